@@ -189,6 +189,14 @@ def tried_limit(limit: int, outlook: Outlook) -> Caption:
     return Caption(event, detail="".join(others))
 
 
+def replayed(limit: int, more: Sequence[int], fewer: Sequence[int]) -> Caption:
+    """Return what memory would hold with a limit from the first message on, and did not hold."""
+    told = [f"It would also hold {seqs(more)}." if more else ""]
+    told.append(f"It would not hold {seqs(fewer)}." if fewer else "")
+    detail = " ".join(filter(None, told)) or "It would hold the same messages."
+    return Caption(f"Replayed with a limit of {limit:,} from the first message on", detail=detail)
+
+
 def _difference(outlook: Outlook) -> str:
     if outlook.leaving:
         many = counted(len(outlook.leaving), "message")

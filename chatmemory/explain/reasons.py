@@ -17,6 +17,10 @@ from chatmemory.explain.wording import at_step, capitalized, counted, in_unit
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.queries import WhatWouldKeep, WindowPlace, WindowView
 
+TRIED_TOO_LONG = (
+    "Under this policy limits must be tried one by one, and this history is too long for that."
+)
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -110,6 +114,14 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
         raise LookupError(f"#{seq} is not in memory at step {window.step}")
     question = f"Why is {named(seq)} {'still ' if seq > 0 else ''}in memory?"
     return Explanation(question, *_stays_because(window, position))
+
+
+def not_in_replay(seq: int, window: WindowView[WindowPlace]) -> Explanation:
+    """Explain that a message is not in memory in a replay under another limit."""
+    question = f"Would {named(seq)} be in memory?"
+    limit = in_unit(window.policy.limit, window.policy) if window.policy else "this limit"
+    detail = f"With {limit} from the first message on, memory would not hold it at this step."
+    return Explanation(question, "No.", detail)
 
 
 def _stays_because(window: WindowView[WindowPlace], position: int) -> tuple[str, str]:
@@ -220,24 +232,40 @@ def _details(answer: WhatWouldKeep) -> Iterator[str]:
     if keeping is None and answer.deferred:
         yield f"It takes a replay of {counted(answer.deferred, 'message')}."
     elif keeping is None:
-        yield (
-            "Under this policy limits must be tried one by one, and this history is too long for "
-            "that."
-        )
+        yield TRIED_TOO_LONG
     elif keeping.limit is None:
-        yield f"Even with room for everything, memory would not hold it at step {answer.step:,}."
+        yield f"Even with room for everything, memory would not hold it {_moment(answer)}."
     else:
         limit = "that limit"
         if answer.is_within_limit:
             limit = f"{in_unit(keeping.limit, answer.policy)} or more"
         yield (
-            f"With {limit} from the first message on, #{answer.seq} would still be in memory at "
-            f"step {answer.step:,}."
+            f"With {limit} from the first message on, #{answer.seq} would still be in memory "
+            f"{_moment(answer)}."
         )
         if keeping.tried_every > 1:
             yield f"Limits were tried {keeping.tried_every:,} apart."
+        yield from _for_the_fact(answer, keeping.limit)
     if answer.leaves_out_changes:
         yield "This leaves out that memory was also cleared or set as a whole."
     if answer.leaves_out_pins and keeping is not None:
         yield "This leaves out that messages were pinned: beside them, more room is needed."
+    if answer.needed is None and answer.known_until:
+        yield f"Up to step {answer.known_until:,}, it was not needed again."
     yield "A higher limit now does not bring it back."
+
+
+def _moment(answer: WhatWouldKeep) -> str:
+    """Name the moment for which a limit is told: when it was next needed, or a step."""
+    if answer.needed is None:
+        return f"at step {answer.step:,}"
+    return f"just before {named(answer.needed.again)}, in which {answer.needed.fact} came up again"
+
+
+def _for_the_fact(answer: WhatWouldKeep, limit: int) -> Iterator[str]:
+    """Yield what the fact alone needed, where another message mentions it too."""
+    needed = answer.needed
+    least = needed.keeping.limit if needed and needed.keeping else None
+    if needed and least and least != limit and needed.last != answer.seq:
+        enough = in_unit(least, answer.policy)
+        yield f"{needed.fact} itself needed {enough}: {named(needed.last)} mentions it too."

@@ -48,7 +48,7 @@ from chatmemory.queries.history import (
     said,
     whole_history,
 )
-from chatmemory.queries.incidents import IncidentsUntil, incidents
+from chatmemory.queries.incidents import IncidentsAt, IncidentsUntil, ShownIncident, incidents
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.lab import (
     FileFleet,
@@ -148,6 +148,7 @@ __all__ = [
     "FleetQuery",
     "Followed",
     "IncidentKind",
+    "IncidentsAt",
     "IncidentsUntil",
     "LimitPoint",
     "Line",
@@ -164,6 +165,7 @@ __all__ = [
     "PinPreview",
     "Repeat",
     "Scene",
+    "ShownIncident",
     "Simulation",
     "Speaker",
     "StepPoint",

@@ -27,7 +27,8 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.history import Part, history_page, message_in, said_before
-from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep
+from chatmemory.queries.incidents import IncidentsAt, incidents_at
+from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep, replayed_window
 from chatmemory.queries.phrase import (
     PhraseMatches,
     change_at,
@@ -59,7 +60,9 @@ class ConversationQuery:
     `at` is a step (None: now), `msg` the selected message (-2: the second draft of a simulation),
     `before` and `after` bound the part of the history, `find` is a phrase, `other` is another step
     for comparison, of which messages above `past` are listed. `replay` asks for what would have
-    kept the selected message even in a long history.
+    kept the selected message even in a long history. `limit` asks for a replay under that limit
+    from the first message on, in which nothing is searched. With nothing selected, `incident` is
+    the number of the one to show, the newest first, and `lists_used` asks for those without a card.
     """
 
     at: int | None = None
@@ -70,6 +73,9 @@ class ConversationQuery:
     other: int | None = None
     past: int | None = None
     replay: bool = False
+    limit: int | None = None
+    incident: int = 1
+    lists_used: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,6 +92,8 @@ class ConversationState:
     said of messages that count otherwise in the window. `remembered` are the ranges of steps,
     first and last, at which a message that contains the phrase was in memory, as far as known.
     `said_before` is when the message before the part of the history was said.
+    `incidents` are those that are kept, where nothing is selected, searched or simulated. In a
+    replay, `window` is what memory would hold under another limit from the first message on.
     """
 
     query: ConversationQuery
@@ -114,6 +122,8 @@ class ConversationState:
     injected: frozenset[int] = frozenset()
     when_said: Mapping[int, int] = field(default_factory=dict)
     said_before: datetime | None = None
+    incidents: IncidentsAt | None = None
+    is_replay: bool = False
 
     @property
     def is_live(self) -> bool:
@@ -167,23 +177,30 @@ class ConversationState:
 def conversation_state(memory_id: str, query: ConversationQuery) -> ConversationState:
     """Return the state of a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
     stored = StoredState.of(memory_id, query.at)
-    return _with_calls(_stored_state(stored, query))
+    return _with_calls(_with_incidents(_stored_state(stored, query), stored.memory))
 
 
 @one_snapshot()
 def simulated_state(
     memory_id: str, query: ConversationQuery, trial: WhatIf | None
 ) -> ConversationState:
-    """Return the state with the drafts added at the query's step, under the limit that is tried.
+    """Return the state with the drafts added at the query's step, under the limit that is tried, or
+    the replay that the query asks for.
 
     Without a trial, and where no policy decides the window, nothing is simulated. Raises the
     exceptions of `conversation_state` and `simulate`.
     """
     stored = StoredState.of(memory_id, query.at)
+    if query.limit is not None:
+        query, trial = replace(query, find=""), None
     asks_for_draft = trial is not None and query.msg is not None and query.msg < 0
     state = _stored_state(stored, replace(query, msg=None) if asks_for_draft else query)
     state = replace(state, query=query, trial=trial)
-    if trial is not None and can_decide(state.window.policy):
+    if query.limit is not None:
+        state = _with_replay(state, stored, query.limit)
+    elif trial is None:
+        state = _with_incidents(state, stored.memory)
+    elif can_decide(state.window.policy):
         state = _with_simulation(state, simulated_trial(stored, trial), trial.drafts)
     return _with_calls(state)
 
@@ -216,13 +233,40 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         mentions=mentions,
         selected=selected,
         left_by=left_by,
-        would_keep=find_what_would_keep(row, selected, left_by, query.replay),
+        would_keep=find_what_would_keep(memory, row, selected, left_by, query.replay),
         compared=None if query.other is None else StoredState(memory, query.other).window,
         remembered=mentions.spans,
         injected=stored.injected,
         when_said=recounted_tokens(row),
         said_before=(said_before(memory.pk, history.rows[0].seq) if history.has_earlier else None),
     )
+
+
+def _with_replay(state: ConversationState, stored: StoredState, limit: int) -> ConversationState:
+    window = replayed_window(stored.step, limit)
+    if window is None:
+        return state
+    part = _window_part(window, state.query.msg)
+    return replace(
+        state,
+        window=window,
+        part=part,
+        texts=_texts(state.memory.id, state.texts, window, part, ()),
+        left_by=None,
+        would_keep=None,
+        simulated=(),
+        injected=frozenset(),
+        when_said={},
+        is_replay=True,
+    )
+
+
+def _with_incidents(state: ConversationState, memory: Memory) -> ConversationState:
+    query = state.query
+    if query.msg or query.find:
+        return state
+    wanted = query.incident, query.lists_used
+    return replace(state, incidents=incidents_at(memory, state.at, *wanted, state.detail))
 
 
 def _with_simulation(

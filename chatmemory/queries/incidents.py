@@ -6,13 +6,14 @@ The fact of a kept incident is read again from its message.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import NamedTuple
 
 from chatmemory.conf import fact_words
 from chatmemory.core.eviction import REASONS
 from chatmemory.core.loads import Keeping
+from chatmemory.core.policies import Policy
 from chatmemory.core.recall.facts import History, facts_of
 from chatmemory.core.recall.incidents import (
     Incident,
@@ -23,11 +24,15 @@ from chatmemory.core.recall.incidents import (
     with_limits,
 )
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.ledger.lookup import find_memory
+from chatmemory.core.texts import readable_text
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import FoundIncidents, Memory, Message, Stay, Step
 from chatmemory.queries.fact_history import estimator_of, said_with_history
+from chatmemory.queries.phrase import change_at
+from chatmemory.queries.rows import MessageDetail, StepDetail
 
 NEWEST_MESSAGES = 10_000  # that incidents are looked for among
 
@@ -41,39 +46,58 @@ class IncidentsUntil:
     is_current: bool = True
 
 
+class KeptIncident(NamedTuple):
+    """The numbers that are kept of an incident; see `Incident`."""
+
+    kind: str
+    place: int
+    said: int
+    last: int
+    left_step: int
+    cause: str
+    asked: int | None
+    again: int
+    step: int
+    tokens: int | None
+    limit: int | None
+    tried_every: int | None
+
+
 @one_snapshot()
 def incidents(memory_id: str) -> IncidentsUntil:
     """Return the incidents of a conversation that were found last. Raises MemoryNotFound."""
     memory = find_memory(memory_id)
-    kept = FoundIncidents.objects.filter(memory=memory, words=words_digest()).first()
+    kept = _kept(memory)
     if kept is None:
         return IncidentsUntil(0, (), is_current=not memory.last_step)
-    found = _with_facts(memory, kept.rows)
+    found = _with_facts(memory, map(KeptIncident._make, kept.rows))
     return IncidentsUntil(kept.step, found, is_current=kept.step == memory.last_step)
 
 
-def _with_facts(memory: Memory, rows: Sequence[list[Any]]) -> list[Incident]:
-    again = {row[5] for row in rows}
-    messages = Message.objects.filter(memory=memory, seq__in=again)
+def _with_facts(memory: Memory, rows: Iterable[KeptIncident]) -> list[Incident]:
+    kept = list(rows)
+    messages = Message.objects.filter(memory=memory, seq__in={row.again for row in kept})
     facts = {row.seq: sorted(facts_of(read_message(row), fact_words())) for row in messages}
-    return [_incident(row, facts) for row in rows]
+    return [_incident(row, facts) for row in kept]
 
 
-def kept_row(found: Incident) -> list[Any]:
+def kept_row(found: Incident) -> KeptIncident:
     """Return the numbers of an incident, of which `incidents` makes it again."""
     keeping = found.keeping
-    limits = [keeping.limit, keeping.tried_every] if keeping else [None, None]
-    whole = [found.kind, found.said, found.left_step, found.cause, found.asked, found.again]
-    return [*whole, found.place, found.step, found.tokens, *limits]
+    whole = (found.kind, found.place, found.said, found.last, found.left_step, found.cause)
+    again = (found.asked, found.again, found.step, found.tokens)
+    limits = (keeping.limit, keeping.tried_every) if keeping else (None, None)
+    return KeptIncident(*whole, *again, *limits)
 
 
-def _incident(row: list[Any], facts: Mapping[int, list[str]]) -> Incident:
-    kind, said, left_step, cause, asked, again, place, step, tokens, limit, tried_every = row
+def _incident(row: KeptIncident, facts: Mapping[int, list[str]]) -> Incident:
+    kind, place, said, last, left_step, cause, asked, again, step, tokens, limit, tried_every = row
     return Incident(
         IncidentKind(kind),
         facts[again][place],
         place,
         said,
+        last,
         left_step,
         REASONS[cause],
         asked,
@@ -85,8 +109,130 @@ def _incident(row: list[Any], facts: Mapping[int, list[str]]) -> Incident:
 
 
 def words_digest() -> str:
-    """Return a digest of the words that are facts by the settings."""
-    return hashlib.sha256(repr(fact_words()).encode()).hexdigest()[:32]
+    """Return a digest of the words that are facts by the settings, and of what is kept."""
+    known = repr((fact_words(), KeptIncident._fields))
+    return hashlib.sha256(known.encode()).hexdigest()[:32]
+
+
+# What a page of a conversation shows of them
+
+LISTED = 100  # uses without a recorded mention
+LOOKED_AT = 1_000  # incidents whose facts are read at a time
+
+
+@dataclass(frozen=True)
+class ShownIncident:
+    """An incident with what a page says of it: number `number` of `count`, the newest first.
+
+    At its own step it is number `number_then`. `left` is the change by which its last mention left
+    memory, and `policy` the one in force at its step. `texts` are those of its messages, as people
+    read them, and `tool` names what was called again. `said` arrived at `said_step`, and
+    `said_before` messages had been said before `again`.
+    """
+
+    incident: Incident
+    number: int
+    number_then: int
+    count: int
+    left: ChangeResult
+    policy: Policy | None
+    texts: Mapping[int, str]
+    tool: str
+    said_step: int
+    said_before: int
+
+
+@dataclass(frozen=True)
+class IncidentsAt:
+    """The incidents up to a step, as far as they were found, which is up to step `until`.
+
+    `shown` is the one of a user or a tool that was asked for. `used` is the number of uses without
+    a recorded mention, and `listed` are the newest of them, if they were asked for. `are_imported`
+    tells that those came with an import, of which nobody knows what memory held.
+    """
+
+    until: int
+    is_current: bool
+    shown: ShownIncident | None
+    used: int
+    listed: Sequence[Incident]
+    are_imported: bool
+
+
+def incidents_at(
+    memory: Memory, at: int, number: int, lists_used: bool, detail: StepDetail | None
+) -> IncidentsAt | None:
+    """Return the incidents up to a step, with the one of a number; None if none are kept.
+
+    Only the messages of those that are shown are read.
+    """
+    kept = _kept(memory)
+    if kept is None:
+        return None
+    rows = [row for row in map(KeptIncident._make, kept.rows) if row.step <= at]
+    used = [row for row in reversed(rows) if row.kind == IncidentKind.USED]
+    others = [row for row in rows if row.kind != IncidentKind.USED]
+    others.sort(key=lambda row: -row.step)
+    return IncidentsAt(
+        until=kept.step,
+        is_current=kept.step == memory.last_step,
+        shown=_shown(memory, others, number, detail) if others else None,
+        used=len(used),
+        listed=_with_facts(memory, used[:LISTED]) if lists_used else (),
+        are_imported=bool(used) and find_step(memory, used[0].step).note == Step.IMPORTED,
+    )
+
+
+def _shown(
+    memory: Memory, rows: Sequence[KeptIncident], number: int, detail: StepDetail | None
+) -> ShownIncident:
+    number = min(max(number, 1), len(rows))
+    row = rows[number - 1]
+    seqs = {seq for seq in (row.said, row.asked, row.again) if seq}
+    found = Message.objects.filter(memory=memory, seq__in=seqs)
+    messages = {each.seq: read_message(each) for each in found}
+    again = messages[row.again]
+    step = find_step(memory, row.step)
+    said_steps = Stay.objects.filter(memory=memory, seq=row.said).values_list("entered_step")
+    return ShownIncident(
+        incident=_incident(row, {row.again: sorted(facts_of(again, fact_words()))}),
+        number=number,
+        number_then=number - sum(other.step > row.step for other in rows),
+        count=len(rows),
+        left=change_at(memory, row.left_step, detail),
+        policy=step.policy,
+        texts={seq: readable_text(message) for seq, message in messages.items()},
+        tool=getattr(again, "tool_name", None) or "",
+        said_step=min(said_steps)[0],
+        said_before=step.said_count - (step.last_seq - row.again + 1),
+    )
+
+
+def next_need(memory: Memory, message: MessageDetail, left_step: int) -> NextNeed | None:
+    """Return when a message that left at a step was next needed: the next incident of a fact that
+    it said. None if no incidents are kept.
+    """
+    kept = _kept(memory)
+    if kept is None:
+        return None
+    said = facts_of(message.message, fact_words())
+    later = [row for row in map(KeptIncident._make, kept.rows) if row.step > left_step and said]
+    for first in range(0, len(later), LOOKED_AT):
+        for each in _with_facts(memory, later[first : first + LOOKED_AT]):
+            if each.fact in said:
+                return NextNeed(each, kept.step)
+    return NextNeed(None, kept.step)
+
+
+class NextNeed(NamedTuple):
+    """The incident for which a message was next needed, among those up to step `until`."""
+
+    incident: Incident | None
+    until: int
+
+
+def _kept(memory: Memory) -> FoundIncidents | None:
+    return FoundIncidents.objects.filter(memory=memory, words=words_digest()).first()
 
 
 @one_snapshot()

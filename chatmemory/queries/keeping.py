@@ -9,17 +9,24 @@ from django.db.models import Q, QuerySet
 
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Reason
-from chatmemory.core.loads import Keeping, evicts_oldest_first, smallest_limit
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.loads import MOST_ADDS, Keeping, evicts_oldest_first, smallest_limit
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
+from chatmemory.core.recall.comparison import MOST_ADDS as INCIDENT_ADDS
+from chatmemory.core.recall.incidents import Incident
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.window import Entry
+from chatmemory.core.transitions import fold
+from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.adding import counter
 from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_step
 from chatmemory.ledger.windows import read_message
-from chatmemory.models import Message, Stay, Step
+from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.history import said_by
+from chatmemory.queries.incidents import next_need
 from chatmemory.queries.rows import MessageDetail
+from chatmemory.queries.windows import WindowPlace, WindowView, place_of, view_of
 
 # The messages that a page replays without being asked to: by their stored token counts, and those
 # that are counted again because the conversation changed its estimator.
@@ -30,16 +37,22 @@ _PAIRED = (MessageType.TOOL_EXECUTION_RESULT, MessageType.SYSTEM)
 
 @dataclass(frozen=True)
 class WhatWouldKeep:
-    """The limit that would have kept a message in memory to `step`, that limit throughout.
+    """The limit that would have kept a message in memory until it was next needed, which is just
+    before message `needed.again`, or else to `step`; that limit throughout.
 
-    `keeping` is None if it is not known; with `deferred`, the number of messages to replay, because
-    nobody has asked for it. `leaves_out_changes` tells that memory was cleared or set as a whole,
-    and `leaves_out_pins` that messages were pinned, which a replay of what was said leaves out.
+    `said_before` messages had been said by then. Whether it was needed later is known up to step
+    `known_until`; None if that is not known at all. `keeping` is None if it is not known; with
+    `deferred`, the number of messages to replay, because nobody has asked for it.
+    `leaves_out_changes` tells that memory was cleared or set as a whole, and `leaves_out_pins` that
+    messages were pinned, which a replay of what was said leaves out.
     """
 
     seq: int
     step: int
     policy: Policy
+    said_before: int
+    needed: Incident | None = None
+    known_until: int | None = None
     keeping: Keeping | None = None
     deferred: int = 0
     leaves_out_changes: bool = False
@@ -53,36 +66,89 @@ class WhatWouldKeep:
 
 
 def find_what_would_keep(
-    step: Step, row: MessageDetail | None, left_by: ChangeResult | None, is_asked: bool
+    memory: Memory,
+    step: Step,
+    row: MessageDetail | None,
+    left_by: ChangeResult | None,
+    is_asked: bool,
 ) -> WhatWouldKeep | None:
     """Return what would have kept a message that left by a change for want of room.
 
     None if it left for another reason, if a client left it out, if nobody said it, or if no
-    installed policy is in force at the step. A limit that is only measured there is replayed as if
-    it were enforced. A long history is replayed only if `is_asked`.
+    installed policy is in force at the moment. A limit that is only measured there is replayed as
+    if it were enforced. A long history is replayed only if `is_asked`.
     """
-    in_force = step.policy
-    if row is None or not can_decide(in_force) or not _left_for_want_of_room(row, left_by):
+    if row is None or not left_by or not _left_for_want_of_room(row, left_by):
         return None
-    policy = in_force.enforced()
-    steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
-    changes = set(steps.values_list("kind", "policy_estimator").distinct())
-    kinds = {kind for kind, _ in changes}
-    is_recounted = len({family_named(name) for _, name in changes}) > 1
+    need = next_need(memory, row, left_by.step or 0)
+    needed, until = need or (None, None)
+    step = find_step(memory, needed.step) if needed else step
+    if not can_decide(step.policy):
+        return None
+    last_seq = needed.again - 1 if needed else step.last_seq
+    return _answered(
+        WhatWouldKeep(
+            row.seq,
+            step.n,
+            step.policy.enforced(),
+            said_before=step.said_count - (step.last_seq - last_seq),
+            needed=needed,
+            known_until=until,
+        ),
+        row,
+        step,
+        last_seq,
+        is_asked,
+    )
+
+
+def _answered(
+    answer: WhatWouldKeep, row: MessageDetail, step: Step, last_seq: int, is_asked: bool
+) -> WhatWouldKeep:
+    """Return an answer with the limit, and with what its replay up to a message leaves out."""
+    policy = answer.policy
+    kinds, is_recounted = _changes_until(step)
     first = _first_that_counts(row) if evicts_oldest_first(policy) else 1
-    answer = WhatWouldKeep(
-        row.seq,
-        step.n,
-        policy,
+    answer = replace(
+        answer,
         leaves_out_changes=not kinds.isdisjoint((Step.Kind.SET, Step.Kind.CLEAR)),
         leaves_out_pins=Step.Kind.PIN in kinds,
     )
-    amount = step.last_seq - first + 1
+    amount = last_seq - first + 1
     if amount > (COUNTED_AT_ONCE if is_recounted else READ_AT_ONCE) and not is_asked:
         return replace(answer, deferred=amount)
-    said = _entries(step, first, policy if is_recounted else None)
+    said = _entries(step.memory_id, first, last_seq, policy if is_recounted else None)
     position = next(i for i, entry in enumerate(said) if entry.key == row.seq)
-    return replace(answer, keeping=smallest_limit(said, position, policy))
+    most_adds = INCIDENT_ADDS if answer.needed else MOST_ADDS
+    return replace(answer, keeping=smallest_limit(said, position, policy, most_adds))
+
+
+def _changes_until(step: Step) -> tuple[set[str], bool]:
+    """Return the kinds of the steps up to one, and whether estimators of several families count."""
+    steps = Step.objects.filter(memory_id=step.memory_id, n__lte=step.n)
+    changes = set(steps.values_list("kind", "policy_estimator").distinct())
+    families = {family_named(name) for _, name in changes}
+    return {kind for kind, _ in changes}, len(families) > 1
+
+
+def replayed_window(step: Step, limit: int) -> WindowView[WindowPlace] | None:
+    """Return the window at a step as if a limit had been in force from the first message on.
+
+    What was said is replayed, with nothing pinned. None where no policy decides the window. Raises
+    InvalidValue for more than 20,000 messages, and for a limit that the policy cannot have.
+    """
+    in_force = step.policy
+    if not can_decide(in_force):
+        return None
+    if step.last_seq > READ_AT_ONCE:
+        raise InvalidValue(f"a replay reads up to {READ_AT_ONCE:,} messages")
+    policy = replace(in_force.enforced(), limit=limit)
+    _, is_recounted = _changes_until(step)
+    said = _entries(step.memory_id, 1, step.last_seq, policy if is_recounted else None)
+    window = Window()
+    for _ in fold(window, said, policy):
+        pass
+    return view_of(step.memory_id, step.n, policy, map(place_of, window))
 
 
 def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult | None) -> bool:
@@ -101,15 +167,15 @@ def _first_that_counts(row: MessageDetail) -> int:
     return before.values_list("seq", flat=True).first() or row.seq
 
 
-def _entries(step: Step, first: int, recounted_by: Policy | None) -> list[Entry]:
-    """Return what was said from `first` on, after the system message in force there, in order.
+def _entries(memory_id: str, first: int, last: int, recounted_by: Policy | None) -> list[Entry]:
+    """Return what was said from `first` to `last`, after the system message in force there.
 
     The key of an entry is its seq. With `recounted_by`, its estimator counts the messages again.
     """
-    systems = _system_messages(step, first)
-    stays = Stay.objects.filter(memory_id=step.memory_id, seq__gte=first, seq__lte=step.last_seq)
+    systems = _system_messages(memory_id, first, last)
+    stays = Stay.objects.filter(memory_id=memory_id, seq__gte=first, seq__lte=last)
     calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
-    said = said_by(step.memory_id, step.last_seq).order_by("seq")
+    said = said_by(memory_id, last).order_by("seq")
     said = said.filter(Q(seq__gte=first) | Q(seq=min(systems, default=first)))
     facts = (
         said.values_list("seq", "type", "tokens").iterator(READ_AT_ONCE)
@@ -122,10 +188,10 @@ def _entries(step: Step, first: int, recounted_by: Policy | None) -> list[Entry]
     ]
 
 
-def _system_messages(step: Step, first: int) -> dict[int, ChatMessage]:
-    """Return the system messages from `first` on and the last one before it, by seq."""
-    stays = Stay.objects.filter(memory_id=step.memory_id, type=MessageType.SYSTEM)
-    stays = stays.filter(seq__lte=step.last_seq, message__origin=Message.Origin.SAID)
+def _system_messages(memory_id: str, first: int, last: int) -> dict[int, ChatMessage]:
+    """Return the system messages from `first` to `last` and the last one before them, by seq."""
+    stays = Stay.objects.filter(memory_id=memory_id, type=MessageType.SYSTEM)
+    stays = stays.filter(seq__lte=last, message__origin=Message.Origin.SAID)
     before = stays.filter(seq__lt=first).order_by("-seq").values("seq")[:1]
     found = stays.filter(Q(seq__gte=first) | Q(seq__in=before)).select_related("message")
     return {stay.seq: read_message(stay.message) for stay in found}

@@ -295,6 +295,11 @@ def place_from(columns: Sequence[Any]) -> WindowPlace:
     return WindowPlace(seq, TYPES[type], has_calls, tokens, entered_step, pinned)
 
 
+def place_of(entry: Entry) -> WindowPlace:
+    """Return the place of an entry whose key is its seq."""
+    return WindowPlace(_seq(entry), entry.type, entry.has_calls, entry.tokens)
+
+
 def _window_row(stay: Stay) -> WindowRow:
     return WindowRow(
         seq=stay.seq,

@@ -165,6 +165,8 @@ def tag(state: ConversationState, row: MessageDetail) -> str:
         return ""
     if state.simulated is not None and state.change and row.seq in state.evicted:
         return f"would leave · {reason_of(state.change.evicted[state.evicted[row.seq]])}"
+    if state.is_replay:
+        return "not in memory in this replay"
     departure = row.departure(state.at)
     if departure is not None and departure.reason is not None:
         cause = short_reason(departure.reason, departure.misfit, departure.is_left_out)

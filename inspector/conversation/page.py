@@ -48,6 +48,7 @@ class ConversationPage:
         self.find = state.query.find
         self.is_live = state.is_live
         self.is_simulation = state.is_simulated
+        self.is_replay = state.is_replay
         self.drafts = state.drafts
         self.trial = state.trial.key if state.trial else ""
         self._measure = Measure.of(state.window.policy)
@@ -74,7 +75,7 @@ class ConversationPage:
     @cached_property
     def timeline(self) -> Timeline | None:
         links = CellLinks(self.url, self._query_kept, self.is_live, self._is_posted)
-        return draw(self.state, self._measure, links)
+        return draw(self.state, self._measure, links, self.panel.dots)
 
     @cached_property
     def simulation(self) -> SimulationView | None:
@@ -94,7 +95,9 @@ class ConversationPage:
         """The pane that a phone shows first: history, why or memory."""
         if self.state.query.before is not None or self.state.query.after is not None:
             return "history"
-        return "why" if self.msg or self.find or self.panel.changes else "memory"
+        panel = self.panel
+        is_asked = self.msg or self.find or panel.changes or panel.card
+        return "why" if is_asked else "memory"
 
     # The head of the page
 
@@ -151,6 +154,11 @@ class ConversationPage:
 
     @cached_property
     def caption(self) -> Caption:
+        if self.state.is_replay:
+            held = frozenset(self.state.stored_window.seqs)
+            more = [seq for seq in self.window.seqs if seq not in held]
+            fewer = sorted(held - self.state.in_window)
+            return explain.replayed(self.limit or 0, more, fewer)
         if self.simulation:
             return self.simulation.caption
         if self.state.change is None:
@@ -193,7 +201,7 @@ class ConversationPage:
     @property
     def follows(self) -> bool:
         """Whether new messages move the page; they move no simulation."""
-        return self.is_live and not self.trial
+        return self.is_live and not self.trial and not self.is_replay
 
     @property
     def pinned_url(self) -> str:
@@ -227,7 +235,9 @@ class ConversationPage:
 
     @cached_property
     def trial_query(self) -> str:
-        """The query parameter by which a link keeps the drafts."""
+        """The query parameter by which a link keeps the drafts, or the limit of a replay."""
+        if self.is_replay:
+            return f"&limit={self.limit}"
         return f"&trial={self.trial}" if self.trial else ""
 
     def link(self, at: int, find: str | None = None, **parameters: int | None) -> str:

@@ -10,9 +10,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from django.urls import reverse
-from django.utils.http import urlencode
-
 from chatmemory import (
     AiMessage,
     ImageContent,
@@ -22,14 +19,15 @@ from chatmemory import (
     explain,
     load_json,
     message_to_dict,
-    text_of_policy,
 )
 from chatmemory.explain import Explanation, Receipt
 from chatmemory.formats import render_messages
 from chatmemory.queries import ConversationState, MessageDetail, PinPreview, pin_preview
 from inspector.conversation.found import Found
 from inspector.conversation.history import SHOWN
+from inspector.conversation.incident import IncidentCard, UsedTerms, comparison_url
 from inspector.conversation.looks import LOOKS, Look
+from inspector.conversation.markdown import as_markdown
 from inspector.conversation.simulation import SimulationView
 
 UNFOLDED_MAX = 100_000
@@ -101,7 +99,7 @@ class Why:
     openai: object
     lost: tuple[str, ...]
 
-    @property
+    @cached_property
     def pretty(self) -> str:
         """The indented JSON of a tool call or result; empty for other messages."""
         if not self.row.has_calls and self.row.type is not MessageType.TOOL_EXECUTION_RESULT:
@@ -111,6 +109,11 @@ class Why:
             requests = self.row.message.tool_execution_requests
             texts = [request.arguments or "" for request in requests if request]
         return "\n".join(filter(None, map(_indented, texts)))
+
+    @property
+    def is_json(self) -> bool:
+        """Whether the text is a tool's result as JSON, which is folded."""
+        return bool(self.pretty) and self.row.type is MessageType.TOOL_EXECUTION_RESULT
 
     @property
     def draft(self) -> int:
@@ -243,20 +246,52 @@ class Panel:
     @property
     def compare_url(self) -> str:
         """The comparison of the policy in force with a higher limit that would have kept the
-        message.
+        message, at the moment for which it is told.
         """
         answer = self._state.would_keep
         limit = answer.keeping.limit if answer and answer.keeping else None
         if answer is None or limit is None or answer.is_within_limit:
             return ""
         policies = (answer.policy, replace(answer.policy, limit=limit))
-        query = urlencode([("policy", text_of_policy(policy)) for policy in policies])
-        return f"{reverse('inspector:compare', args=[self._state.memory.id])}?{query}"
+        phrase = answer.needed.fact if answer.needed else ""
+        return comparison_url(self._state, policies, answer.said_before, phrase)
 
     @property
     def can_replay(self) -> bool:
         """Whether that limit is known only after a replay that nobody has asked for."""
         return bool(self._state.would_keep and self._state.would_keep.deferred)
+
+    @cached_property
+    def markdown(self) -> str:
+        """The explanation of the selected message for a ticket."""
+        if self.why is None:
+            return ""
+        told, kept = self.why.explanation, self.would_keep
+        answers = [told.summary, f"{kept.question} {kept.summary}" if kept else ""]
+        return as_markdown(told.question, answers, told.receipt)
+
+    # Incidents
+
+    @cached_property
+    def card(self) -> IncidentCard | None:
+        """The incident that is shown, where nothing else is asked."""
+        found = self._state.incidents
+        return IncidentCard(self._state, found.shown) if found and found.shown else None
+
+    @property
+    def dots(self) -> Mapping[int, str]:
+        return self.card.dots if self.card else {}
+
+    @property
+    def used(self) -> UsedTerms | None:
+        found = self._state.incidents
+        return UsedTerms(found) if found and found.used else None
+
+    @property
+    def incidents_until(self) -> int | None:
+        """The step up to which incidents were found; None if that is the newest one."""
+        found = self._state.incidents
+        return found.until if found and not found.is_current else None
 
     # The answer to a search
 
@@ -273,6 +308,8 @@ class Panel:
 
     def _explanation(self, row: MessageDetail) -> Explanation:
         state = self._state
+        if state.is_replay and row.seq not in state.in_window:
+            return explain.not_in_replay(row.seq, state.window)
         if state.left_by is not None:
             simulated = self._simulation.receipts if self._simulation else ()
             known = (lines for change, lines in simulated if change is state.left_by)

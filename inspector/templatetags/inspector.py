@@ -104,6 +104,13 @@ def to(
     return format_html(_LINK, page.link(page.at if at is None else at, find, **chosen))
 
 
+@register.simple_tag(takes_context=True)
+def absolute(context: Context, address: str) -> str:
+    """An address of this site as other programs need it."""
+    request = getattr(context, "request", None)
+    return address if request is None else str(request.build_absolute_uri(address))
+
+
 @register.simple_tag
 def sort_link(asked: Any, key: str) -> str:
     """The address of the overview in another order, with the same filters."""

@@ -48,7 +48,10 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
 
     `?find=` searches for a phrase (`#26` selects that message), `?with=` compares with another
     step and lists the messages above `?past=`, `?before=` and `?after=` page through the history,
-    and `?replay=1` computes what would have kept the selected message in a long history. `?trial=`
+    and `?replay=1` computes what would have kept the selected message in a long history. With
+    nothing selected, `?incident=` is the number of the incident to show, the newest first, and
+    `?used=1` lists what was used without a recorded mention. `?limit=` replays what was said under
+    that limit from the first message on. `?trial=`
     simulates the drafts and the limit of a trial, `?draft=` selects one of its drafts, and `?edit=`
     is one to be edited. `?time=` leads to the step at a time, `?client_id=` to a client's message.
     """
@@ -64,7 +67,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
         query = replace(query, msg=None, find=jump)
         state = queries.simulated_state(memory_id, query, trial)
     except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses what is tried
-        problem = str(error)
+        problem, query = str(error), replace(query, limit=None)
         msg = query.msg if query.msg is not None and query.msg > 0 else None  # no draft
         state = queries.conversation_state(memory_id, replace(query, msg=msg))
     page = ConversationPage(state)
@@ -213,6 +216,9 @@ def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
         past=_number(request, "past"),
         find="" if jump else find,
         replay="replay" in request.GET,
+        limit=_number(request, "limit"),
+        incident=_number(request, "incident") or 1,
+        lists_used="used" in request.GET,
     )
     return query, find if jump else ""
 

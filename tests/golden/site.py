@@ -125,6 +125,7 @@ STATES = {
     "order-eviction": State(f"{ORDER}?at=43"),
     "order-after-eviction": State(f"{ORDER}?at=44&msg=25"),
     "order-live": State(ORDER),
+    "order-replayed": State(f"{ORDER}?at=46&limit=902"),
     "order-kept-message": State(f"{ORDER}?msg=50"),
     "order-phrase": State(f"{ORDER}?find=A-1182"),
     "order-verdict": State(

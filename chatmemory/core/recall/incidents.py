@@ -35,8 +35,8 @@ _WITHOUT_LIMIT = frozenset({Reason.CLEARED, Reason.SET})
 class Incident:
     """A fact that came up again in message `again`, which arrived at `step`.
 
-    `said` is the latest message of a user that said it, else of a tool. `left_step` is the step at
-    which its last mention left memory, and `cause` the reason. `asked` is the assistant's message
+    `said` is the latest message of a user that said it, else of a tool. `last` is its last mention,
+    which left memory at `left_step`, and `cause` the reason. `asked` is the assistant's message
     directly before `again`, if it asks something. `tokens` are those of a result that was fetched
     again. `keeping` is the smallest limit from which every larger one would have held the fact just
     before `step`; None while it is not computed. `place` is that of the fact among those of message
@@ -47,6 +47,7 @@ class Incident:
     fact: str
     place: int
     said: int
+    last: int
     left_step: int
     cause: Reason
     asked: int | None
@@ -162,7 +163,8 @@ class _Mentions:
                     fact,
                     place,
                     said,
-                    left_step=left.left,
+                    left.number,
+                    left.left,
                     cause=left.reason,
                     asked=asked,
                     again=arrival.number,

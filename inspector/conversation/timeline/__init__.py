@@ -5,7 +5,7 @@ Styles and templates call it the tape. Its data are those of `queries.steps`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from chatmemory.queries import ConversationState, PhraseMatches
@@ -25,8 +25,9 @@ class Timeline:
     """A chart of all steps, and a strip of cells for the steps from `first` to `last`.
 
     `at` is the step of the playhead, drafts included, which stands at the first cell also at step
-    0. `band` are the steps at which memory held what was searched for, as a path and in words.
-    The chart is in a `unit`.
+    0. `marked` are the steps at which the fact of an incident left and came up again. `band` are
+    the steps at which memory held what was searched for, as a path and in words. The chart is in a
+    `unit`.
     """
 
     chart: Chart
@@ -39,6 +40,7 @@ class Timeline:
     band: str
     band_words: str
     is_simulated: bool
+    marked: tuple[int, ...] = ()
     floor: int = HEIGHT  # the y of the chart's base line
 
     @property
@@ -80,9 +82,14 @@ class Timeline:
         return HEIGHT if self.is_whole else HEIGHT + EVICTIONS
 
 
-def draw(state: ConversationState, measure: Measure, links: CellLinks) -> Timeline | None:
-    """Return the timeline with its playhead at the state's step, or None if there is no step."""
-    strip = cells(state, measure, links)
+def draw(
+    state: ConversationState, measure: Measure, links: CellLinks, dots: Mapping[int, str]
+) -> Timeline | None:
+    """Return the timeline with its playhead at the state's step, or None if there is no step.
+
+    `dots` are the CSS classes of the dots of an incident, by step.
+    """
+    strip = cells(state, measure, links, dots)
     if not strip:
         return None
     at = state.at + len(state.drafts)
@@ -100,6 +107,7 @@ def draw(state: ConversationState, measure: Measure, links: CellLinks) -> Timeli
         band="".join(f"M{begin - 1} 2H{end}" for begin, end in state.remembered),
         band_words=_band_words(state.mentions),
         is_simulated=state.is_simulated,
+        marked=tuple(step for step, dot in dots.items() if dot != "cell__was"),
     )
 
 

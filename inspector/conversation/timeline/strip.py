@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chatmemory.explain import counted, happened
@@ -27,8 +27,9 @@ DIGIT, INSET = 6.5, 3.0
 class Cell:
     """A cell: `css` has the classes of its states, `words` the text of its tooltip.
 
-    `mark` is the number of its messages, if there are several; the words have it in full. The
-    playhead stands at the one that `is_head`.
+    `mark` is the number of its messages, if there are several; the words have it in full. `dot` is
+    the class of a dot where the fact of an incident was said, left or came up again. The playhead
+    stands at the one that `is_head`.
     """
 
     step: int
@@ -38,6 +39,7 @@ class Cell:
     words: str
     mark: str = ""
     href: str = ""
+    dot: str = ""
     is_draft: bool = False
     is_head: bool = False
 
@@ -66,8 +68,10 @@ class CellLinks:
         return f"{base}?{(query + self.rest)[1:]}"
 
 
-def cells(state: ConversationState, measure: Measure, links: CellLinks) -> tuple[Cell, ...]:
-    """Return the cells of the steps that are read in full.
+def cells(
+    state: ConversationState, measure: Measure, links: CellLinks, dots: Mapping[int, str]
+) -> tuple[Cell, ...]:
+    """Return the cells of the steps that are read in full, with their dots by step.
 
     Drafts take the place of the steps after the playhead.
     """
@@ -116,6 +120,7 @@ def cells(state: ConversationState, measure: Measure, links: CellLinks) -> tuple
             words=_words(state, column, life, is_draft[i], shows_tokens),
             mark=_mark(count, room) if count > 1 else "",
             href=links.href(at, column, is_draft[i]),
+            dot=dots.get(column.step, ""),
             is_draft=is_draft[i],
             is_head=i == head,
         )

@@ -30,13 +30,15 @@ function bindHistory() {
   document.body.addEventListener("htmx:historyCacheMiss", supersede);
 }
 
-// Copies the code beside a button.
+// Copies the code beside a button, or the address of a link. Where nothing can be copied, the link is followed.
 function bindCopy() {
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy]");
-    if (!button) return;
-    await navigator.clipboard.writeText(button.parentElement.querySelector("pre").textContent);
-    button.textContent = "Copied";
+    const control = event.target.closest("[data-copy], [data-copy-link]");
+    if (!control || !navigator.clipboard) return;
+    event.preventDefault();
+    const beside = control.parentElement.querySelector("pre, textarea");
+    await navigator.clipboard.writeText("copyLink" in control.dataset ? control.href : beside.textContent);
+    control.textContent = "Copied";
   });
 }
 

@@ -1,0 +1,116 @@
+"""Incidents in words: what came up again, how it left, and what would have kept it."""
+
+from __future__ import annotations
+
+from chatmemory.core.eviction import Reason
+from chatmemory.core.policies import Policy
+from chatmemory.core.recall.incidents import Incident, IncidentKind
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.texts import named
+from chatmemory.explain.causes import cause_of
+from chatmemory.explain.reasons import TRIED_TOO_LONG
+from chatmemory.explain.receipts import ALREADY, NEEDED, exceeded, receipt
+from chatmemory.explain.wording import counted, decapitalized, in_unit
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.queries import ShownIncident
+
+QUOTED = 140
+BEFORE_FACT = 40
+_FOR_ROOM = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
+
+
+def what_came_up(shown: ShownIncident) -> tuple[str, str]:
+    """Return what came up again, and what that meant: `A-1182` and `had to be said again`."""
+    incident = shown.incident
+    if incident.kind is IncidentKind.FETCHED_AGAIN:
+        cost = f", for {counted(incident.tokens, 'token')}" if incident.tokens else ""
+        return shown.tool or "A tool", f"was called again{cost}"
+    if incident.asked:
+        return incident.fact, "had to be said again"
+    return incident.fact, "was said again after it had left"
+
+
+def came_up(incident: Incident) -> str:
+    """Return what the last message of an incident did."""
+    return "called again" if incident.kind is IncidentKind.FETCHED_AGAIN else "said again"
+
+
+def how_it_left(change: ChangeResult, seq: int) -> str:
+    """Return why a message left by a change: `when #43 arrived: 55 over the limit`."""
+    arrived = [each.seq for each in change.arrived if each.seq != seq and change.kind == "add"]
+    when = f"when {named(arrived[0])} arrived: " if len(arrived) == 1 else ""
+    return f"{when}{_why_it_left(change, seq)}"
+
+
+def _why_it_left(change: ChangeResult, seq: int) -> str:
+    evicted = change.eviction_of(seq)
+    if evicted is None:
+        raise LookupError(f"#{seq} did not leave at step {change.step}")
+    is_for_room = evicted.reason in _FOR_ROOM and not change.by_client and not evicted.misfit
+    if is_for_room and (line := exceeded(receipt(change), seq)):
+        over = line.label.removeprefix(NEEDED).removeprefix(ALREADY).strip()
+        return over if over.endswith("the limit") else f"{over} the limit"
+    cause = cause_of(evicted.reason, evicted.misfit, change.by_client)
+    return decapitalized(cause.sentence).removesuffix(".")
+
+
+def quoted(text: str, fact: str) -> str:
+    """Return the beginning of a text, or the part of it around the fact."""
+    words = " ".join(text.split())
+    place = words.find(fact)
+    begin = 0 if place + len(fact) <= QUOTED else max(0, place - BEFORE_FACT)
+    part = words[begin : begin + QUOTED]
+    return f"{'…' if begin else ''}{part.rstrip()}{'…' if begin + QUOTED < len(words) else ''}"
+
+
+def asked_for(text: str) -> str:
+    """Return the question of a message, with what stands before it as far as there is room."""
+    words = " ".join(text.split())
+    end = words.rfind("?") + 1
+    begin = max(0, end - QUOTED)
+    return f"{'…' if begin else ''}{words[begin:end].lstrip()}"
+
+
+def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
+    """Return the limit that would have kept the fact, and the rest of the sentence about it.
+
+    The limit is empty where none would have, or none is known.
+    """
+    keeping, policy = shown.incident.keeping, shown.policy
+    if keeping is None:
+        return "", f"Which limit would have kept it is not known. {TRIED_TOO_LONG}"
+    if keeping.limit is None or not can_decide(policy):
+        return "", f"No limit would have kept it: {_why_no_limit(shown)}."
+    about = "About " if keeping.tried_every > 1 else ""
+    tried = f" Limits were tried {keeping.tried_every:,} apart." if about else ""
+    kept = _compared_with(today, keeping.limit, policy)
+    return f"{about}{in_unit(keeping.limit, policy)}", f"{kept}.{tried}"
+
+
+def _why_no_limit(shown: ShownIncident) -> str:
+    left, last = shown.left, shown.incident.last
+    if left.by_client:
+        return "the client decided what memory holds"
+    if shown.incident.cause in (Reason.CLEARED, Reason.SET):
+        return _why_it_left(left, last)
+    if not can_decide(shown.policy):
+        return f"no limit was in force at step {shown.incident.step:,}"
+    return "even with room for everything, memory would not have held it"
+
+
+def _compared_with(today: Policy | None, limit: int, policy: Policy) -> str:
+    """Return that a limit would have kept a fact, beside today's."""
+    if today is None:
+        return "would have kept it (today the client decides)"
+    if not can_decide(today) or today.unit != policy.unit:
+        return "would have kept it"
+    if today.limit < limit:
+        return f"would have kept it ({today.limit:,} today)"
+    return f"from the first message on would have kept it; today’s limit is {today.limit:,}"
+
+
+def used_words(count: int, are_imported: bool) -> str:
+    """Return the number of uses by the assistant of what memory did not mention."""
+    if are_imported:
+        return f"{counted(count, 'term')} would have been missing"
+    return f"{counted(count, 'term')} used without a recorded mention"

@@ -1,0 +1,30 @@
+"""Answers of Why? as Markdown, for a ticket."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from chatmemory.explain import Receipt, ReceiptLine, amount, shortened
+
+_MARKS = re.compile(r"([\\`*_\[\]<>|~#@])")
+
+
+def as_markdown(question: str, told: Iterable[str], lines: Receipt = ()) -> str:
+    """Return a question, what is told about it as a list, and the sum as a table."""
+    parts = [f"**{escaped(question)}**", "\n".join(f"- {escaped(each)}" for each in told if each)]
+    if lines:
+        parts.append(
+            "\n".join([f"| | {lines[0].unit} |", "|---|--:|", *map(_row, shortened(lines))])
+        )
+    return "\n\n".join(parts)
+
+
+def _row(line: ReceiptLine) -> str:
+    sign = "+" if line.kind == "plus" else ""
+    return f"| {escaped(line.label)} | {sign}{amount(line.amount)} |"
+
+
+def escaped(text: str) -> str:
+    """Return a text on one line, without a mark that Markdown would read."""
+    return _MARKS.sub(r"\\\1", " ".join(text.split()))
