@@ -12,6 +12,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
+from django.utils.http import urlencode
 from django.views.decorators.http import require_POST, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
@@ -234,7 +235,7 @@ def _sought_url(request: HttpRequest, memory_id: str) -> str:
         asked = {"at": str(named.stays[0].entered_step)} | asked | {"msg": str(named.seq)}
     if time:
         asked["at"] = str(queries.step_at_time(memory_id, _moment(time)))
-    return conversation_url(memory_id, **asked)
+    return f"{conversation_url(memory_id)}?{urlencode(asked)}"
 
 
 def _moment(text: str) -> datetime:

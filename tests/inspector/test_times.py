@@ -166,8 +166,8 @@ def test_the_zone_of_a_time_is_that_of_the_site(operator_client, db, settings):
 
 def test_the_rest_of_the_address_is_kept(operator_client, db):
     date(*after(60))
-    response = operator_client.get("/c/c/?msg=1&time=2026-11-24T14:30Z&find=a+b&at=2")
-    assert response["Location"] == "/c/c/?msg=1&find=a+b&at=1"
+    response = operator_client.get("/c/c/?msg=1&time=2026-11-24T14:30Z&find=a+b&at=2&memory_id=d")
+    assert response["Location"] == "/c/c/?msg=1&find=a+b&at=1&memory_id=d"
 
 
 @pytest.mark.parametrize(
