@@ -44,7 +44,12 @@ from chatmemory.queries.history import (
     said,
     whole_history,
 )
-from chatmemory.queries.incidents import IncidentsUntil, incidents
+from chatmemory.queries.incidents import (
+    IncidentsUntil,
+    NewestIncident,
+    incidents,
+    latest_incidents,
+)
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.lab import (
     FileFleet,
@@ -147,6 +152,7 @@ __all__ = [
     "MemoryFilter",
     "MemoryRow",
     "MessageDetail",
+    "NewestIncident",
     "NoRoom",
     "Outlook",
     "OverviewRow",
@@ -188,6 +194,7 @@ __all__ = [
     "history",
     "incidents",
     "is_writable",
+    "latest_incidents",
     "memories",
     "memory",
     "memory_page",
