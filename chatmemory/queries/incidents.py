@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 
 from chatmemory.conf import fact_words
 from chatmemory.core.eviction import REASONS
@@ -181,10 +181,13 @@ def newest_incidents(rows: Iterable[Memory]) -> dict[str, NewestIncident]:
 
 
 def latest_incidents(size: int) -> list[NewestIncident]:
-    """Return the newest incidents of the conversations that had one last, the latest first."""
+    """Return the newest incidents of the conversations that had one last, the latest first,
+    without those of imports and branches.
+    """
     kept = FoundIncidents.objects.filter(newest_at__isnull=False, words=words_digest())
-    shown = kept.filter(memory__deleted_at=None).order_by("-newest_at", "memory_id")
-    return _newest(shown[:size])
+    live = Step.objects.filter(memory=OuterRef("memory"), n=OuterRef("newest_step"), note="")
+    shown = kept.filter(Exists(live), memory__deleted_at=None)
+    return _newest(shown.order_by("-newest_at", "memory_id")[:size])
 
 
 def _newest(kept: Iterable[FoundIncidents]) -> list[NewestIncident]:
