@@ -21,19 +21,29 @@ LABEL_LENGTH = 255  # of a name
 
 
 class Flag(StrEnum):
-    """Why a conversation needs attention. ANY is at least one of the others."""
+    """Why a conversation needs attention. ANY is at least one of the others.
+
+    A message was NEVER_IN_MEMORY that left in the step that added it; SAID_AGAIN is any incident
+    of a user or a tool.
+    """
 
     ANY = "any"
+    SAID_AGAIN = "said_again"
+    NEVER_IN_MEMORY = "never_in_memory"
     OVERSIZED = "oversized"
     DANGLING = "dangling"
     OVER_LIMIT = "over_limit"
 
 
 _OVERSIZED = Q(oversized_step__gt=F("last_step") - LATELY_STEPS)
+_NEVER_IN_MEMORY = Q(missed_step__gt=F("last_step") - LATELY_STEPS)
 _DANGLING = Q(dangling_call__isnull=False)
 _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
+_SAID_AGAIN = Q(found_incidents__newest_at__isnull=False)
 _FLAGS = {
-    Flag.ANY: _DANGLING | _OVERSIZED | _OVER_LIMIT,
+    Flag.ANY: _DANGLING | _OVERSIZED | _OVER_LIMIT | _NEVER_IN_MEMORY | _SAID_AGAIN,
+    Flag.SAID_AGAIN: _SAID_AGAIN,
+    Flag.NEVER_IN_MEMORY: _NEVER_IN_MEMORY,
     Flag.OVERSIZED: _OVERSIZED,
     Flag.DANGLING: _DANGLING,
     Flag.OVER_LIMIT: _OVER_LIMIT,

@@ -43,6 +43,7 @@ __all__ = [
 _BRANCHED = Q(branched_from__isnull=False)
 _DANGLING = Q(dangling_call__isnull=False)
 _OVERSIZED = Q(oversized_step__isnull=False)
+_MISSED = Q(missed_step__isnull=False)
 _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
 _EVICTING = Q(count_after__lte=F("count_before"), note="")
 
@@ -96,6 +97,9 @@ class Memory(PolicyColumns):
     oversized_step = models.BigIntegerField(
         null=True, help_text="the newest step whose message the window had no room for"
     )
+    missed_step = models.BigIntegerField(
+        null=True, help_text="the newest step whose message left in it"
+    )
 
     # Changes that are made in several transactions; see services.erasure and services.imports.
     deleted_at = models.DateTimeField(null=True, help_text="when its deletion began")
@@ -114,6 +118,7 @@ class Memory(PolicyColumns):
             models.Index("branched_from", condition=_BRANCHED, name="memory_branches"),
             models.Index("dangling_call", condition=_DANGLING, name="memory_dangling"),
             models.Index("oversized_step", condition=_OVERSIZED, name="memory_oversized"),
+            models.Index("missed_step", condition=_MISSED, name="memory_missed"),
             models.Index("window_load", condition=_OVER_LIMIT, name="memory_over_limit"),
         ]
 

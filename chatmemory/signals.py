@@ -12,6 +12,12 @@ from django.dispatch import Signal
 # An error of a receiver is logged; it cannot undo the change.
 memory_changed = Signal()
 
+# Sent after the commit that keeps incidents found anew, with
+#   memory_id  the conversation
+#   new        the number of those after what was known of it before, by kind: `said_again` or
+#              `fetched_again`
+incidents_found = Signal()
+
 # Sent by `manage.py compact`, before it removes the traces of what was deleted: receivers delete
 # what a project keeps longer than it needs.
 compacting = Signal()

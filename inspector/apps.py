@@ -1,6 +1,6 @@
 from django.apps import AppConfig
 
-from chatmemory.signals import memory_changed
+from chatmemory.signals import incidents_found, memory_changed
 from inspector.conf import inspector_configuration
 
 
@@ -15,5 +15,6 @@ class InspectorConfig(AppConfig):
         from inspector.observability import metrics, tracing
 
         memory_changed.connect(metrics.memory_changed, dispatch_uid="inspector.metrics")
+        incidents_found.connect(metrics.incidents_found, dispatch_uid="inspector.metrics")
         if inspector_configuration().TRACES:
             tracing.set_up()

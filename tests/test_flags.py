@@ -100,9 +100,29 @@ def test_a_message_too_big_is_flagged_for_a_while(db):
     assert queries.count(FLAGGED) == 0
 
 
+def test_a_message_that_left_as_it_came_was_never_in_memory(db):
+    """Neither is too big for the limit, but the call had to go for the result."""
+    found = ToolExecutionResultMessage("1", "find", "found " * 26)
+    create_and_add("m", TokenWindow(40), [HI, call("1"), found, HI])
+    assert queries.memory("m").missed_step == 3
+    assert not queries.memory("m").is_oversized
+    told = explain.caption(queries.step("m", 3).change).summary
+    assert told.startswith("Tool result #3 never reached the model +")
+    never = queries.MemoryFilter(flag=queries.Flag.NEVER_IN_MEMORY)
+    assert [queries.count(which) for which in (never, FLAGGED)] == [1, 1]
+    services.add("m", [HI] * 40)
+    assert queries.memory("m").missed_step is None
+    assert [queries.count(which) for which in (never, FLAGGED)] == [0, 0]
+    assert verify("m") is None
+
+
 def test_a_wrong_flag_is_found_by_verification(conversation):
     services.add(conversation, [call("1"), HI])
-    for name, wrong, right in (("dangling_call", None, 1), ("oversized_step", 2, None)):
+    for name, wrong, right in (
+        ("dangling_call", None, 1),
+        ("oversized_step", 2, None),
+        ("missed_step", 2, None),
+    ):
         Memory.objects.update(**{name: wrong})
         assert name in str(verify(conversation))
         Memory.objects.update(**{name: right})

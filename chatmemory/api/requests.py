@@ -20,7 +20,7 @@ from chatmemory.api.openapi import ref
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.policies import policy_kinds
 from chatmemory.core.recall.incidents import IncidentKind
-from chatmemory.queries import CLIENT, ORDERINGS
+from chatmemory.queries import CLIENT, ORDERINGS, Flag
 from chatmemory.services.validation import ID_LENGTH
 
 NUMBER_MAX = 10**18 - 1
@@ -183,6 +183,12 @@ class MemoryListQuery(serializers.Serializer[Any]):
     )
     label = _text(  # type: ignore[assignment]
         "A label, as `name` or `name:value`."
+    )
+    flag = fields.NameField(
+        lambda: [flag.value for flag in Flag],
+        required=False,
+        help_text="What needs attention: a message `never_in_memory` left in the step that added "
+        "it, `said_again` is what a user had to say, or a tool to tell, again; `any` of these.",
     )
     active_since = _moment("The earliest last activity; UTC where no offset is given.")
     active_before = _moment("The end of the last activity, exclusive.")

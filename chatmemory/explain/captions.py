@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from chatmemory.core.eviction import Reason
+from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
@@ -22,7 +23,7 @@ from chatmemory.explain.wording import (
     role,
     seqs,
 )
-from chatmemory.ledger.changes import ChangeResult, EvictedMessage
+from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.queries import NoRoom, Outlook, PinPreview, WindowPlace, WindowView
 
 _WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}  # reasons of whole lists
@@ -92,8 +93,7 @@ def _event(change: ChangeResult) -> str:
             return f"{capitalized(named(arrived.seq))} would arrive"
         name = role(arrived.type, arrived.has_calls)
         noun = name if name.startswith("Tool") else f"{name} message"
-        verb = "was put into memory, never said" if arrived.is_injected else "arrived"
-        return f"{noun} #{arrived.seq} {verb}"
+        return f"{noun} #{arrived.seq} {_arrival(change, arrived)}"
     if change.kind == "add" and not change.arrived:
         return "A message came that left at once"
     if change.kind == "set":
@@ -102,6 +102,15 @@ def _event(change: ChangeResult) -> str:
         never_said = ", never said" if injected == len(change.arrived) > 0 else some
         return f"Memory was set; {len(change.arrived):,} messages came{never_said}"
     return f"{len(change.arrived):,} drafts would arrive"  # all of a simulation
+
+
+def _arrival(change: ChangeResult, arrived: ArrivedMessage) -> str:
+    if arrived.is_injected:
+        return "was put into memory, never said"
+    if change.kind == "add" and change.eviction_of(arrived.seq):
+        is_own = arrived.type is MessageType.AI
+        return "left memory as it arrived" if is_own else "never reached the model"
+    return "arrived"
 
 
 def _reasons(change: ChangeResult) -> str:

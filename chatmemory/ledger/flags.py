@@ -2,7 +2,8 @@
 
 A tool call is *dangling* if another message followed it before all of its results; providers refuse
 such a list. A message is *oversized* if the limit has no room for it even alone; see
-`core.fitting`.
+`core.fitting`. One that left in the step that added it, such as a result together with its call,
+was never in memory.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ def added(
         memory.waiting_call, memory.missing_results = None, 0
     if transition.is_oversized:
         memory.oversized_step = memory.last_step
+    if arrival.seq in evicted:
+        memory.missed_step = memory.last_step
     if arrival.seq not in evicted and not transition.at_head:
         arrived(memory, arrival)
 

@@ -183,6 +183,7 @@ class _Replay:
         self.said = Totals()
         self.last_seq = self.last_stay = self.ordered_from = self.clears = 0
         self.oversized_step: int | None = None
+        self.missed_step: int | None = None
         self.is_undecided = False
 
     def run(self) -> None:
@@ -331,6 +332,8 @@ class _Replay:
         self.compare(step, transition.evictions, self.left)
         if transition.is_oversized:
             self.oversized_step = step.n
+        if arrival.n in self.left:
+            self.missed_step = step.n
         return transition
 
     def decided_set(self, step: Step) -> Transition:
@@ -440,11 +443,11 @@ class _Replay:
         self.check_imported()
 
     def flags(self) -> dict[str, int | None]:
-        flagged = Memory(oversized_step=self.oversized_step)
+        flagged = Memory(oversized_step=self.oversized_step, missed_step=self.missed_step)
         flags.replaced(flagged, self.window)
         names = ["waiting_call", "missing_results", "dangling_call"]
         if not self.is_undecided:
-            names.append("oversized_step")
+            names += ["oversized_step", "missed_step"]
         return {name: getattr(flagged, name) for name in names}
 
     def check_load(self) -> None:

@@ -48,7 +48,14 @@ from chatmemory.queries.history import (
     said,
     whole_history,
 )
-from chatmemory.queries.incidents import IncidentsAt, IncidentsUntil, ShownIncident, incidents
+from chatmemory.queries.incidents import (
+    IncidentsAt,
+    IncidentsUntil,
+    NewestIncident,
+    ShownIncident,
+    incidents,
+    latest_incidents,
+)
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.lab import (
     FileFleet,
@@ -156,6 +163,7 @@ __all__ = [
     "MemoryFilter",
     "MemoryRow",
     "MessageDetail",
+    "NewestIncident",
     "NoRoom",
     "Outlook",
     "OverviewRow",
@@ -200,6 +208,7 @@ __all__ = [
     "incidents",
     "incidents_under",
     "is_writable",
+    "latest_incidents",
     "memories",
     "memory",
     "memory_page",

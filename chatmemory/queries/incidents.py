@@ -6,12 +6,17 @@ The fact of a kept incident is read again from its message.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import NamedTuple
+
+from django.db.models import Exists, F, OuterRef, Q
 
 from chatmemory.conf import fact_words
 from chatmemory.core.eviction import REASONS
+from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.loads import Keeping
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.facts import History, facts_of
@@ -291,3 +296,90 @@ def _with_limits(memory: Memory, found: list[Incident], own: History) -> Iterato
                 memory.pk, policy.estimator, latest=NEWEST_MESSAGES
             )[1]
         yield from with_limits([each], histories[policy.estimator], policy)
+
+
+# Lists of conversations
+
+
+@dataclass(frozen=True)
+class NewestIncident:
+    """The newest incident of a user or a tool in a conversation, among `count` of them.
+
+    It happened `at` that time, and `tool` is the one that was called again.
+    """
+
+    memory_id: str
+    incident: Incident
+    at: datetime
+    count: int
+    tool: str
+
+
+def newest_incidents(rows: Iterable[Memory]) -> dict[str, NewestIncident]:
+    """Return the newest incident of each of these conversations that has any, by one query.
+
+    The rows are read together with their `found_incidents`.
+    """
+    kept = [getattr(row, "found_incidents", None) for row in rows]
+    words = words_digest()
+    having = [each for each in kept if each and each.newest_at and each.words == words]
+    return {each.memory_id: each for each in _newest(having)}
+
+
+def latest_incidents(size: int) -> list[NewestIncident]:
+    """Return the newest incidents of the conversations that had one last, the latest first,
+    without those of imports and branches.
+    """
+    kept = FoundIncidents.objects.filter(newest_at__isnull=False, words=words_digest())
+    live = Step.objects.filter(memory=OuterRef("memory"), n=OuterRef("newest_step"), note="")
+    shown = kept.filter(Exists(live), memory__deleted_at=None)
+    return _newest(shown.order_by("-newest_at", "memory_id")[:size])
+
+
+def _newest(kept: Iterable[FoundIncidents]) -> list[NewestIncident]:
+    """Return those whose message can be read, which a redaction may have changed meanwhile."""
+    rows = {each.pk: (each, _newest_row(each)) for each in kept}
+    if not rows:
+        return []
+    wanted = Q()
+    for memory_id, (_, row) in rows.items():
+        wanted |= Q(memory_id=memory_id, seq=row.again)
+    messages = {each.memory_id: each for each in Message.objects.filter(wanted)}
+    found = []
+    for memory_id, (each, row) in rows.items():
+        assert each.newest_at
+        with suppress(CorruptRow, LookupError):
+            again = read_message(messages[memory_id])
+            incident = _incident(row, {row.again: sorted(facts_of(again, fact_words()))})
+            tool = getattr(again, "tool_name", None) or ""
+            count = each.said_again + each.fetched_again
+            found.append(NewestIncident(memory_id, incident, each.newest_at, count, tool))
+    return found
+
+
+def _newest_row(kept: FoundIncidents) -> KeptIncident:
+    """Return the row of the newest incident of a user or a tool; of a message, its first."""
+    rows = [row for row in map(KeptIncident._make, kept.rows) if row.kind != IncidentKind.USED]
+    return next(row for row in rows if row.step == kept.newest_step)
+
+
+# What is to be found anew
+
+STALE_AT_ONCE = 50
+
+
+def stale_incidents(
+    since: datetime | None = None, before: datetime | None = None, leaving_out: Collection[str] = ()
+) -> dict[str, datetime]:
+    """Return the time of the last change of conversations that have changed since their incidents
+    were found, those that changed last first. Those that changed before `since` are not looked at,
+    nor those that did after `before`.
+    """
+    fresh = Q(found_incidents__step=F("last_step"), found_incidents__words=words_digest())
+    rows = Memory.objects.exclude(fresh).exclude(last_step=0).exclude(id__in=leaving_out)
+    if since:
+        rows = rows.filter(updated_at__gte=since)
+    if before:
+        rows = rows.filter(updated_at__lte=before)
+    newest = rows.order_by("-updated_at", "-id").values_list("id", "updated_at")
+    return dict(newest[:STALE_AT_ONCE])

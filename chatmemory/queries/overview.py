@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
 
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum, Value
 from django.db.models.functions import Coalesce, Left
 
 from chatmemory.core.exceptions import InvalidValue
@@ -18,6 +18,7 @@ from chatmemory.managers import Flag, flagged
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.feed import evicting_adds
+from chatmemory.queries.incidents import NewestIncident, newest_incidents
 from chatmemory.queries.rows import MemoryRow, memory_row
 from chatmemory.queries.searching import (
     EVERYTHING,
@@ -43,7 +44,7 @@ class OverviewRow:
     """A conversation with its newest message and the load of its window in the last steps.
 
     `window` is its window if that is over its limit. `mention` is what was found in its messages,
-    if they were searched.
+    if they were searched. `again` is what had to be said or fetched again last.
     """
 
     memory: MemoryRow
@@ -51,8 +52,10 @@ class OverviewRow:
     loads: tuple[int, ...]
     mention: BestMatch | None = None
     window: WindowView[WindowPlace] | None = None
+    again: NewestIncident | None = None
 
 
+LONG_AGO = datetime.fromtimestamp(0, UTC)  # when conversations without an incident had one
 SPARK_STEPS = 40
 ORDERINGS: dict[str, SortKey] = {
     "activity": SortKey(F("updated_at"), datetime),
@@ -62,6 +65,7 @@ ORDERINGS: dict[str, SortKey] = {
     "tokens": SortKey(F("history_tokens")),
     "forgotten": SortKey(F("last_seq") - F("window_count")),
     "fill": SortKey(Coalesce(F("window_load") * 1000 / F("policy_limit"), 0)),
+    "said_again": SortKey(Coalesce(F("found_incidents__newest_at"), Value(LONG_AGO)), datetime),
 }
 
 
@@ -96,25 +100,27 @@ def overview_page(
 
     Raises the exceptions of `memory_page`.
     """
-    page = _page(which, ordering, cursor, size)
+    page = _page(which, ordering, cursor, size, "found_incidents")
     return CursorPage(_overview_rows(page.rows, which.search), page.previous, page.next)
 
 
 def overview_rows(memory_ids: Sequence[str], search: str = "") -> tuple[OverviewRow, ...]:
     """Return the rows of these conversations in the given order, without unknown ids."""
-    found = Memory.objects.in_bulk(memory_ids)
+    found = Memory.objects.select_related("found_incidents").in_bulk(memory_ids)
     known = [found[memory_id] for memory_id in memory_ids if memory_id in found]
     return _overview_rows(known, search)
 
 
-def _page(which: MemoryFilter, ordering: str, cursor: str, size: int) -> CursorPage[Memory]:
+def _page(
+    which: MemoryFilter, ordering: str, cursor: str, size: int, *related: str
+) -> CursorPage[Memory]:
     key = ORDERINGS.get(ordering.removeprefix("-"))
     if key is None:
         names = ", ".join(ORDERINGS)
         raise InvalidValue(f"ordering must be one of {names}, each also with a minus before it")
     descending = ordering.startswith("-")
     return page_by_cursor(
-        which.searched(),
+        which.searched().select_related(*related) if related else which.searched(),
         key,
         descending=descending,
         cursor=cursor,
@@ -141,6 +147,7 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
     hidden = {row: {each.seq for each in window.over_limit} for row, window in over.items()}
     ids = [row.pk for row in rows]
     found = best_matches(search, ids, hidden) if search else {}
+    again = newest_incidents(rows)
     return tuple(
         OverviewRow(
             memory=memory,
@@ -148,6 +155,7 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
             loads=tuple(loads[memory.id]),
             mention=found.get(memory.id),
             window=over.get(memory.id),
+            again=again.get(memory.id),
         )
         for memory in memories
     )
@@ -182,6 +190,8 @@ class OverviewStats:
     forgotten_in: int
     reach: int
     flagged: int
+    said_again: int
+    never_in_memory: int
     dangling: int
     oversized: int
     over_limit: int
@@ -194,6 +204,8 @@ def overview_stats(since: datetime) -> OverviewStats:
         conversations=Count("pk"),
         active=Count("pk", filter=active),
         flagged=Count("pk", filter=flagged(Flag.ANY)),
+        said_again=Count("pk", filter=flagged(Flag.SAID_AGAIN)),
+        never_in_memory=Count("pk", filter=flagged(Flag.NEVER_IN_MEMORY)),
         dangling=Count("pk", filter=flagged(Flag.DANGLING)),
         oversized=Count("pk", filter=flagged(Flag.OVERSIZED)),
         over_limit=Count("pk", filter=flagged(Flag.OVER_LIMIT)),

@@ -34,7 +34,8 @@ from chatmemory.search import given_labels
 class MemoryRow:
     """A conversation as it is now. `load` is None if the client decides the window. `estimator`
     names the one that counts. `waiting_call` is the newest tool call while results are missing
-    behind it, and `is_dangling` tells that one was left without them.
+    behind it, and `is_dangling` tells that one was left without them. `missed_step` is the newest
+    step whose message left in it, if that was lately.
     """
 
     id: str
@@ -51,6 +52,7 @@ class MemoryRow:
     waiting_call: int | None
     is_dangling: bool
     is_oversized: bool
+    missed_step: int | None
     head: str
 
     @property
@@ -213,9 +215,14 @@ def memory_row(row: Memory) -> MemoryRow:
         window=Totals(row.window_count, row.window_tokens),
         waiting_call=row.waiting_call,
         is_dangling=row.dangling_call is not None,
-        is_oversized=(row.oversized_step or -LATELY_STEPS) > row.last_step - LATELY_STEPS,
+        is_oversized=_lately(row.oversized_step, row) is not None,
+        missed_step=_lately(row.missed_step, row),
         head=bytes(row.head).hex(),
     )
+
+
+def _lately(step: int | None, row: Memory) -> int | None:
+    return step if step is not None and step > row.last_step - LATELY_STEPS else None
 
 
 def step_row(row: Step) -> StepRow:

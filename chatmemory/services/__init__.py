@@ -28,7 +28,7 @@ from chatmemory.services.erasure import (
 )
 from chatmemory.services.figures import compute_figures, forget_old_figures
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
-from chatmemory.services.incidents import current_incidents
+from chatmemory.services.incidents import IncidentFinder, current_incidents
 from chatmemory.services.messages import (
     add,
     change_and_add,
@@ -48,6 +48,7 @@ __all__ = [
     "ChangeResult",
     "EvictedMessage",
     "Imported",
+    "IncidentFinder",
     "NamedDefault",
     "NewMessage",
     "Recount",

@@ -1,25 +1,42 @@
 """Incidents are kept as they are found, until the conversation changes.
 
-What is kept are numbers. They go with the conversation, and with a redaction.
+What is kept are numbers. They go with the conversation, and with a redaction. A server finds them
+anew by an `IncidentFinder`; else the next read does.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from datetime import datetime, timedelta
+from time import monotonic
 
 from django.db import DatabaseError
+from django.utils import timezone
 
 from chatmemory import database
+from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.models import FoundIncidents, Memory, Step
+from chatmemory.queries.conversations import is_writable
 from chatmemory.queries.incidents import (
+    STALE_AT_ONCE,
     IncidentsUntil,
     computed_incidents,
     incidents,
     kept_row,
+    stale_incidents,
     words_digest,
 )
+from chatmemory.services.database_errors import outage
+from chatmemory.signals import incidents_found
+
+COMMITTED_WITHIN = timedelta(minutes=1)  # a change is seen after the time that it has
+
+logger = logging.getLogger(__name__)
 
 
 def current_incidents(memory_id: str) -> IncidentsUntil:
@@ -45,8 +62,10 @@ def _keep_if_unchanged(memory_id: str, found: IncidentsUntil) -> None:
 
 def _keep(memory_id: str, found: IncidentsUntil) -> None:
     counts = Counter(each.kind for each in found.incidents)
-    newest = [each.step for each in found.incidents if each.kind is not IncidentKind.USED][-1:]
+    told = [each for each in found.incidents if each.kind is not IncidentKind.USED]
+    newest = [each.step for each in told[-1:]]
     at = Step.objects.filter(memory=memory_id, n__in=newest).values_list("at", flat=True).first()
+    before = FoundIncidents.objects.filter(memory=memory_id).values_list("step", flat=True).first()
     values = {
         "step": found.step,
         "words": words_digest(),
@@ -56,3 +75,62 @@ def _keep(memory_id: str, found: IncidentsUntil) -> None:
         **{kind.value: counts[kind] for kind in IncidentKind},
     }
     FoundIncidents.objects.update_or_create(memory_id=memory_id, defaults=values)
+    new = Counter(each.kind.value for each in told if each.step > (before or 0))
+    if new:
+        database.on_commit(lambda: _announce(memory_id, new))
+
+
+def _announce(memory_id: str, new: Counter[str]) -> None:
+    incidents_found.send_robust(FoundIncidents, memory_id=memory_id, new=dict(new))
+
+
+class IncidentFinder:
+    """Finds the incidents of conversations that change, and then, going back, of those that had
+    changed before. One of which they cannot be found is told once, and left to whoever reads it.
+    """
+
+    def __init__(self) -> None:
+        self._since = timezone.now() - COMMITTED_WITHIN
+        self._before: datetime | None = self._since
+        self._failed: set[str] = set()
+
+    def find_some(self, seconds: float) -> None:
+        """Find those of some conversations, the ones that changed last first: all, or as many as
+        about so many seconds are enough for. Where nothing can be written, none are looked for.
+        """
+        if not is_writable():
+            return
+        end = monotonic() + seconds
+        for memory_id in self._stale():
+            self._find(memory_id)
+            if monotonic() >= end:
+                return
+
+    def _stale(self) -> Iterator[str]:
+        now = timezone.now()
+        changed = stale_incidents(since=self._since, leaving_out=self._failed)
+        yield from _in_own_order(changed)
+        if len(changed) == STALE_AT_ONCE:
+            return
+        self._since = now - COMMITTED_WITHIN
+        if self._before:
+            earlier = stale_incidents(before=self._before, leaving_out=self._failed)
+            yield from _in_own_order(earlier)
+            self._before = min(earlier.values(), default=None)
+
+    def _find(self, memory_id: str) -> None:
+        try:
+            if not incidents(memory_id).is_current:
+                _keep_if_unchanged(memory_id, computed_incidents(memory_id))
+        except MemoryNotFound:  # deleted meanwhile
+            return
+        except Exception as error:
+            if outage(error):
+                raise
+            logger.exception("the incidents of %r cannot be found", memory_id)
+            self._failed.add(memory_id)
+
+
+def _in_own_order(memory_ids: Iterable[str]) -> list[str]:
+    """Sort ids otherwise than other processes do, so that they seldom look for the same ones."""
+    return sorted(memory_ids, key=lambda memory_id: hash((os.getpid(), memory_id)))

@@ -17,7 +17,9 @@ ACTOR = "demo"
 
 
 def load() -> list[str]:
-    """Store the example conversations that do not exist yet, and return their ids."""
+    """Store the example conversations that do not exist yet, with their incidents, and return
+    their ids.
+    """
     stored = []
     for file in sorted(resources.files(__name__).iterdir(), key=lambda file: file.name):
         if file.name.endswith(".json"):
@@ -27,6 +29,7 @@ def load() -> list[str]:
                     _load(demo)
             except MemoryExists:
                 continue
+            services.current_incidents(demo["id"])
             stored.append(demo["id"])
     return stored
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter as Counts
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -26,6 +27,11 @@ _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"
 
 _said = Counter("chatmemory_messages_added", "Messages added")
 _left = Counter("chatmemory_messages_left", "Messages that left a window", ["reason"])
+_incidents = Counter(
+    "chatmemory_incidents",
+    "Facts that left memory and had to be said or fetched again, when they were found",
+    ["kind"],
+)
 _steps = Counter("chatmemory_steps", "Steps recorded in the ledgers", ["kind"])
 _fill = Histogram(
     "chatmemory_window_fill",
@@ -67,6 +73,12 @@ def memory_changed(results: tuple[ChangeResult, ...], fill: float | None, **_: A
         _left_for(reason).inc(count)
     if fill is not None:
         _fill.observe(fill)
+
+
+def incidents_found(new: Mapping[str, int], **_: Any) -> None:
+    """Receives `chatmemory.signals.incidents_found`."""
+    for kind, count in new.items():
+        _incidents.labels(kind).inc(count)
 
 
 def exposition() -> bytes:

@@ -21,9 +21,14 @@ ORDERINGS = {
     "forgotten": "Most evicted",
     "fill": "Window fill",
     "said": "Most said",
+    "said_again": "Had to be said again",
 }
+OFFERED_FLAGS = (Flag.ANY, Flag.SAID_AGAIN, Flag.NEVER_IN_MEMORY)
+ALWAYS_OFFERED = (("active", "1"), ("flagged", Flag.ANY))
 FLAG_LABELS = {
     Flag.ANY: "Need attention",
+    Flag.SAID_AGAIN: "Had to be said again",
+    Flag.NEVER_IN_MEMORY: "Never reached the model",
     Flag.OVERSIZED: "Oversized",
     Flag.DANGLING: "Dangling",
     Flag.OVER_LIMIT: "Over the limit",
@@ -58,6 +63,7 @@ class Asked:
     def read(cls, given: Mapping[str, str]) -> Asked:
         """Read the parameters of an address."""
         asked = {name: searchable(given.get(name, "")) for name in PARAMETERS}
+        asked["flagged"] = asked["flagged"] or searchable(given.get("flag", ""))  # as in the API
         known: dict[str, list[str]] = {
             "policy": [kind for kind, _ in policy_choices()],
             "flagged": list(Flag),
@@ -66,6 +72,7 @@ class Asked:
         }
         kept = {name: value for name, value in asked.items() if value in known.get(name, [value])}
         kept = {name: value for name, value in kept.items() if value}
+        kept.setdefault("sort", usual_sort(kept.get("flagged", "")))
         return cls(**kept, cursor=given.get("older") or given.get("newer") or "")
 
     @cached_property
@@ -95,7 +102,7 @@ class Asked:
     @property
     def given(self) -> dict[str, str]:
         """The parameters that differ from those of the plain overview."""
-        plain = Asked()
+        plain = Asked(sort=usual_sort(self.flagged))
         values = {name: getattr(self, name) for name in PARAMETERS}
         return {name: value for name, value in values.items() if value != getattr(plain, name)}
 
@@ -110,12 +117,15 @@ class Asked:
         return "?" + urlencode({**self.given, **places}) if places else None
 
     def link(self, **changes: str) -> str:
-        return replace(self, **changes).query
+        then = replace(self, **changes)
+        if "sort" not in changes and self.sort == usual_sort(self.flagged):
+            then = replace(then, sort=usual_sort(then.flagged))
+        return then.query
 
     @cached_property
     def chips(self) -> list[Chip]:
-        """The filters. A label, and a flag of a kind, are among them only while they are set; a
-        policy while it is set or would show something.
+        """The filters. A label, and most kinds of flags, are among them only while they are set; a
+        policy, and what the model did not have, while they are set or would show something.
         """
         return [
             Chip(
@@ -125,7 +135,9 @@ class Asked:
                 href=self.link(**{name: "" if self._is(name, value) else value}),
             )
             for name, value, label in self._offered
-            if name != "policy" or self._is(name, value) or self._counts[name, value] != 0
+            if (name, value) in ALWAYS_OFFERED
+            or self._is(name, value)
+            or self._counts[name, value] != 0
         ]
 
     @property
@@ -141,7 +153,7 @@ class Asked:
         filters += [
             ("flagged", flag, label)
             for flag, label in FLAG_LABELS.items()
-            if flag is Flag.ANY or self._is("flagged", flag)
+            if flag in OFFERED_FLAGS or self._is("flagged", flag)
         ]
         return [*filters, ("label", self.label, self.label)] if self.label else filters
 
@@ -155,6 +167,11 @@ class Asked:
 
     def _is(self, name: str, value: str) -> bool:
         return bool(getattr(self, name) == value)
+
+
+def usual_sort(flagged: str) -> str:
+    """Return the order of a list for which none is asked."""
+    return "said_again" if flagged == Flag.SAID_AGAIN else "activity"
 
 
 def policy_choices() -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import can_decide, explain, queries
-from chatmemory.queries import FeedItem, NoRoom, OverviewRow
+from chatmemory.queries import FeedItem, NewestIncident, NoRoom, OverviewRow
 from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge, gauge
 from inspector.overview.selection import Asked, midnight
@@ -23,6 +23,7 @@ LEAST_SECONDS, MOST_SECONDS = 1, 30
 SHARE = 20
 BUSY_SECONDS = 60
 LABELS_SHOWN = 3
+FEED_SIZE = 12
 BEFORE_HIT, AFTER_HIT = 16, 120
 NO_ROOM = {NoRoom.BESIDE_PINS: "no room beside pins", NoRoom.REJECTED: "no message fits"}
 
@@ -168,6 +169,10 @@ class Row:
         return self.memory.left_count
 
     @property
+    def came_up_again(self) -> str:
+        return came_up_again(self.row.again) if self.row.again else ""
+
+    @property
     def is_busy(self) -> bool:
         return (timezone.now() - self.memory.updated_at).total_seconds() < BUSY_SECONDS
 
@@ -200,10 +205,14 @@ class Row:
 
 @dataclass(frozen=True)
 class FeedRow:
-    """An entry of the feed."""
+    """An entry of the feed: a message that left."""
 
     item: FeedItem
     is_new: bool
+
+    @property
+    def moment(self) -> int:
+        return self.item.moment
 
     @property
     def glyph(self) -> str:
@@ -212,6 +221,43 @@ class FeedRow:
     @property
     def reason(self) -> str:
         return explain.short_reason(self.item.reason, self.item.misfit, self.item.by_client)
+
+
+@dataclass(frozen=True)
+class AgainRow:
+    """An entry of the feed: what had to be said or fetched again."""
+
+    again: NewestIncident
+    is_new: bool
+
+    @property
+    def moment(self) -> int:
+        return queries.microseconds(self.again.at)
+
+    @property
+    def came_up_again(self) -> str:
+        return came_up_again(self.again)
+
+
+def current_feed(seen: int | None = None) -> list[FeedRow | AgainRow]:
+    """Return what left memory last, and what came up again last of what had left, the latest first.
+
+    What is later than `seen` is new.
+    """
+    rows: list[FeedRow | AgainRow] = [FeedRow(item, False) for item in queries.feed(FEED_SIZE)]
+    rows += [AgainRow(again, False) for again in queries.latest_incidents(FEED_SIZE)]
+    rows.sort(key=lambda row: row.moment, reverse=True)
+    return [replace(row, is_new=seen is not None and row.moment > seen) for row in rows[:FEED_SIZE]]
+
+
+def came_up_again(found: NewestIncident) -> str:
+    """Say what came up again: `A-1182 had to be said again`."""
+    incident = found.incident
+    if incident.kind == "fetched_again":
+        return f"{found.tool or 'A tool'} was called again: {incident.fact}"
+    if incident.asked:
+        return f"{incident.fact} had to be said again"
+    return f"{incident.fact} was said again after it had left"
 
 
 def cut_around(words: str, mention: queries.BestMatch) -> Hit:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
+
+if TYPE_CHECKING:
+    from inspector.live.incidents import IncidentThread
 
 # Java's HTTP client offers HTTP/2 (h2c) with each request, which any server may ignore.
 _OFFERS = ("Unsupported upgrade request", "No supported WebSocket library")
@@ -16,7 +19,9 @@ HEADER_SECONDS = 20
 
 
 class Server(uvicorn.Server):
-    """Closes connections on which no request arrives, and stops without refusing one: ends the live
+    """Finds incidents in a thread beside its requests.
+
+    Closes connections on which no request arrives, and stops without refusing one: ends the live
     streams, whose readers would otherwise keep it from stopping, and answers connections that it
     has already accepted.
 
@@ -30,6 +35,17 @@ class Server(uvicorn.Server):
         logging.getLogger("uvicorn.error").addFilter(_is_no_offer)
         # Connections that owe a request, each with its last one, and since when.
         self._owing: dict[tuple[Any, Any], float] = {}
+        self._incidents: IncidentThread | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        from inspector.live.incidents import (
+            IncidentThread,  # gunicorn imports this file before Django is set up
+        )
+
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._incidents = IncidentThread()
+            self._incidents.start()
 
     async def on_tick(self, counter: int) -> bool:
         """Uvicorn calls this every tenth of a second."""
@@ -55,6 +71,8 @@ class Server(uvicorn.Server):
             close_streams,  # gunicorn imports this file before Django is set up
         )
 
+        if self._incidents:
+            self._incidents.stop()
         close_streams()
         for server in self.servers:
             server.close()

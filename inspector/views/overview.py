@@ -28,7 +28,7 @@ from chatmemory.streaming import json_list, streamed
 from inspector import demo
 from inspector.display import render_page_or_fragment
 from inspector.forms import BulkForm, check_chosen, first_problem
-from inspector.overview import ORDERINGS, Asked, FeedRow, Row, current_headlines
+from inspector.overview import ORDERINGS, Asked, Row, current_feed, current_headlines
 
 PAGE_SIZE = 25
 MOMENT = re.compile(r"[0-9]{1,18}")
@@ -102,11 +102,8 @@ def _found(asked: Asked) -> CursorPage[queries.OverviewRow]:
 
 
 def _feed(seen: int | None = None) -> dict[str, Any]:
-    items = queries.feed()
-    return {
-        "feed": [FeedRow(item, is_new=seen is not None and item.moment > seen) for item in items],
-        "newest": max((item.moment for item in items), default=0),
-    }
+    rows = current_feed(seen)
+    return {"feed": rows, "newest": max((row.moment for row in rows), default=0)}
 
 
 @require_POST

@@ -113,7 +113,7 @@ def test_nothing_is_left_on_the_coordinator(cluster):
 
 
 def test_every_ledger_matches_its_replay(cluster):
-    for memory_id in ("order-7741", "classroom", "lisbon-guide", "own"):
+    for memory_id in ("order-7741", "ferry-5120", "classroom", "lisbon-guide", "own"):
         assert verify(memory_id) is None
 
 

@@ -20,7 +20,7 @@ from inspector.overview import ORDERINGS, PARAMETERS
 
 from .budget import search, settings_of
 
-KNOWN = ["order-7741", "classroom", "lisbon-guide"]
+KNOWN = ["order-7741", "ferry-5120", "classroom", "lisbon-guide"]
 
 odd = st.sampled_from(["", "x", "-1", "0", "9" * 18, "9" * 40, "1e3", "٣", "1.5", " 7 "])
 numbers = st.integers(0, 70).map(str) | odd

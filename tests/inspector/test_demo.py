@@ -37,7 +37,24 @@ def test_the_support_bot_forgets_the_order_number_before_it_asks_again():
     assert "order number, please" in queries.message("order-7741", 44).text
 
 
+def test_the_travel_desk_looks_a_booking_up_twice_and_asks_for_a_voucher_again():
+    call_command("load_demo")
+    found = queries.incidents("ferry-5120")
+    assert found.is_current
+    told = [(each.kind, each.fact, each.said, each.again) for each in found.incidents]
+    assert [each for each in told if each[0] != "used"] == [
+        ("fetched_again", "C-0614", 6, 34),
+        ("fetched_again", "HTL-20933", 6, 34),
+        ("said_again", "VX-4471", 2, 40),
+    ]
+    calls = [queries.message("ferry-5120", seq).message for seq in (5, 33)]
+    assert len({call.tool_execution_requests[0].arguments for call in calls}) == 1
+    window = queries.window("ferry-5120", 36)
+    assert not [row for row in window.rows if "VX-4471" in row.text]
+    assert "Why did it not use the voucher?" in queries.message("ferry-5120", 38).text
+
+
 def test_the_demo_matches_its_replay():
     call_command("load_demo")
-    for memory_id in ("order-7741", "classroom", "lisbon-guide"):
+    for memory_id in ("order-7741", "ferry-5120", "classroom", "lisbon-guide"):
         assert verify(memory_id) is None

@@ -37,6 +37,8 @@ class Memories(Resource):
         asked = requests.read_query(requests.MemoryListQuery, request)
         paging = {name: asked.pop(name) for name in ("ordering", "size")}
         cursor = asked.pop("cursor", "")
+        if asked.get("flag"):
+            asked["flag"] = queries.Flag(asked["flag"])
         which = queries.MemoryFilter(**asked, id_prefix=prefix_of(request))
         try:
             page = queries.memory_page(which, cursor=cursor, **paging)

@@ -123,7 +123,7 @@ function putFeed(fresh) {
   morphChildren(list, freshList);
   if (hadFocus && document.activeElement === document.body) list.focus();
   if (!isMoved) return;
-  const count = list.querySelectorAll(".is-new").length;
+  const count = list.querySelectorAll(".is-new:not([data-again])").length;
   if (count) announce(`${count} message${count === 1 ? "" : "s"} left memory`);
 }
 

@@ -236,6 +236,12 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "missed_step",
+                    models.BigIntegerField(
+                        help_text="the newest step whose message left in it", null=True
+                    ),
+                ),
+                (
                     "deleted_at",
                     models.DateTimeField(help_text="when its deletion began", null=True),
                 ),
@@ -269,6 +275,11 @@ class Migration(migrations.Migration):
                         models.F("oversized_step"),
                         condition=models.Q(("oversized_step__isnull", False)),
                         name="memory_oversized",
+                    ),
+                    models.Index(
+                        models.F("missed_step"),
+                        condition=models.Q(("missed_step__isnull", False)),
+                        name="memory_missed",
                     ),
                     models.Index(
                         models.F("window_load"),
