@@ -215,6 +215,10 @@ class FeedRow:
         return self.item.moment
 
     @property
+    def step(self) -> int:
+        return self.item.step
+
+    @property
     def glyph(self) -> str:
         return glyph(self.item.type, self.item.has_calls)
 
@@ -235,6 +239,10 @@ class AgainRow:
         return queries.microseconds(self.again.at)
 
     @property
+    def step(self) -> int:
+        return self.again.incident.step
+
+    @property
     def came_up_again(self) -> str:
         return came_up_again(self.again)
 
@@ -246,7 +254,7 @@ def current_feed(seen: int | None = None) -> list[FeedRow | AgainRow]:
     """
     rows: list[FeedRow | AgainRow] = [FeedRow(item, False) for item in queries.feed(FEED_SIZE)]
     rows += [AgainRow(again, False) for again in queries.latest_incidents(FEED_SIZE)]
-    rows.sort(key=lambda row: row.moment, reverse=True)
+    rows.sort(key=lambda row: (row.moment, row.step), reverse=True)
     return [replace(row, is_new=seen is not None and row.moment > seen) for row in rows[:FEED_SIZE]]
 
 

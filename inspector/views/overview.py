@@ -39,7 +39,7 @@ REQUIRED = {"count": READ, "export": READ, "label": WRITE, "delete": ERASE}
 def conversations(request: HttpRequest) -> HttpResponse:
     """Show a page of the conversations that the address asks for, or how to begin."""
     context = _page(Asked.read(request.GET.dict())) | _feed()
-    context["is_empty"] = not queries.any_memory()
+    context["is_empty"] = not context["rows"] and not queries.any_memory()
     return render_page_or_fragment(request, "inspector/overview/overview.html", context)
 
 

@@ -133,6 +133,16 @@ def test_the_feed_has_both_in_order(operator_client):
     assert 'data-id="told 4 again" data-again class="is-new"' in " ".join(html.split())
 
 
+def test_the_feed_of_the_demo_has_both():
+    """Steps that were added together have one time, and their numbers tell which came first."""
+    demo.load()
+    rows = current_feed()
+    steps = [row.step for row in rows if "order-7741" in str(row)]
+    assert steps == sorted(steps, reverse=True)
+    told = [getattr(row, "came_up_again", "") for row in rows]
+    assert "A-1182 had to be said again" in told
+
+
 def test_the_feed_leaves_imports_out():
     services.import_conversation("imported", SAID, MessageWindow(2))
     services.current_incidents("imported")
