@@ -236,10 +236,15 @@ class RecallRowSerializer(Json):
 
     policy = serializers.SerializerMethodField(help_text="As it was asked for.")
     conversations = serializers.IntegerField()
-    recalls = serializers.IntegerField(help_text="Facts that the assistant used again.")
+    recalls = serializers.IntegerField(
+        help_text="Facts that the assistant used again, or that had to be said or fetched again."
+    )
     held = serializers.IntegerField(help_text="Those that were in the window then.")
     nothing_lost = serializers.IntegerField(help_text="Conversations that held all of them.")
     said_again = serializers.IntegerField(help_text="Facts that users repeated, forgotten then.")
+    fetched_again = serializers.IntegerField(
+        help_text="Facts that repeated calls fetched, forgotten then."
+    )
     prompt_tokens = serializers.IntegerField()
     calls = serializers.IntegerField(help_text="AI messages.")
     reusable_tokens = serializers.IntegerField(

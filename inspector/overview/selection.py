@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
@@ -110,6 +111,14 @@ class Asked:
     def query(self) -> str:
         """The query string of the first page, beginning with a question mark."""
         return "?" + urlencode(self.given)
+
+    @property
+    def lab(self) -> str:
+        """The address of the lab for conversations in which something had to be said again."""
+        if self.flagged != Flag.SAID_AGAIN:
+            return ""
+        chosen = {"q": self.q, "label": self.label, "flagged": self.flagged}
+        return f"{reverse('inspector:lab')}?{urlencode({k: v for k, v in chosen.items() if v})}"
 
     def page(self, **cursor: str | None) -> str | None:
         """Return the query string of the page at `older` or `newer`, or None without one."""

@@ -131,6 +131,9 @@ STATES = {
     "order-verdict": State(
         f"{ORDER}verdict/", form={"role": "user", "text": "A-1182 again."}, htmx=True
     ),
+    "order-incident-compared": State(
+        "/c/order-7741/compare/?policy=token_window:800&policy=token_window:902&at=46&find=A-1182"
+    ),
     "order-compared": State(f"{ORDER}compare/?{POLICIES}&at=43&phrase=A-1182"),
     "order-adopt": State(f"{ORDER}adopt/", form={"policy": "message_window:10"}),
     "order-export": State(f"{ORDER}export/?what=window&at=43&format=sharegpt"),

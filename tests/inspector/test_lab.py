@@ -81,6 +81,8 @@ def asked(query: str = MESSAGES) -> FleetAsked:
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite locks the whole file")
 def test_conversations_are_locked_one_by_one(conversations):
     """Citus cannot lock rows of several conversations with one statement."""
+    for n in range(COUNT):
+        services.current_incidents(f"shop/{n}")
     with CaptureQueriesContext(connection) as sent:
         services.compute_figures(asked().query, 60)
     locks = [each["sql"] for each in sent if "FOR UPDATE" in each["sql"]]
@@ -298,6 +300,38 @@ def test_a_limit_is_adopted_for_a_label_after_a_preview(operator_client, convers
     assert Step.objects.filter(kind=Step.Kind.POLICY).count() == 3
     operator_client.post("/lab/adopt/", form | {"confirmed": "1"})
     assert Step.objects.filter(kind=Step.Kind.POLICY).count() == 3
+
+
+def test_a_limit_tells_what_it_would_mend_before_it_is_in_force(operator_client, db, data_file):
+    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
+    list(services.import_all(read_transcripts(content), TokenWindow(2_000), "tau-"))
+    while services.compute_figures(asked("limit=4000").query, 60):
+        pass
+    mended = (
+        "Limit 4,000: 1 incident instead of 3; 2,434 prompt tokens a call instead of 1,720 (+42 %)."
+    )
+    assert mended in words(operator_client.get("/lab/?limit=4000").content)
+    rows = table(operator_client, "limit=4000")
+    assert rows["today"][1:3] == ("2,000 tok", str(int(rows["today"][2])))
+    assert mended in words(operator_client.post("/lab/adopt/", {"limit": "4000"}).content)
+    found = read_transcripts(content).transcripts
+    counts = {point.limit: point.incidents for point in queries.fleet(asked("").query).points}
+    assert [counts[limit] for limit in (1_000, 2_000, 4_000)] == [57 + 14, 3, 1]
+    files = queries.FileFleet(found, TokenWindow(1)).fleet().points
+    assert {point.limit: point.incidents for point in files} == counts
+
+
+def test_the_lab_has_the_conversations_of_a_flag(operator_client, db):
+    create_and_add("over", MessageWindow(4), SAID)
+    services.change("over", policy=TWO)
+    create_and_add("fits", MessageWindow(9), SAID)
+    html = operator_client.get(f"/lab/?{MESSAGES}&flagged=over_limit").content.decode()
+    assert "1 conversation flagged “over limit”" in words(html.encode())
+    assert 'name="flagged"' in html
+    assert operator_client.get("/lab/?flagged=nonsense").status_code == 422
+    form = {"kind": "message_window", "limit": "4", "flagged": "over_limit", "confirmed": "1"}
+    operator_client.post("/lab/adopt/", form)
+    assert [queries.policy(id).limit for id in ("over", "fits")] == [4, 9]
 
 
 def test_many_conversations_change_in_slices(conversations):

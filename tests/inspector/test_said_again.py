@@ -75,6 +75,17 @@ def test_it_is_a_filter_newest_first(operator_client):
     assert 'href="?flagged=said_again"' in operator_client.get("/").content.decode()
 
 
+def test_from_the_filter_the_lab_looks_for_a_limit_for_all_of_them(operator_client):
+    with_incidents("told", users("My order is A-1182.", "well", "well", "A-1182!"))
+    create_and_add("silent", MessageWindow(9), users("hi"))
+    assert "Fix for all" not in operator_client.get("/").content.decode()
+    page = operator_client.get("/?flagged=said_again&q=told")
+    assert "Fix for all" in page.content.decode()
+    lab = operator_client.get(page.context["asked"].lab)
+    assert lab.status_code == 200
+    assert "1 conversation" in lab.content.decode()
+
+
 def test_without_any_nothing_is_said_of_it(operator_client):
     create_and_add("silent", MessageWindow(9), users("hi"))
     html = operator_client.get("/").content.decode()

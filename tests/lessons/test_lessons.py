@@ -10,9 +10,11 @@ from django.test import Client
 from chatmemory import queries, services
 from chatmemory.core.lint import PromptMessage, verdicts
 from inspector import demo
-from inspector.lessons.catalogue import catalogue
-from inspector.lessons.lesson import Ask
+from inspector.lessons.catalogue import OWN, catalogue
+from inspector.lessons.lesson import Ask, InvalidLesson, read_lesson
 from inspector.lessons.page import Told, practice_url
+from inspector.lessons.stage import moments
+from inspector.lessons.words import Answer, judge
 
 from ..inspector.markup import words
 
@@ -59,7 +61,7 @@ def texts(lesson) -> list[str]:
     return found
 
 
-def test_the_seven_topics_are_there_and_no_file_is_refused():
+def test_the_eight_topics_are_there_and_no_file_is_refused():
     assert list(LESSONS) == TOPICS
     assert catalogue().problems == ()
 
@@ -125,6 +127,27 @@ def test_the_answers_are_those_of_a_conversation(db, staged):
             for n, each in zip(after, calls, strict=True)
         ]
         assert moment.after.verdicts() == verdicts(turns)
+
+
+def test_the_limit_of_a_fact_is_that_of_its_incident(db):
+    lesson, played = LESSONS["predict-the-limit"].lesson, LESSONS["predict-the-limit"].moments
+    services.create("m", lesson.policy)
+    services.add("m", lesson.messages)
+    found = services.current_incidents("m").incidents
+    limits = [each.keeping.limit for each in found if each.kind == "said_again"]
+    assert [moment.keeping for moment in played if moment.step.fact] == limits == [6, 5]
+    assert [judge(played[1], Answer(value=n)).headline for n in (5, 6, 7)] == [
+        "Not this time. With 5, A-1182 has left before #7.",
+        "Right. 6 would have kept A-1182, and none below.",
+        "Almost. 7 keeps A-1182, but 6 is enough.",
+    ]
+
+
+def test_the_limit_of_a_fact_must_be_offered():
+    content = (OWN / "8-predict-the-limit.toml").read_bytes()
+    wrong = read_lesson(content.replace(b"[5, 6, 7, 8]", b"[5, 7, 8]"), "wrong.toml")
+    with pytest.raises(InvalidLesson, match="A-1182 comes up again, and 6 would have kept it"):
+        moments(wrong)
 
 
 def test_all_end_with_pages_that_exist(operator_client):
