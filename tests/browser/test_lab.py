@@ -22,7 +22,13 @@ LOST = "/c/m/compare/?policy=message_window:2&policy=everything&at=3&phrase=A-11
 @pytest.fixture(autouse=True)
 def _conversations(demo_conversations):
     services.create("m", MessageWindow(2))
-    said = ["My order is A-1182.", "Thank you.", "It has not come.", "I look for order A-1182."]
+    orders = "A-1182 " + " ".join(f"B-{n}" for n in range(100, 109))
+    said = [
+        f"My orders are {orders}.",
+        "Thank you.",
+        "They have not come.",
+        f"I look for {orders}.",
+    ]
     services.add("m", [(UserMessage, AiMessage)[n % 2](text) for n, text in enumerate(said)])
 
 
