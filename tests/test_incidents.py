@@ -84,6 +84,13 @@ def test_they_are_kept_until_the_conversation_changes():
     assert kept("a") == (7, ["A-1182", "A-1182"])
 
 
+@pytest.mark.parametrize(("long", "expected"), [(7, 1), (8, 0)])
+def test_they_are_looked_for_among_the_newest_four_million_characters(long, expected):
+    said = ["My order is A-1182.", *["word " * 100_000] * long, "A-1182!"]
+    create_and_add("c", MessageWindow(2), users(*said))
+    assert len(computed_incidents("c").incidents) == expected
+
+
 def test_a_redaction_takes_them_along():
     create_and_add("a", MessageWindow(2), SAID)
     services.current_incidents("a")

@@ -18,6 +18,7 @@ from chatmemory.conf import fact_words
 from chatmemory.core.eviction import REASONS
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.loads import Keeping
+from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.facts import History, facts_of
 from chatmemory.core.recall.incidents import (
@@ -39,7 +40,8 @@ from chatmemory.queries.fact_history import estimator_of, said_with_history
 from chatmemory.queries.phrase import change_at
 from chatmemory.queries.rows import MessageDetail, StepDetail
 
-NEWEST_MESSAGES = 10_000  # that incidents are looked for among
+# That incidents are looked for among: so many messages, or as many as have so many characters.
+NEWEST_MESSAGES, NEWEST_CHARACTERS = 10_000, 4_000_000
 
 
 @dataclass(frozen=True)
@@ -242,12 +244,13 @@ def _kept(memory: Memory) -> FoundIncidents | None:
 
 @one_snapshot()
 def computed_incidents(memory_id: str) -> IncidentsUntil:
-    """Find the incidents among the newest 10,000 messages of a conversation.
+    """Find the incidents among the newest 10,000 messages of a conversation, or 4 million
+    characters.
 
     The limit of each is that of the policy in force at its step. Raises MemoryNotFound.
     """
     memory = find_memory(memory_id)
-    messages, history = said_with_history(memory_id, latest=NEWEST_MESSAGES)
+    messages, history = _newest_said(memory_id)
     if not messages:
         return IncidentsUntil(memory.last_step, ())
     first = history.numbers[0]
@@ -271,6 +274,10 @@ def computed_incidents(memory_id: str) -> IncidentsUntil:
     return IncidentsUntil(memory.last_step, list(_with_limits(memory, found, history)))
 
 
+def _newest_said(memory_id: str, estimator: str | None = None) -> tuple[list[ChatMessage], History]:
+    return said_with_history(memory_id, estimator, NEWEST_MESSAGES, NEWEST_CHARACTERS)
+
+
 def _times(memory: Memory, first: int) -> list[MemoryTime]:
     rows = Stay.objects.filter(memory=memory, seq__gte=first)
     return [
@@ -292,9 +299,7 @@ def _with_limits(memory: Memory, found: list[Incident], own: History) -> Iterato
             yield replace(each, keeping=Keeping(None))
             continue
         if policy.estimator not in histories:
-            histories[policy.estimator] = said_with_history(
-                memory.pk, policy.estimator, latest=NEWEST_MESSAGES
-            )[1]
+            histories[policy.estimator] = _newest_said(memory.pk, policy.estimator)[1]
         yield from with_limits([each], histories[policy.estimator], policy)
 
 
@@ -377,6 +382,7 @@ def stale_incidents(
     """
     fresh = Q(found_incidents__step=F("last_step"), found_incidents__words=words_digest())
     rows = Memory.objects.exclude(fresh).exclude(last_step=0).exclude(id__in=leaving_out)
+    rows = rows.filter(imported=None)  # no import goes on
     if since:
         rows = rows.filter(updated_at__gte=since)
     if before:

@@ -174,17 +174,17 @@ def at_rest():
     changed = threading.Condition()
     running = 0
 
-    def count(handler: type, by: int) -> None:
+    def count(handler: type | None, by: int) -> None:
         nonlocal running
-        if issubclass(handler, WSGIHandler):  # a test client has another
+        if handler and issubclass(handler, WSGIHandler):  # a test client has another, or none
             with changed:
                 running += by
                 changed.notify_all()
 
-    def started(sender: type, **_) -> None:
+    def started(sender: type | None, **_) -> None:
         count(sender, 1)
 
-    def finished(sender: type, **_) -> None:
+    def finished(sender: type | None, **_) -> None:
         count(sender, -1)
 
     request_started.connect(started)

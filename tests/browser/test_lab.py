@@ -78,7 +78,7 @@ def test_a_file_is_compared(open_page, javascript):
     page.get_by_label("Phrase to follow").press("Enter")
     expect(page.get_by_role("rowheader", name="“thank” first forgotten")).to_be_visible()
     expect(page.locator(".matrix thead th")).to_have_count(3)
-    assert queries.count() == 4
+    assert queries.count() == 5
 
 
 def choose(page):

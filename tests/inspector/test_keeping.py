@@ -54,16 +54,16 @@ def assert_real_windows_need(needed: int, seq: int, under, messages) -> None:
         assert (seq in {row.seq for row in rows}) is stays
 
 
-def test_the_order_number_of_the_demo_needed_855_tokens(operator_client, db):
+def test_the_order_number_of_the_demo_needed_925_tokens_when_it_was_asked_for(operator_client, db):
     demo.load()
-    assert limit(43, 25, "order-7741") == 855
+    assert limit(43, 25, "order-7741") == 925
     html = shown(operator_client, "at=43&msg=25", "order-7741")
     assert "What would have kept it?" in html
-    assert "<b>855 tokens or more.</b>" in html
+    assert "<b>925 tokens or more.</b>" in html
     assert "A higher limit now does not bring it back." in html
     in_memory = shown(operator_client, "at=30&msg=25", "order-7741")
     assert "What would have kept it?" not in in_memory
-    assert_real_windows_need(855, 25, TokenWindow, queries.said("order-7741", 43))
+    assert_real_windows_need(925, 25, TokenWindow, queries.said("order-7741", 46))
 
 
 @pytest.mark.parametrize(
