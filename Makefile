@@ -28,11 +28,12 @@ test: $(VENV)/installed-dev
 	$(PYTEST) $(ARGS)
 
 # DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
-# of pages, of tests/browser, tests/fuzz and tests/load: CI runs them on SQLite alone.
+# of words and pages, of fuzzing and of load: CI runs them on SQLite alone.
+ONLY_ON_SQLITE := browser inspector explain golden lessons mounted fuzz load test_docs.py test_printing.py
+
 test-postgresql: $(VENV)/installed-dev
 	@case "$$DATABASE_URL" in postgres*) ;; *) echo "DATABASE_URL must name a PostgreSQL"; exit 1;; esac
-	$(PYTEST) -m database --ignore tests/browser --ignore tests/inspector --ignore tests/fuzz \
-	  --ignore tests/load $(ARGS)
+	$(PYTEST) -m database $(addprefix --ignore tests/,$(ONLY_ON_SQLITE)) $(ARGS)
 
 # What differs between versions of Django and Python, on the newest Django and the newest Python that
 # is here: that of pyenv, of Debian, or NEWER_PYTHON=/path/to/python3.13.
