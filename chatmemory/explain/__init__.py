@@ -21,6 +21,7 @@ from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
 from chatmemory.explain.incidents import (
     asked_for,
     came_up,
+    cost_of_fetch,
     cure,
     how_it_left,
     quoted,
@@ -71,6 +72,7 @@ __all__ = [
     "caption",
     "cause_of",
     "change_of_policy",
+    "cost_of_fetch",
     "counted",
     "cure",
     "forecast",

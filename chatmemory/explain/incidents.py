@@ -19,15 +19,18 @@ BEFORE_FACT = 40
 _FOR_ROOM = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 
 
-def what_came_up(shown: ShownIncident) -> tuple[str, str]:
+def what_came_up(incident: Incident, tool: str) -> tuple[str, str]:
     """Return what came up again, and what that meant: `A-1182` and `had to be said again`."""
-    incident = shown.incident
     if incident.kind is IncidentKind.FETCHED_AGAIN:
-        cost = f", for {counted(incident.tokens, 'token')}" if incident.tokens else ""
-        return shown.tool or "A tool", f"was called again{cost}"
+        return tool or "A tool", "was called again"
     if incident.asked:
         return incident.fact, "had to be said again"
     return incident.fact, "was said again after it had left"
+
+
+def cost_of_fetch(incident: Incident) -> str:
+    """Return what a call that was made again cost: `, for 130 tokens`; empty if nothing."""
+    return f", for {counted(incident.tokens, 'token')}" if incident.tokens else ""
 
 
 def came_up(incident: Incident) -> str:

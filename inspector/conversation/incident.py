@@ -47,7 +47,8 @@ class IncidentCard:
         self.number, self.count = shown.number, shown.count
         self.newer = shown.number - 1 or None
         self.older = shown.number + 1 if shown.number < shown.count else None
-        self.what, self.happened = explain.what_came_up(shown)
+        self.what, happened = explain.what_came_up(shown.incident, shown.tool)
+        self.happened = happened + explain.cost_of_fetch(shown.incident)
         self.enough, self.cure = explain.cure(shown, state.memory.policy)
 
     @cached_property

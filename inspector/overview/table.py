@@ -260,12 +260,9 @@ def current_feed(seen: int | None = None) -> list[FeedRow | AgainRow]:
 
 def came_up_again(found: NewestIncident) -> str:
     """Say what came up again: `A-1182 had to be said again`."""
-    incident = found.incident
-    if incident.kind == "fetched_again":
-        return f"{found.tool or 'A tool'} was called again: {incident.fact}"
-    if incident.asked:
-        return f"{incident.fact} had to be said again"
-    return f"{incident.fact} was said again after it had left"
+    what, happened = explain.what_came_up(found.incident, found.tool)
+    fact = "" if what == found.incident.fact else f": {found.incident.fact}"
+    return f"{what} {happened}{fact}"
 
 
 def cut_around(words: str, mention: queries.BestMatch) -> Hit:
