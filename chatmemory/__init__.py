@@ -57,12 +57,6 @@ from chatmemory.core.exceptions import (
     VersionConflict,
     WindowTooLarge,
 )
-from chatmemory.core.memory import (
-    ChatMemory,
-    ChatMemoryProvider,
-    MessageWindowChatMemory,
-    TokenWindowChatMemory,
-)
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
@@ -85,6 +79,12 @@ from chatmemory.core.written_policies import (
     policy_from_dict,
     policy_from_text,
     text_of_policy,
+)
+from chatmemory.memory import (
+    ChatMemory,
+    ChatMemoryProvider,
+    MessageWindowChatMemory,
+    TokenWindowChatMemory,
 )
 from chatmemory.stores.memory import (
     InMemoryChatMemoryStore,

@@ -61,6 +61,6 @@ LINES = Format(
         if isinstance(value, dict) and "lines" in value
         else None
     ),
-    parse=lambda turns: LineReader().read_all(turns),
-    render=lambda messages: LineWriter().write_all(messages),
+    parse=lambda turns, after: LineReader().read_all(turns, after),
+    render=lambda messages: LineWriter().write_each(messages),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -52,11 +53,17 @@ class ChatMessage:
 
 @dataclass(frozen=True)
 class SystemMessage(ChatMessage):
+    """A system message. LangChain4j's has no attributes: in its JSON, and where two messages are
+    compared, there are none.
+    """
+
     type: ClassVar[MessageType] = MessageType.SYSTEM
     text: str
+    attributes: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         check_texts(text=self.text)
+        _set(self, attributes=_attributes(self.attributes))
         if self.text is None or all(character <= " " for character in self.text):
             raise InvalidMessage("text cannot be null or blank")
 
@@ -183,6 +190,13 @@ class CustomMessage(ChatMessage):
 
     def __post_init__(self) -> None:
         _set(self, attributes=_attributes(self.attributes))
+
+
+def with_attributes(message: ChatMessage, attributes: Mapping[str, Any]) -> ChatMessage:
+    """Return the same message with these attributes. Raises InvalidMessage."""
+    changed = copy(message)
+    _set(changed, attributes=_attributes(attributes))
+    return changed
 
 
 def _set(message: ChatMessage, **values: object) -> None:

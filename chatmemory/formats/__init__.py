@@ -2,19 +2,21 @@
 
 read_transcripts(text)            a whole file, its format detected or named
 parse_messages(values, format)    one list of messages
+parse_objects(values, format)     what a provider's library has
 render_messages(messages, format)
 
 A format is one `Format` in `FORMATS`; `Reader` and `Writer` are bases for writing one.
 """
 
 from chatmemory.core.codec import JsonBounds
-from chatmemory.formats.conversion import Reader, Writer
+from chatmemory.formats.conversion import Reader, Response, Said, Writer
 from chatmemory.formats.format import Format, Loss, RawTranscript, Rendered, Rendering, Transcript
 from chatmemory.formats.registry import (
     FORMATS,
     Reading,
     Refused,
     parse_messages,
+    parse_objects,
     read_transcripts,
     render_each,
     render_messages,
@@ -31,9 +33,12 @@ __all__ = [
     "Refused",
     "Rendered",
     "Rendering",
+    "Response",
+    "Said",
     "Transcript",
     "Writer",
     "parse_messages",
+    "parse_objects",
     "read_transcripts",
     "render_each",
     "render_messages",

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
+from typing import Any, ClassVar
 
+from chatmemory.core.contents import TextContent
 from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.core.messages import (
     AiMessage,
@@ -15,11 +17,39 @@ from chatmemory.core.messages import (
     CustomMessage,
     SystemMessage,
     ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    with_attributes,
 )
+from chatmemory.formats.difference import applied, difference, texts_of
 from chatmemory.formats.format import Loss, Rendered, Rendering, Transcript
 
 
+@dataclass(frozen=True)
+class Said:
+    """A message, and the JSON values that said it: those of which we keep what it cannot hold.
+
+    It `joins` the message before it if both were said in one value, such as several tool results.
+    `response` is what a provider said of its answer, such as its usage: it is kept, and not sent
+    back.
+    """
+
+    message: ChatMessage
+    values: Sequence[Any]
+    joins: bool = False
+    response: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Response:
+    """A turn that is a provider's answer, and what it said of it."""
+
+    turn: Any
+    about: Mapping[str, Any]
+
+
 class _Conversion:
+    format: ClassVar[str] = ""  # the name under which messages have what only this format can say
+
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
         self.calls = Calls(taken)
         self.losses: list[Loss] = []
@@ -28,37 +58,58 @@ class _Conversion:
     def at(self, index: int) -> None:
         self._place = f"message {index + 1}"
 
-    def lose(self, what: str) -> None:
-        """Record a loss in the message at hand."""
-        self.losses.append(Loss(self._place, what))
+    def lose(self, what: str, path: str = "") -> None:
+        """Record a loss in the message at hand, or at a path in it such as `content[1].source`."""
+        self.losses.append(Loss(f"{self._place}, {path}" if path else self._place, what))
 
 
 class Reader(_Conversion, ABC):
-    """Reads the turns of one conversation; subclasses read one turn."""
+    """Reads the turns of one conversation; subclasses read one turn.
+
+    What a message cannot hold of the values that said it is in its attributes, under the name of
+    the format: their difference from what the `writer` writes for the message (see `difference`).
+    Readers without a writer keep nothing.
+    """
+
+    writer: ClassVar[type[Writer] | None] = None
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
         super().__init__(taken)
-        self.messages: list[ChatMessage] = []
+        self.said: list[Said] = []
 
-    def read_all(self, turns: Sequence[Any]) -> Transcript:
-        """Return the messages of all turns. Raises UnreadableTranscript with a turn's index."""
+    def read_all(self, turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+        """Return the messages of all turns. Raises UnreadableTranscript with a turn's index.
+
+        `after` are the messages before them, whose open calls they may answer.
+        """
+        self.calls.continue_from(after)
         places: list[int] = []
         for index, turn in enumerate(turns):
             self.at(index)
+            about = turn.about if isinstance(turn, Response) else None
+            turn = turn.turn if isinstance(turn, Response) else turn
             try:
-                for message in self.read(turn):
-                    self.add(message)
+                for read in self.read(turn):
+                    said = read if isinstance(read, Said) else Said(read, [turn])
+                    self.add(replace(said, response=about) if about else said)
+                    about = None
             except InvalidMessage as error:
                 raise UnreadableTranscript(index, str(error)) from error
-            places += [index] * (len(self.messages) - len(places))
-        return Transcript(None, tuple(self.messages), tuple(self.losses), turns=tuple(places))
+            places += [index] * (len(self.said) - len(places))
+        return Transcript(None, tuple(self._messages()), tuple(self.losses), turns=tuple(places))
 
     @abstractmethod
-    def read(self, turn: Any) -> Iterable[ChatMessage]:
+    def read(self, turn: Any) -> Iterable[ChatMessage | Said]:
         """Return the messages of one turn. Raises InvalidMessage."""
 
-    def add(self, message: ChatMessage) -> None:
-        self.messages.append(message)
+    def add(self, said: Said) -> None:
+        self.said.append(said)
+
+    def _messages(self) -> Iterator[ChatMessage]:
+        if self.writer is None:
+            yield from (said.message for said in self.said)
+        else:
+            yield from map(self.writer(self.calls.taken).with_difference, self.said)
 
     def expect(self, value: Mapping[str, Any], *read: str) -> None:
         """Record every property that is not in `read` as a loss."""
@@ -73,34 +124,107 @@ class Reader(_Conversion, ABC):
 
 
 class Writer(_Conversion, ABC):
-    """Writes the messages of one conversation; subclasses write one message."""
+    """Writes the messages of one conversation; subclasses write one message.
+
+    `within` is the name of the list of values in the format. Values that `write` returns as
+    `{"system": …}`, with a name of `beside`, stand beside the list.
+    """
+
+    within: ClassVar[str] = ""
+    beside: ClassVar[Collection[str]] = ()
 
     def write_all(self, messages: Iterable[ChatMessage]) -> Rendered:
-        """Return all messages as JSON values. Attributes and custom messages are losses."""
+        """Return all messages as JSON values. Custom messages and foreign attributes are losses."""
         return self.write_each(messages).whole()
 
     def write_each(self, messages: Iterable[ChatMessage]) -> Rendering:
         """Return the same, to be written message by message."""
-        return Rendering(self._values(messages), self.losses)
+        beside: dict[str, Any] = {}
+        return Rendering(self._values(messages, beside), self.losses, self.within, beside)
 
-    def _values(self, messages: Iterable[ChatMessage]) -> Iterator[dict[str, Any]]:
+    def _values(
+        self, messages: Iterable[ChatMessage], beside: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        last: dict[str, Any] | None = None  # which the next message may join
         for index, message in enumerate(messages):
             self.at(index)
-            if isinstance(message, CustomMessage):
-                self.lose(f"a whole {message.type} message")
-                continue
-            if getattr(message, "attributes", None):
-                self.lose("attributes")
-            yield from self.write(message)
+            own = self._own(message)
+            for value in self._said(message, own):
+                if len(value) == 1 and not value.keys().isdisjoint(self.beside):
+                    beside.update(value)
+                elif last is not None and self.join(last, value, bool(own.get("joins"))):
+                    continue
+                else:
+                    if last is not None:
+                        yield last
+                    last = value
+        if last is not None:
+            yield last
+
+    def _own(self, message: ChatMessage) -> Mapping[str, Any]:
+        """Return what the message has under the format's name; other attributes are losses."""
+        attributes = getattr(message, "attributes", {})
+        if not isinstance(message, CustomMessage):
+            for name in attributes:
+                if name != self.format:
+                    self.lose(f"attributes.{name}")
+        own = attributes.get(self.format)
+        return own if isinstance(own, Mapping) else {}
+
+    def _said(self, message: ChatMessage, own: Mapping[str, Any]) -> list[Any]:
+        """Return the values of a message with what only this format can say."""
+        if "differs" not in own:
+            return list(self._written(message))
+        known = len(self.losses)
+        written = list(self._written(message))
+        try:
+            said: list[Any] = applied(own["differs"], written, texts_of(message))
+        except ValueError:
+            self.lose(f"attributes.{self.format}")
+            return written
+        del self.losses[known:]  # the difference has what we would lose
+        return said
+
+    def _written(self, message: ChatMessage) -> Iterable[dict[str, Any]]:
+        if isinstance(message, CustomMessage):
+            self.lose(f"a whole {message.type} message")
+            return ()
+        return self.write(message)
+
+    def with_difference(self, said: Said) -> ChatMessage:
+        """Return a message that was read, with what it cannot hold in its attributes."""
+        message = said.message
+        differs = difference([*self._written(message)], [*said.values], texts_of(message))
+        own: dict[str, Any] = {"joins": True} if said.joins else {}
+        own |= {"differs": differs} if differs else {}
+        own |= {"response": {**said.response}} if said.response else {}
+        if not own:
+            return message
+        attributes = {**getattr(message, "attributes", {}), self.format: own}
+        return with_attributes(message, attributes)
 
     @abstractmethod
     def write(self, message: ChatMessage) -> Iterable[dict[str, Any]]:
-        """Return the JSON values of one message, which is not a custom one."""
+        """Return the JSON values of one message, which is not a custom one.
+
+        The property that tells the kind of a value, if it is not its role or type, is the first.
+        """
+
+    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
+        """Add a value to the last one and return True if they are one value.
+
+        `joins` is True if both were said in one. Values of most formats stand alone.
+        """
+        return False
 
     def requests(self, message: AiMessage) -> list[ToolExecutionRequest]:
         """Return the tool calls of a message; its thinking and empty calls are losses."""
         if message.thinking:
             self.lose("thinking")
+        return self.calls_of(message)
+
+    def calls_of(self, message: AiMessage) -> list[ToolExecutionRequest]:
+        """Return the tool calls of a message; empty calls are losses."""
         calls = [call for call in message.tool_execution_requests if call is not None]
         if len(calls) < len(message.tool_execution_requests):
             self.lose("an empty tool call")
@@ -148,6 +272,14 @@ def text_in(value: Mapping[str, Any], name: str) -> str | None:
     raise InvalidMessage(f"{name} must be a string")
 
 
+def stand_in(kind: str, name: str | None) -> TextContent:
+    """Return a text for content that a message cannot hold, such as a file that the provider has.
+
+    Where the message is sent back to the provider as it was, the content is in its place.
+    """
+    return TextContent(f"[{kind} {name}]" if name else f"[{kind}]")
+
+
 def arguments_text(value: Any) -> str | None:
     """Return a call's arguments as JSON text; text stays as it is. Raises InvalidMessage."""
     if value is None or isinstance(value, str):
@@ -166,9 +298,20 @@ class Calls:
     """
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
+        self.taken = taken
         self._new_ids = (id for n in count(1) if (id := f"call_{n}") not in taken)
         self._names: dict[str, str | None] = {}
         self._waiting: dict[str, None] = {}
+
+    def continue_from(self, messages: Iterable[ChatMessage]) -> None:
+        """Know the calls of earlier messages, of which those without a result are open."""
+        for message in messages:
+            if isinstance(message, AiMessage):
+                for call in message.tool_execution_requests:
+                    if call is not None and call.id is not None:
+                        self.opened(call.id, call.name)
+            elif isinstance(message, ToolExecutionResultMessage):
+                self.answered(message.id)
 
     def opened(self, id: str | None, name: str | None) -> str:
         """Return the id of a new call: its own, else the next free of `call_1`, `call_2`…"""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from chatmemory.core.messages import ChatMessage
@@ -44,21 +44,33 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Rendered:
-    """Messages as a format's own JSON values, and what could not be written."""
+    """Messages as a format's own JSON, and what could not be written.
 
-    value: list[dict[str, Any]]
+    The value is a list, or an object where the format has a name for the list or something beside
+    it: `{"system": …, "messages": […]}`.
+    """
+
+    value: list[dict[str, Any]] | dict[str, Any]
     losses: tuple[Loss, ...] = ()
 
 
 @dataclass(frozen=True)
 class Rendering:
-    """Messages as a format's JSON values, one after the other; `losses` are those so far."""
+    """Messages as a format's JSON values, one after the other; `losses` are those so far.
+
+    `within` is the name of the list in the format, "" for a bare list. `beside` is what stands
+    beside the list, complete after the last value.
+    """
 
     values: Iterable[dict[str, Any]]
     losses: Sequence[Loss] = ()
+    within: str = ""
+    beside: Mapping[str, Any] = field(default_factory=dict)
 
     def whole(self) -> Rendered:
-        return Rendered(list(self.values), tuple(self.losses))
+        values = list(self.values)
+        value = {**self.beside, self.within: values} if self.within else values
+        return Rendered(value, tuple(self.losses))
 
 
 @dataclass(frozen=True)
@@ -67,12 +79,12 @@ class Format:
 
     - `find` returns the conversation that a JSON value, decoded and of any type, holds in this
       format, or None. It decides about "auto", so it must return None for other formats.
-    - `parse` returns the messages of the found turns, which are not checked yet. It raises
-      UnreadableTranscript with the index of the turn at fault. A `Reader` does so for every
-      InvalidMessage.
-    - `render` returns messages in this format.
-    - `render_each`, where there is one, does so message by message, so that an export need not be
-      in memory as a whole. It can read the messages more than once.
+    - `parse` takes the found turns, which are not checked yet, and the messages before them, whose
+      calls they may answer. It returns the messages of the turns. It raises UnreadableTranscript
+      with the index of the turn at fault. A `Reader` does so for every InvalidMessage.
+    - `render` returns messages in this format. It can do so message by message, so that an export
+      need not be in memory as a whole, and can read the messages more than once.
+    - `plain`, where there is one, returns an object of the format's library as JSON values.
 
     Register a format of your own in the entry point group "chatmemory.formats", in
     CHATMEMORY["FORMATS"], or by `FORMATS.register`.
@@ -80,6 +92,6 @@ class Format:
 
     name: str
     find: Callable[[Any], RawTranscript | None]
-    parse: Callable[[Sequence[Any]], Transcript]
-    render: Callable[[Sequence[ChatMessage]], Rendered]
-    render_each: Callable[[Iterable[ChatMessage]], Rendering] | None = None
+    parse: Callable[[Sequence[Any], Iterable[ChatMessage]], Transcript]
+    render: Callable[[Iterable[ChatMessage]], Rendering]
+    plain: Callable[[Any], Any] | None = None

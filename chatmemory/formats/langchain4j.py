@@ -7,9 +7,9 @@ from typing import Any
 
 from chatmemory.core.codec import message_from_dict, message_to_dict
 from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import ChatMessage, MessageType
+from chatmemory.core.messages import ChatMessage, MessageType, SystemMessage
 from chatmemory.formats.conversion import Reader, is_list_of, name_of, unread
-from chatmemory.formats.format import Format, RawTranscript, Rendered, Rendering, Transcript
+from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
 
 
 def find(value: Any) -> RawTranscript | None:
@@ -35,16 +35,20 @@ class _Reader(Reader):
         yield message
 
 
-def parse(turns: Sequence[Any]) -> Transcript:
-    return _Reader().read_all(turns)
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    return _Reader().read_all(turns, after)
 
 
-def render(messages: Sequence[ChatMessage]) -> Rendered:
-    return render_each(messages).whole()
+def render(messages: Iterable[ChatMessage]) -> Rendering:
+    losses: list[Loss] = []
+    return Rendering(_values(messages, losses), losses)
 
 
-def render_each(messages: Iterable[ChatMessage]) -> Rendering:
-    return Rendering(message_to_dict(message) or {} for message in messages)
+def _values(messages: Iterable[ChatMessage], losses: list[Loss]) -> Iterator[dict[str, Any]]:
+    for index, message in enumerate(messages):
+        if isinstance(message, SystemMessage) and message.attributes:
+            losses.append(Loss(f"message {index + 1}", "attributes of a system message"))
+        yield message_to_dict(message) or {}
 
 
-FORMAT = Format("langchain4j", find, parse, render, render_each)
+FORMAT = Format("langchain4j", find, parse, render)

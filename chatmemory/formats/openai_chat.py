@@ -31,47 +31,52 @@ from chatmemory.core.messages import (
 )
 from chatmemory.formats.conversion import (
     Reader,
+    Response,
     Writer,
     arguments_text,
     is_list_of,
     name_of,
     object_in,
+    stand_in,
     text_in,
     unread,
 )
-from chatmemory.formats.format import Format, RawTranscript, Rendered, Rendering, Transcript
+from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
 
 DETAILS = {"low": DetailLevel.LOW, "high": DetailLevel.HIGH, "auto": DetailLevel.AUTO}
 _LISTS = ("messages", "traj")
 _NAMES = ("task_id", "trial", "id", "conversation_id")
 _PDF = "data:application/pdf;base64,"
 
-# The properties that are read beside `role` and `content`; any other is a loss.
 _ASSISTANT = ("tool_calls", "function_call", "refusal", "audio", "reasoning_content")
-_READ: dict[str, tuple[str, ...]] = {
-    "system": (),
-    "developer": (),
-    "user": ("name",),
-    "assistant": _ASSISTANT,
-    "tool": ("tool_call_id", "name"),
-    "function": ("tool_call_id", "name"),
-}
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
 def find(value: Any) -> RawTranscript | None:
     """Return a list of messages, or an object that holds one under `messages`.
 
-    In the files of tau-bench it is under `traj`. The first message has a role and what such a role
-    says: other formats have roles, too.
+    In the files of tau-bench it is under `traj`. A completion holds one, too: that of its first
+    choice. The first message has a role and what such a role says: other formats have roles, too.
     """
     if _are_chat_messages(value):
         return RawTranscript(None, value)
     if isinstance(value, dict):
+        if is_list_of(value.get("choices"), "message"):
+            return _completion(value)
         for key in _LISTS:
             if _are_chat_messages(value.get(key)):
                 losses = tuple(unread("conversation", value, (key, *_NAMES)))
                 return RawTranscript(_name(value), value[key], losses)
     return None
+
+
+def _completion(value: dict[str, Any]) -> RawTranscript:
+    choice, *others = value["choices"]
+    about: dict[str, Any] = {}
+    about |= {name: value[name] for name in ("id", "model", "created", "usage") if name in value}
+    about |= {name: each for name, each in choice.items() if name in ("finish_reason", "logprobs")}
+    losses = (Loss("conversation", f"{len(others)} other choices"),) if others else ()
+    return RawTranscript(None, [Response(choice["message"], about)], losses)
 
 
 def _are_chat_messages(value: Any) -> bool:
@@ -85,8 +90,9 @@ def _name(value: dict[str, Any]) -> str | None:
     return name_of(value, "id", "conversation_id")
 
 
-def parse(turns: Sequence[Any]) -> Transcript:
-    return _Reader(_ids_of_turns(turns)).read_all(turns)
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    ids = _ids_of_turns(turns) | _ids_of_messages(after)
+    return _Reader(ids).read_all(turns, after)
 
 
 def _ids_of_turns(turns: Sequence[Any]) -> frozenset[str]:
@@ -100,11 +106,7 @@ def _ids_of_turns(turns: Sequence[Any]) -> frozenset[str]:
 class _Reader(Reader):
     def read(self, turn: Any) -> Iterator[ChatMessage]:
         turn = object_in(turn, "a message must be a JSON object")
-        role = turn.get("role")
-        if not isinstance(role, str) or role not in _READ:
-            raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_READ)}")
-        self.expect(turn, "role", "content", *_READ[role])
-        match role:
+        match turn.get("role"):
             case "system" | "developer":
                 text = self.text(turn)
                 if text is None:
@@ -118,18 +120,16 @@ class _Reader(Reader):
                 yield UserMessage(contents, text_in(turn, "name"))
             case "assistant":
                 yield self.assistant(turn)
-            case _:
+            case "tool" | "function":
                 yield self.result(turn)
+            case role:
+                raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
 
     def assistant(self, turn: dict[str, Any]) -> AiMessage:
         calls = tuple(self.requests(turn))
         text, refusal = self.text(turn), text_in(turn, "refusal")
-        if refusal:
-            self.lose("a refusal beside the text" if text else "that the answer was a refusal")
-            text = text or refusal
-        if turn.get("audio"):
-            self.lose("an audio answer")
         thinking = text_in(turn, "reasoning_content")
+        text = "\n".join(filter(None, (text, refusal))) or text
         if text is None and not calls and thinking is None and not _is_null(turn):
             raise self.nothing_in(turn)
         return AiMessage(text, calls, thinking)
@@ -139,16 +139,22 @@ class _Reader(Reader):
         if not isinstance(calls, list):
             raise InvalidMessage("tool_calls must be a list")
         for call in calls:
-            function = call.get("function") if isinstance(call, dict) else None
-            function = object_in(function, "a tool call needs a function")
-            yield self.request(text_in(call, "id"), function)
-        function = turn.get("function_call")
-        if function is not None and object_in(function, "function_call must be an object"):
-            yield self.request(None, function)
+            call = object_in(call, "a tool call must be an object")
+            if call.get("type") == "custom":
+                custom = object_in(call.get("custom"), "a custom tool call needs custom")
+                yield self.request(text_in(call, "id"), custom, custom.get("input"))
+                continue
+            function = object_in(call.get("function"), "a tool call needs a function")
+            yield self.request(text_in(call, "id"), function, function.get("arguments"))
+        if turn.get("function_call") is not None:
+            function = object_in(turn["function_call"], "function_call must be an object")
+            yield self.request(None, function, function.get("arguments"))
 
-    def request(self, id: str | None, function: dict[str, Any]) -> ToolExecutionRequest:
-        name, arguments = text_in(function, "name"), arguments_text(function.get("arguments"))
-        return ToolExecutionRequest(self.calls.opened(id, name), name, arguments)
+    def request(
+        self, id: str | None, called: dict[str, Any], arguments: Any
+    ) -> ToolExecutionRequest:
+        name = text_in(called, "name")
+        return ToolExecutionRequest(self.calls.opened(id, name), name, arguments_text(arguments))
 
     def result(self, turn: dict[str, Any]) -> ToolExecutionResultMessage:
         id, name = self.calls.answered(text_in(turn, "tool_call_id"), text_in(turn, "name"))
@@ -160,15 +166,11 @@ class _Reader(Reader):
         return ToolExecutionResultMessage(id, name, contents)
 
     def text(self, turn: dict[str, Any]) -> str | None:
-        """Return the joined texts of a turn's content, None without any; other parts are losses."""
+        """Return the joined texts of a turn's content, None without any."""
         contents = self.contents(turn)
         if contents is None or isinstance(contents, str):
             return contents
         texts = [part.text for part in contents if isinstance(part, TextContent)]
-        if len(texts) < len(contents):
-            self.lose("parts of the content that are not text")
-        if len(texts) > 1:
-            self.lose("how the text is divided into parts")
         return "\n".join(texts) if texts else None
 
     def contents(self, turn: dict[str, Any]) -> str | list[Content] | None:
@@ -180,57 +182,60 @@ class _Reader(Reader):
             return content
         if not isinstance(content, list):
             raise InvalidMessage("content must be a string or a list of parts")
-        return [read for part in content if (read := self.part(part)) is not None] or None
+        return [read for part in content if (read := _part(part)) is not None] or None
 
     def nothing_in(self, turn: dict[str, Any]) -> InvalidMessage:
         """Return the error of a turn that would be an empty message."""
-        if turn.get("content"):
-            return InvalidMessage(f"no part of its content can be read: {self.losses[-1].what}")
+        content = turn.get("content")
+        if isinstance(content, list) and content:
+            types = ", ".join(dict.fromkeys(repr(part.get("type")) for part in content))
+            return InvalidMessage(f"no part of its content can be read: parts of type {types}")
         elsewhere = "; `parts` are of another format" if turn.get("parts") else ""
         return InvalidMessage(f"content is missing{elsewhere}")
 
-    def part(self, part: Any) -> Content | None:
-        part = object_in(part, "a part of the content must be an object")
-        match part.get("type"):
-            case "text":
-                return TextContent(text_in(part, "text") or "")
-            case "refusal":
-                self.lose("that the answer was a refusal")
-                return TextContent(text_in(part, "refusal") or "")
-            case "image_url":
-                return self.image(part.get("image_url"))
-            case "input_audio":
-                return _audio(object_in(part.get("input_audio"), "input_audio must be an object"))
-            case "file":
-                return self.file(object_in(part.get("file"), "file must be an object"))
-        self.lose(f"a part of type {part.get('type')!r}")
-        return None
 
-    def file(self, file: dict[str, Any]) -> PdfFileContent | None:
-        data = text_in(file, "file_data") or ""
-        if not data.startswith(_PDF):
-            self.lose("a file that is not an inline PDF")
+def _part(part: Any) -> Content | None:
+    """Return a part as content; None for one that LangChain4j's model has no place for."""
+    part = object_in(part, "a part of the content must be an object")
+    match part.get("type"):
+        case "text":
+            return TextContent(text_in(part, "text") or "")
+        case "refusal":
+            return TextContent(text_in(part, "refusal") or "")
+        case "thinking" | "reference":  # of Mistral
             return None
-        if file.get("filename"):
-            self.lose("the name of a file")
-        return PdfFileContent(PdfFile(base64_data=data.removeprefix(_PDF)))
+        case "image_url":
+            return _image(part.get("image_url"))
+        case "document_url":  # of Mistral
+            return PdfFileContent(PdfFile(url=text_in(part, "document_url")))
+        case "input_audio":
+            return _audio(object_in(part.get("input_audio"), "input_audio must be an object"))
+        case "file":
+            return _file(object_in(part.get("file"), "file must be an object"))
+    return None
 
-    def image(self, given: Any) -> ImageContent:
-        image = given if isinstance(given, dict) else {"url": given}
-        url = image.get("url")
-        if url is not None and not isinstance(url, str):
-            raise InvalidMessage("the url of an image must be a string")
-        if not url:
-            raise InvalidMessage("an image needs a url")
-        asked = image.get("detail") or "auto"
-        detail = DETAILS.get(asked) if isinstance(asked, str) else None
-        if detail is None:
-            self.lose(f"the detail level {asked!r}")
-            detail = DetailLevel.AUTO
-        head, found, data = url.partition(";base64,")
-        if url.startswith("data:") and found:
-            return ImageContent(Image(base64_data=data, mime_type=head[5:]), detail)
-        return ImageContent(Image(url=url), detail)
+
+def _file(file: dict[str, Any]) -> Content:
+    """Return an inline PDF, or a text that names a file that is not here."""
+    data = text_in(file, "file_data") or ""
+    if data.startswith(_PDF):
+        return PdfFileContent(PdfFile(base64_data=data.removeprefix(_PDF)))
+    return stand_in("file", text_in(file, "file_id") or text_in(file, "filename"))
+
+
+def _image(given: Any) -> ImageContent:
+    image = given if isinstance(given, dict) else {"url": given}
+    url = image.get("url")
+    if url is not None and not isinstance(url, str):
+        raise InvalidMessage("the url of an image must be a string")
+    if not url:
+        raise InvalidMessage("an image needs a url")
+    asked = image.get("detail")
+    detail = DETAILS.get(asked, DetailLevel.AUTO) if isinstance(asked, str) else DetailLevel.AUTO
+    head, found, data = url.partition(";base64,")
+    if url.startswith("data:") and found:
+        return ImageContent(Image(base64_data=data, mime_type=head[5:]), detail)
+    return ImageContent(Image(url=url), detail)
 
 
 def _is_null(turn: dict[str, Any]) -> bool:
@@ -246,11 +251,7 @@ def _audio(audio: dict[str, Any]) -> AudioContent:
 # Writing
 
 
-def render(messages: Sequence[ChatMessage]) -> Rendered:
-    return _Writer(_ids_of_messages(messages)).write_all(messages)
-
-
-def render_each(messages: Iterable[ChatMessage]) -> Rendering:
+def render(messages: Iterable[ChatMessage]) -> Rendering:
     return _Writer(_ids_of_messages(messages)).write_each(messages)
 
 
@@ -260,6 +261,8 @@ def _ids_of_messages(messages: Iterable[ChatMessage]) -> frozenset[str]:
 
 
 class _Writer(Writer):
+    format = "openai_chat"
+
     def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
         match message:
             case SystemMessage():
@@ -291,15 +294,14 @@ class _Writer(Writer):
     def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
         if message.is_error:
             self.lose("that the result is an error")
-        texts = [part.text for part in message.contents if isinstance(part, TextContent)]
+        texts = [part for part in message.contents if isinstance(part, TextContent)]
         if len(texts) < len(message.contents):
             self.lose("contents of a result that are not text")
-        if len(texts) > 1:
-            self.lose("how the text is divided into parts")
         id, known = self.calls.answered(message.id)
         said = message.tool_name if message.tool_name != known else None
         name = {"name": said} if said else {}
-        return {"role": "tool", "tool_call_id": id or "", "content": "\n".join(texts), **name}
+        content = self.contents(texts) if texts else ""
+        return {"role": "tool", "tool_call_id": id or "", "content": content, **name}
 
     def contents(self, contents: Sequence[Content | None]) -> Any:
         if len(contents) == 1 and isinstance(contents[0], TextContent):
@@ -340,4 +342,5 @@ def _data_url(media: Media) -> str | None:
     return f"data:{media.mime_type or 'application/octet-stream'};base64,{media.base64_data}"
 
 
-FORMAT = Format("openai_chat", find, parse, render, render_each)
+_Reader.writer = _Writer
+FORMAT = Format("openai_chat", find, parse, render)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
 from typing import IO, Any
@@ -30,28 +30,51 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
-def parse_messages(values: Any, format: str = "langchain4j") -> Transcript:
-    """Return one list of messages, read.
+def parse_messages(
+    values: Any, format: str = "langchain4j", after: Iterable[ChatMessage] = ()
+) -> Transcript:
+    """Return one list of messages, read; `after` are those before it, whose calls it may answer.
 
     Raises UnreadableTranscript with the `index` of the message at fault.
     """
     if not isinstance(values, list):
         raise UnreadableTranscript(-1, "messages must be a list")
-    return format_named(format).parse(values)
+    return format_named(format).parse(values, chat_messages(after))
+
+
+def parse_objects(values: Any, format: str, after: Iterable[ChatMessage] = ()) -> Transcript:
+    """Return what a provider's library has: a message, a list, a response, or their JSON values.
+
+    Raises UnreadableTranscript with the `index` of the message at fault.
+    """
+    known = format_named(format)
+    plain = (known.plain or plain_values)(values)
+    found = known.find(plain)
+    if found is None:
+        return parse_messages(plain if isinstance(plain, list) else [plain], format, after)
+    read = known.parse(found.turns, chat_messages(after))
+    return replace(read, losses=found.losses + read.losses)
+
+
+def plain_values(given: Any) -> Any:
+    """Return objects of Pydantic, which the libraries of most providers have, as JSON values."""
+    if isinstance(given, list | tuple):
+        return [plain_values(each) for each in given]
+    if isinstance(given, Mapping):
+        return {name: plain_values(each) for name, each in given.items()}
+    if hasattr(given, "model_dump"):
+        return given.model_dump(mode="json", exclude_unset=True)
+    return given
 
 
 def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendered:
     """Return messages in a format, and what it could not express. Raises InvalidMessage."""
-    return format_named(format).render(chat_messages(messages))
+    return render_each(messages, format).whole()
 
 
 def render_each(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendering:
-    """Return the same message by message, if the format can; else all are rendered first."""
-    known = format_named(format)
-    if known.render_each is not None:
-        return known.render_each(_Checked(messages))
-    rendered = known.render(chat_messages(messages))
-    return Rendering(rendered.value, rendered.losses)
+    """Return the same message by message, if the format can."""
+    return format_named(format).render(_Checked(messages))
 
 
 class _Checked(Iterable[ChatMessage]):
@@ -181,7 +204,7 @@ def _read(
             refused.append(Refused(where, f"no conversation in the format {name}: {_shape(value)}"))
             continue
         try:
-            read = format.parse(raw.turns)
+            read = format.parse(raw.turns, ())
             _check_sizes(read, bounds)
         except UnreadableTranscript as error:
             refused.append(Refused(where, str(error)))

@@ -25,6 +25,7 @@ from chatmemory.core.messages import (
 )
 from chatmemory.formats.conversion import (
     Reader,
+    Said,
     Writer,
     arguments_text,
     is_list_of,
@@ -32,7 +33,7 @@ from chatmemory.formats.conversion import (
     object_in,
     unread,
 )
-from chatmemory.formats.format import Format, Loss, RawTranscript, Rendered, Rendering, Transcript
+from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
 
 _HUMAN = ("human", "user")
 _AI = ("gpt", "assistant", "model", "chatgpt", "bing", "bard")
@@ -58,26 +59,28 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(value, "id"), turns, tuple(losses))
 
 
-def parse(turns: Sequence[Any]) -> Transcript:
-    return _Reader().read_all(turns)
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    return _Reader().read_all(turns, after)
 
 
 class _Reader(Reader):
-    def add(self, message: ChatMessage) -> None:
+    format = "sharegpt"
+
+    def add(self, said: Said) -> None:
         """Add a message; calls become part of an AI message just before them."""
-        last = self.messages[-1] if self.messages else None
-        calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
-        if calls and isinstance(last, AiMessage):
-            self.messages[-1] = AiMessage(last.text, last.tool_execution_requests + calls)
+        last = self.said[-1] if self.said else None
+        calls = said.message.tool_execution_requests if isinstance(said.message, AiMessage) else ()
+        if calls and last and isinstance(last.message, AiMessage):
+            whole = AiMessage(last.message.text, last.message.tool_execution_requests + calls)
+            self.said[-1] = Said(whole, [*last.values, *said.values])
         else:
-            super().add(message)
+            super().add(said)
 
     def read(self, turn: Any) -> Iterator[ChatMessage]:
         turn = object_in(turn, "a message must be a JSON object")
         speaker, value = turn.get("from"), turn.get("value")
         if not isinstance(value, str):
             raise InvalidMessage("value must be a string")
-        self.expect(turn, "from", "value")
         if speaker == "system":
             yield from self.system(value)
         elif speaker in _HUMAN:
@@ -96,7 +99,6 @@ class _Reader(Reader):
     def requests(self, value: str) -> Iterator[ToolExecutionRequest]:
         for call in self.decoded(value):
             name, arguments = call.get("name"), arguments_text(call.get("arguments"))
-            self.expect(call, "name", "arguments")
             yield ToolExecutionRequest(self.calls.opened(None, name), name, arguments)
 
     def decoded(self, value: str) -> list[dict[str, Any]]:
@@ -122,15 +124,12 @@ def _is_call(value: Any) -> bool:
 # Writing
 
 
-def render(messages: Sequence[ChatMessage]) -> Rendered:
-    return _Writer().write_all(messages)
-
-
-def render_each(messages: Iterable[ChatMessage]) -> Rendering:
+def render(messages: Iterable[ChatMessage]) -> Rendering:
     return _Writer().write_each(messages)
 
 
 class _Writer(Writer):
+    format = "sharegpt"
     _is_behind_ai = False
 
     def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
@@ -200,4 +199,5 @@ def _call(call: ToolExecutionRequest) -> dict[str, Any]:
     }
 
 
-FORMAT = Format("sharegpt", find, parse, render, render_each)
+_Reader.writer = _Writer
+FORMAT = Format("sharegpt", find, parse, render)

@@ -198,7 +198,7 @@ class Panel:
             step=self._state.left_by.step if self._state.left_by else None,
             explanation=self._explanation(row),
             langchain4j=message_to_dict(row.message),
-            openai=rendered.value[0] if rendered.value else None,
+            openai=next(iter(rendered.value), None),
             lost=tuple(loss.what for loss in rendered.losses),
         )
 

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 LAYERS = [
     ["chatmemory.core"],
     ["chatmemory.formats", "chatmemory.stores.http", "chatmemory.stores.memory"],
+    ["chatmemory.memory"],
     [
         "chatmemory.access.roles",
         "chatmemory.conf",
@@ -57,6 +58,7 @@ ALONE = (  # of other rooms
 PURE = (
     "chatmemory.core",
     "chatmemory.formats",
+    "chatmemory.memory",
     "chatmemory.stores.http",
     "chatmemory.stores.memory",
 )

@@ -80,7 +80,7 @@ def test_what_is_lost_of_messages_is_listed_with_their_places(format):
         ("message 1", "thinking"),
         ("message 1", "an empty tool call"),
         ("message 2", "a whole CUSTOM message"),
-        ("message 3", "attributes"),
+        ("message 3", "attributes.a"),
     ]
 
 
@@ -217,7 +217,7 @@ def test_a_conversation_that_cannot_be_read_is_refused_and_the_others_are_read()
         ),
         (
             "conversation 5",
-            "message 2: no part of its content can be read: a part of type 'tool_use'",
+            "message 2: no part of its content can be read: parts of type 'tool_use'",
         ),
     ]
 

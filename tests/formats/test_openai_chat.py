@@ -18,7 +18,8 @@ from chatmemory import (
 )
 from chatmemory.core.contents import Audio, DetailLevel, Image, PdfFile, Video
 from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.formats import parse_messages, render_messages
+from chatmemory.core.messages import with_attributes
+from chatmemory.formats import parse_messages, parse_objects, render_messages
 
 words = st.text(max_size=20)
 PDF = "data:application/pdf;base64,QQ=="
@@ -127,27 +128,57 @@ def parts_of(*types: str) -> list[dict]:
     return [{"type": type, "text": "hi"} for type in types]
 
 
+CUSTOM = {"id": "c", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
+
+
 @pytest.mark.parametrize(
-    ("message", "what"),
+    "message",
     [
-        ({**user("x"), "cache_control": {"a": 1}}, "the property 'cache_control'"),
-        (ai("x", name="Bob"), "the property 'name'"),
-        (ai("x", audio={"id": "a"}), "an audio answer"),
-        (ai("x", refusal="no"), "a refusal beside the text"),
-        (ai(refusal="no"), "that the answer was a refusal"),
-        (ai([{"type": "refusal", "refusal": "no"}]), "that the answer was a refusal"),
-        (ai(parts_of("text", "text")), "how the text is divided into parts"),
-        ({"role": "system", "content": " "}, "a blank system message"),
-        (user("x", {"type": "file", "file": {"file_id": "f"}}), "a file that is not an inline PDF"),
-        (
-            user({"type": "file", "file": {"filename": "a", "file_data": PDF}}),
-            "the name of a file",
-        ),
-        (user(image("u", detail="x")), "the detail level 'x'"),
+        {**user("x"), "cache_control": {"a": 1}},
+        {"role": "developer", "content": "x"},
+        {"role": "system", "content": [{"type": "text", "text": "x", "cache_control": {"a": 1}}]},
+        ai("x", name="Bob"),
+        ai("x", audio={"id": "a"}),
+        ai("x", refusal="no"),
+        ai(refusal="no"),
+        ai([{"type": "refusal", "refusal": "no"}]),
+        ai(parts_of("text", "text")),
+        ai("x", annotations=[], weight=None),
+        ai(None, tool_calls=[call("find", id="a", index=0), CUSTOM]),
+        ai(reasoning_content="hm", tool_calls=[call("find", id="a")]),
+        ai(function_call={"name": "f", "arguments": "{}"}),
+        {"role": "assistant", "tool_calls": [CUSTOM]},
+        user("x", {"type": "file", "file": {"file_id": "f"}}),
+        user({"type": "file", "file": {"file_id": "f"}}),
+        user({"type": "file", "file": {"filename": "a", "file_data": PDF}}),
+        user({"type": "document_url", "document_url": "https://example.org/a.pdf"}),
+        user(image("u", detail="x")),
+        user("x", {"type": "reference", "reference_ids": [1]}),
+        answer(content=None, tool_call_id="a"),
+        answer(content=parts_of("text", "text"), tool_call_id="a"),
     ],
 )
-def test_unread_properties_are_listed(message, what):
-    assert lost({**message, "annotations": [], "weight": None}) == [what]
+def test_what_the_model_cannot_hold_comes_back(message):
+    said = [message, {"role": "user", "content": [{"type": "text", "text": "and then?"}]}]
+    read = parse(*said)
+    rendered = render_messages(read.messages, "openai_chat")
+    assert (rendered.value, read.losses, rendered.losses) == (said, (), ())
+
+
+def test_a_blank_system_message_is_lost():
+    assert lost({"role": "system", "content": " "}) == ["a blank system message"]
+
+
+def test_a_completion_is_its_message_and_what_it_said_of_it():
+    usage = {"prompt_tokens": 3, "completion_tokens": 1}
+    choices = [{"index": 0, "finish_reason": "stop", "message": ai("hi")}, {"message": ai("ho")}]
+    completion = {"id": "chatcmpl-1", "model": "m", "choices": choices, "usage": usage}
+    read = parse_objects(completion, "openai_chat")
+    (message,) = read.messages
+    response = {"id": "chatcmpl-1", "model": "m", "usage": usage, "finish_reason": "stop"}
+    assert message == AiMessage("hi", attributes={"openai_chat": {"response": response}})
+    assert [loss.what for loss in read.losses] == ["1 other choices"]
+    assert render_messages(read.messages, "openai_chat").value == [ai("hi")]
 
 
 @pytest.mark.parametrize(
@@ -165,10 +196,6 @@ def test_unread_properties_are_listed(message, what):
             "the url of an image that is given inline too",
         ),
         (ToolExecutionResultMessage("a", None, "x", True), "that the result is an error"),
-        (
-            ToolExecutionResultMessage("a", None, [TextContent("x"), TextContent("y")]),
-            "how the text is divided into parts",
-        ),
     ],
 )
 def test_losses_of_writing_are_listed(message, what):
@@ -203,10 +230,10 @@ def _deep(levels: int) -> list:
         ({"role": "user", "parts": parts_of("text")}, "`parts` are of another format"),
         (ai(None, parts=parts_of("text")), "`parts` are of another"),
         (ai("", parts=parts_of("text")), "`parts` are of another"),
-        (user(*parts_of("input_text")), "a part of type 'input_text'"),
-        ({"role": "system", "content": parts_of("input_text")}, "a part of type 'input_text'"),
-        (ai(parts_of("tool_use")), "a part of type 'tool_use'"),
-        ({"role": "tool", "content": parts_of("tool_result")}, "a part of type 'tool_result'"),
+        (user(*parts_of("input_text")), "parts of type 'input_text'"),
+        ({"role": "system", "content": parts_of("input_text")}, "parts of type 'input_text'"),
+        (ai(parts_of("tool_use")), "parts of type 'tool_use'"),
+        ({"role": "tool", "content": parts_of("tool_result")}, "parts of type 'tool_result'"),
     ],
 )
 def test_a_malformed_message_is_refused_with_its_place(message, why):
@@ -240,4 +267,6 @@ def test_a_malformed_message_is_refused_with_its_place(message, why):
     ],
 )
 def test_a_turn_that_says_something_or_says_that_it_is_empty_is_read(turn, message):
-    assert parse(turn).messages == (message,)
+    (read,) = parse(turn).messages
+    attributes = {} if isinstance(read, SystemMessage) else read.attributes
+    assert read == with_attributes(message, attributes)

@@ -89,9 +89,20 @@ def test_a_call_without_a_name_keeps_its_words(value):
     assert [loss.what for loss in parsed.losses] == ["the name of a malformed tool call"]
 
 
+def test_what_the_model_cannot_hold_comes_back():
+    call = '{"name": "find", "arguments": {"a": 1.0}, "why": "asked"}'
+    turns = [
+        {"from": "user", "value": "hi"},
+        {"from": "gpt", "value": "x", "weight": 0},
+        {"from": "tool_call", "value": call, "weight": 1},
+        {"from": "observation", "value": "found", "weight": 0},
+    ]
+    read = parse_messages(turns, "sharegpt")
+    rendered = render_messages(read.messages, "sharegpt")
+    assert (rendered.value, read.losses, rendered.losses) == (turns, (), ())
+
+
 def test_losses_are_listed():
-    turn = {"from": "gpt", "value": "x", "weight": 0}
-    assert parse_messages([turn], "sharegpt").losses[0].what == "the property 'weight'"
     picture = ImageContent(Image("https://example.org/a.png"))
     assert lost_in_writing(
         UserMessage([TextContent("look"), picture], name="ada"),

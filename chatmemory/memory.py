@@ -27,7 +27,7 @@ from chatmemory.core.estimators import (
 )
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.given import brief, chat_message, message_list, string_id
-from chatmemory.core.messages import ChatMessage
+from chatmemory.core.messages import ChatMessage, SystemMessage
 from chatmemory.core.policies import (
     DEFAULT_ESTIMATOR,
     MessageWindow,
@@ -45,6 +45,7 @@ from chatmemory.core.store import (
 )
 from chatmemory.core.transitions import Transition, admit, refill, visible
 from chatmemory.core.window import Entry, Window
+from chatmemory.formats import Loss, parse_objects, render_messages
 
 Limit = int | Callable[[str], int]
 P = ParamSpec("P")
@@ -107,6 +108,39 @@ class ChatMemory(ABC):
 
         self._transact(decide, reads=False)
 
+    def add_from(self, values: Any, format: str) -> tuple[Loss, ...]:
+        """Add what another library has, one message after the other, and return what was lost.
+
+            memory.add_from(client.messages.create(…, **memory.render("anthropic")), "anthropic")
+
+        `values` are messages, one message or a response: objects of the library, or their JSON
+        values. Results may answer calls that are in the window. What only `format` can say is in
+        the messages' attributes, and `render` gives it back. Raises UnreadableTranscript, and then
+        adds nothing.
+        """
+        read = parse_objects(values, format, after=self.messages())
+        self.extend(read.messages)
+        return read.losses + self._lost_here(read.messages)
+
+    def render(self, format: str) -> list[dict[str, Any]] | dict[str, Any]:
+        """Return the messages as a provider takes them: a list, or an object with that list.
+
+            client.messages.create(model=…, max_tokens=…, **memory.render("anthropic"))
+
+        `formats.render_messages` also tells what the format could not express.
+        """
+        return render_messages(self.messages(), format).value
+
+    def _lost_here(self, messages: Iterable[ChatMessage]) -> tuple[Loss, ...]:
+        """Return the attributes of system messages, which stores of LangChain4j's JSON lose."""
+        if getattr(self._store, "keeps_system_attributes", False):
+            return ()
+        return tuple(
+            Loss(f"message {index + 1}", "attributes of a system message")
+            for index, message in enumerate(messages)
+            if isinstance(message, SystemMessage) and message.attributes
+        )
+
     def messages(self) -> list[ChatMessage]:
         """Return the messages that the model should see now. Reading never writes."""
         policy = self.policy()
@@ -131,6 +165,12 @@ class ChatMemory(ABC):
 
     async def amessages(self) -> list[ChatMessage]:
         return await self._in_thread(self.messages)
+
+    async def aadd_from(self, values: Any, format: str) -> tuple[Loss, ...]:
+        return await self._in_thread(self.add_from, values, format)
+
+    async def arender(self, format: str) -> list[dict[str, Any]] | dict[str, Any]:
+        return await self._in_thread(self.render, format)
 
     async def aclear(self) -> None:
         await self._in_thread(self.clear)

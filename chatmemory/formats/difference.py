@@ -1,0 +1,315 @@
+"""What a conversation says beyond LangChain4j's model: its difference from what we would write.
+
+A reader makes a message of some JSON values. A writer would write that message as other values,
+which hold the texts, calls and results, and nothing else. `difference` is what turns the written
+values into those that were said, and it is kept in the message's attributes; `applied` gives them
+back. A message that was edited since is written with its new texts:
+
+- A difference holds no text of its message. Where one was said in another place, or in pieces, it
+  has a hole: `{"$": [source, start, end, length]}`, characters of one of the message's texts.
+- A value that stands for a written one is given back only if the same would be written today, or,
+  where the text of the written one was said in a hole, a value of the same shape.
+
+Differences are JSON values:
+
+    {"=": value, "was": mark}    another value; without "=" there was none. The mark is that of what
+                                 is written in its place, "like" in place of "was" that of its shape
+    {"in": {name: difference}}   an object in which some properties differ
+    {"items": [item, …]}         a list, whose items are labels of written items ("text#1", the
+                                 second of that kind), `{"at": label, …difference}`, or
+                                 `{"=": value}` for an item that is not written
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from zlib import crc32
+
+from chatmemory.core.contents import TextContent
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+
+Texts = Mapping[str, str]
+_NOTHING: Any = object()
+_REPEATS = 100  # of its texts in one message, in pieces or as they are: a bound for hostile holes
+
+# The properties in which formats write texts, arguments and results.
+_TEXT = {
+    *("arguments", "content", "input", "output", "reasoning", "reasoning_content", "refusal"),
+    *("result", "summary", "text", "thinking", "value"),
+}
+
+
+def texts_of(message: ChatMessage) -> dict[str, str]:
+    """Return the texts of a message by the names that holes have for them."""
+    return {name: text for name, text in _texts(message) if text}
+
+
+def _texts(message: ChatMessage) -> Iterator[tuple[str, str | None]]:
+    match message:
+        case SystemMessage():
+            yield "text", message.text
+        case UserMessage() | ToolExecutionResultMessage():
+            for i, content in enumerate(message.contents):
+                yield f"contents.{i}", content.text if isinstance(content, TextContent) else None
+        case AiMessage():
+            yield "text", message.text
+            yield "thinking", message.thinking
+            for i, call in enumerate(message.tool_execution_requests):
+                yield f"arguments.{i}", call.arguments if call else None
+
+
+def difference(written: Any, said: Any, texts: Texts) -> dict[str, Any] | None:
+    """Return what turns the written value into the one that was said; None if they are equal."""
+    first = _Difference(texts)
+    found = first.of(written, said, "")
+    return _Difference(texts, first.in_holes).of(written, said, "") if first.in_holes else found
+
+
+class _Difference:
+    """One comparison; `moved` are the texts of which it is known that holes have them."""
+
+    def __init__(self, texts: Texts, moved: frozenset[str] | set[str] = frozenset()) -> None:
+        self._texts = texts
+        self._moved = moved
+        self._ends: Counter[str] = Counter()
+        self.in_holes: set[str] = set()
+
+    def of(self, written: Any, said: Any, name: str) -> dict[str, Any] | None:
+        """Return the difference of two values, which are those of the property `name`."""
+        if _same(written, said):
+            return None
+        if (
+            isinstance(written, dict)
+            and isinstance(said, dict)
+            and _is_of_kind(said, _kind(written))
+        ):
+            return self._of_objects(written, said)
+        if isinstance(written, list) and isinstance(said, list):
+            return self._of_lists(written, said)
+        return self._instead(written, said, name)
+
+    def _instead(self, written: Any, said: Any, name: str) -> dict[str, Any]:
+        hollow = self._hollow(said, name)
+        return {"=": hollow, **self._guard(written, hollow != said)}
+
+    def _guard(self, written: Any, has_holes: bool = False) -> dict[str, int]:
+        """Return the mark of a written value for which another stands, or of its shape."""
+        if has_holes or not self._moved.isdisjoint(_strings(written)):
+            return {"like": _mark(_shape(written))}
+        return {"was": _mark(written)}
+
+    def _of_objects(self, written: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, value in said.items():
+            if name not in written:
+                found[name] = {"=": self._hollow(value, name)}
+            elif (inner := self.of(written[name], value, name)) is not None:
+                found[name] = inner
+        gone = (name for name in written if name not in said)
+        return {"in": found | {name: self._guard(written[name]) for name in gone}}
+
+    def _of_lists(self, written: list[Any], said: list[Any]) -> dict[str, Any]:
+        labelled = _labelled(written)
+        partners = _partners(labelled, said)
+        items = [
+            self._item(labelled, partners.get(place), value) for place, value in enumerate(said)
+        ]
+        unsaid = labelled.keys() - partners.values()
+        gone = [
+            {"at": label, **self._guard(value)}
+            for label, value in labelled.items()
+            if label in unsaid
+        ]
+        return {"items": items + gone}
+
+    def _item(self, labelled: Mapping[str, Any], label: str | None, said: Any) -> Any:
+        if label is None:
+            return {"=": self._hollow(said, "")}
+        inner = self.of(labelled[label], said, "")
+        return label if inner is None else {"at": label, **inner}
+
+    def _hollow(self, value: Any, name: str) -> Any:
+        """Return a value that was said with holes in place of the message's texts."""
+        if isinstance(value, str):
+            return self._hole(value) if name in _TEXT else value
+        if isinstance(value, list):
+            return [self._hollow(each, name) for each in value]
+        if isinstance(value, dict):
+            hollow = {key: self._hollow(each, key) for key, each in value.items()}
+            return {"$": hollow} if "$" in value else hollow
+        return value
+
+    def _hole(self, said: str) -> Any:
+        for source, text in self._texts.items():
+            if said == text:
+                self.in_holes.add(text)
+                return {"$": [source, 0, len(text), len(text)]}
+        for source, text in self._texts.items():
+            start = text.find(said, self._ends[source]) if said else -1
+            if start >= 0:
+                self._ends[source] = end = start + len(said)
+                self.in_holes.add(text)
+                return {"$": [source, start, end, len(text)]}
+        return said
+
+
+def applied(difference: Any, written: Any, texts: Texts) -> Any:
+    """Return what was said. The written value wins where its message has been edited.
+
+    Raises ValueError for what `difference` has not made: clients can send any attributes.
+    """
+    try:
+        said = _Applied(texts).to(difference, written)
+        return written if said is _NOTHING else said
+    except (AttributeError, TypeError, RecursionError) as error:
+        raise ValueError("this is no difference") from error
+
+
+class _Applied:
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
+        self._room = _REPEATS * sum(map(len, texts.values()))
+
+    def to(self, difference: Mapping[str, Any] | None, written: Any) -> Any:
+        match difference:
+            case {"in": dict(properties)} if isinstance(written, dict):
+                return self._object(properties, written)
+            case {"items": list(items)} if isinstance(written, list):
+                return self._list(items, written)
+            case {"was": was} if was != _mark(written):
+                return written
+            case {"like": like} if like != _mark(_shape(written)):
+                return written
+            case {"=": value}:
+                return self._filled(value)
+            case {"was": _} | {"like": _}:
+                return _NOTHING
+        return written
+
+    def _object(self, properties: Mapping[str, Any], written: dict[str, Any]) -> dict[str, Any]:
+        found = dict(written)
+        for name, inner in properties.items():
+            is_added = inner.keys() == {"="}
+            if is_added != (name in written):
+                found[name] = self.to(inner, written.get(name))
+        return {name: value for name, value in found.items() if value is not _NOTHING}
+
+    def _list(self, items: Sequence[Any], written: list[Any]) -> list[Any]:
+        labelled = _labelled(written)
+        found = []
+        for item in items:
+            label = item if isinstance(item, str) else item.get("at")
+            if label is None:
+                found.append(self._filled(item.get("=")))
+            elif label in labelled:
+                inner = None if isinstance(item, str) else item
+                found.append(self.to(inner, labelled.pop(label)))
+        return [value for value in (*found, *labelled.values()) if value is not _NOTHING]
+
+    def _filled(self, value: Any) -> Any:
+        """Return a value with the message's texts in its holes, and without what has none."""
+        if isinstance(value, list):
+            return [each for inner in value if (each := self._filled(inner)) is not _NOTHING]
+        if not isinstance(value, dict):
+            return value
+        inner = value.get("$")
+        if isinstance(inner, list):
+            return self._text(*inner)
+        filled = {key: self._filled(each) for key, each in (inner or value).items()}
+        return _NOTHING if any(each is _NOTHING for each in filled.values()) else filled
+
+    def _text(self, source: str, start: int, end: int, length: int) -> Any:
+        """Return the text of a hole. An edited text is in the first of its holes as a whole."""
+        text = self._texts.get(source, "")
+        self._room -= end - start
+        if self._room < 0:
+            raise ValueError("more texts than the message can have been said with")
+        if len(text) == length:
+            return text[start:end]
+        return text if start == 0 and text else _NOTHING
+
+
+def _labelled(items: Sequence[Any]) -> dict[str, Any]:
+    """Return items by labels, which name their kind and their place among those of their kind."""
+    counts: Counter[str] = Counter()
+    labelled = {}
+    for item in items:
+        kind = _kind(item)
+        labelled[f"{kind}#{counts[kind]}"] = item
+        counts[kind] += 1
+    return labelled
+
+
+_NAMES_OF_KINDS = ("role", "type", "part_kind", "kind")
+
+
+def _kind(item: Any) -> str:
+    """Return the role or type that an object says it has, else its first property.
+
+    Writers write the property that tells the kind first, whatever the order of others is.
+    """
+    if not isinstance(item, dict):
+        return "value"
+    named = next((item[name] for name in _NAMES_OF_KINDS if name in item), None)
+    return named if isinstance(named, str) else next(iter(item), "")
+
+
+def _partners(labelled: Mapping[str, Any], said: Sequence[Any]) -> dict[int, str]:
+    """Return the label of the written item for each place: of its kind, else one that is left."""
+    free = dict(labelled)
+    partners: dict[int, str] = {}
+    for is_strict in (True, False):
+        for place, value in enumerate(said):
+            labels = (
+                label for label in free if not is_strict or _is_of_kind(value, _kind(free[label]))
+            )
+            if place not in partners and (label := next(labels, None)) is not None:
+                partners[place] = label
+                del free[label]
+    return partners
+
+
+def _is_of_kind(value: Any, kind: str) -> bool:
+    if not isinstance(value, dict):
+        return _kind(value) == kind
+    return _kind(value) == kind or (kind in value and value.keys().isdisjoint(_NAMES_OF_KINDS))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two values are equal as JSON, where 1 is not true."""
+    return bool(one == other) and _spelt(one) == _spelt(other)
+
+
+def _mark(value: Any) -> int:
+    """Return a number by which a value is known again."""
+    return crc32(_spelt(value).encode("utf-8", "surrogatepass"))
+
+
+def _shape(value: Any) -> Any:
+    """Return a value with "…" in place of its texts."""
+    if isinstance(value, dict):
+        return {key: _shape(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_shape(each) for each in value]
+    return "…" if value and isinstance(value, str) else value
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _strings(each)
+
+
+def _spelt(value: Any) -> str:
+    return "" if value is _NOTHING else json.dumps(value, sort_keys=True)

@@ -1,0 +1,145 @@
+"""What formats keep in attributes: it comes back, it holds no text, and an edit wins over it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import AiMessage, TextContent, ToolExecutionRequest, UserMessage
+from chatmemory.core.messages import text_of, with_attributes
+from chatmemory.formats import parse_messages, render_messages
+from chatmemory.formats.difference import applied, difference, texts_of
+
+# Few words, so that a text is also that of a type, of a property or of another text.
+words = st.sampled_from(["text", "type", "$", "a", "ab", "b", "so it is", ""])
+leaves = st.none() | st.booleans() | st.integers(0, 2) | st.floats(0, 2) | words
+names = st.sampled_from(["type", "role", "text", "content", "arguments", "id", "$", "=", "was"])
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=4),
+    max_leaves=12,
+)
+messages = st.one_of(
+    st.builds(UserMessage, st.lists(st.builds(TextContent, words), min_size=1, max_size=3)),
+    st.builds(
+        lambda text, thinking, arguments: AiMessage(
+            text, [ToolExecutionRequest("1", "f", each) for each in arguments], thinking
+        ),
+        words,
+        words,
+        st.lists(words, max_size=2),
+    ),
+)
+
+
+def spelt(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+@given(values, values, messages)
+def test_a_difference_gives_back_what_was_said(written, said, message):
+    texts = texts_of(message)
+    differs = difference(written, said, texts)
+    assert (differs is None) == (spelt(written) == spelt(said))
+    if differs is not None:
+        json.dumps(differs)
+        assert spelt(applied(differs, written, texts)) == spelt(said)
+
+
+@given(values, values, messages)
+def test_clients_may_send_any_difference(differs, written, message):
+    with suppress(ValueError):
+        json.dumps(applied(differs, written, texts_of(message)))
+
+
+def test_a_difference_does_not_multiply_texts():
+    hole = {"$": ["text", 0, 1000, 1000]}
+    with pytest.raises(ValueError, match="more texts"):
+        applied({"=": [hole] * 1000}, None, {"text": "x" * 1000})
+    many = AiMessage("x" * 1000, attributes={"openai_chat": {"differs": {"=": [hole] * 1000}}})
+    rendered = render_messages([many], "openai_chat")
+    assert rendered.value == [{"role": "assistant", "content": "x" * 1000}]
+    assert [loss.what for loss in rendered.losses] == ["attributes.openai_chat"]
+
+
+# Real exchanges: what is edited after reading is what is written
+
+
+def edited(message):
+    """Return a message with other texts, arguments and results of other lengths."""
+    if isinstance(message, AiMessage):
+        calls = [
+            replace(call, arguments=json.dumps({"edited": call.id}))
+            for call in message.tool_execution_requests
+        ]
+        text = message.text and "edited text"
+        return AiMessage(text, calls, message.thinking, message.attributes)
+    if not hasattr(message, "contents"):
+        return replace(message, text="edited text")
+    contents = [
+        TextContent("edited text") if isinstance(content, TextContent) else content
+        for content in message.contents
+    ]
+    return replace_contents(message, contents)
+
+
+def replace_contents(message, contents):
+    if isinstance(message, UserMessage):
+        return UserMessage(contents, message.name, message.attributes)
+    return type(message)(
+        message.id, message.tool_name, contents, message.is_error, message.attributes
+    )
+
+
+def texts_in(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict | list):
+        inner = value.values() if isinstance(value, dict) else value
+        return [text for each in inner for text in texts_in(each)]
+    return []
+
+
+SENT = {"openai_chat": ("openai-chat", "messages")}
+
+
+@pytest.mark.parametrize("format", SENT)
+def test_recorded_requests_come_back_and_edits_are_found(format, data_file):
+    theirs, key = SENT[format]
+    recorded = json.loads(data_file("provider_exchanges.json").read_text())
+    requests = [each["request"] for each in recorded if each["format"] == theirs]
+    assert len(requests) > 80
+    equal = 0
+    for request in requests:
+        read = parse_messages(request[key], format)
+        equal += render_messages(read.messages, format).value == request[key]
+        changed = [edited(message) for message in read.messages]
+        written = texts_in(render_messages(changed, format).value)
+        for message, change in zip(read.messages, changed, strict=True):
+            kept = texts_in(getattr(message, "attributes", {}))
+            said = {text for text in texts_of(message).values() if len(text) > 12}
+            assert said.isdisjoint(kept)
+            for text in texts_of(change).values():
+                assert any(text in each for each in written), (text, written)
+            assert not said & set(written) - texts_that_stay(change)
+    assert equal / len(requests) > 0.97
+
+
+def texts_that_stay(change):
+    return {getattr(change, "thinking", None)}
+
+
+def test_a_text_in_pieces_stays_in_pieces_until_it_is_edited():
+    parts = [{"type": "text", "text": "a", "mark": 1}, {"type": "text", "text": "b", "mark": 2}]
+    turn = {"role": "assistant", "content": parts}
+    (read,) = parse_messages([turn], "openai_chat").messages
+    assert text_of(read) == "a\nb"
+    assert render_messages([read], "openai_chat").value == [turn]
+    longer = with_attributes(AiMessage("a longer text"), read.attributes)
+    (written,) = render_messages([longer], "openai_chat").value
+    assert texts_in(written["content"]) == ["text", "a longer text"]
