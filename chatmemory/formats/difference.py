@@ -286,13 +286,11 @@ def _is_of_kind(value: Any, kind: str) -> bool:
 
 def _same(one: Any, other: Any) -> bool:
     """Whether two values are equal as JSON, where 1 is neither true nor 1.0."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, dict):
+    if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
-    if isinstance(one, list):
+    if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_same, one, other))
-    return bool(one == other)
+    return bool(one == other) and (isinstance(one, str) or repr(one) == repr(other))
 
 
 def _mark(value: Any) -> int:
