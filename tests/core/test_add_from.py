@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
+from asgiref.sync import async_to_sync
 from pydantic import BaseModel
 
 from chatmemory import (
@@ -144,13 +143,13 @@ def test_losses_are_returned(memory):
 
 
 @pytest.mark.parametrize("store", [InMemoryChatMemoryStore, DjangoChatMemoryStore])
-def test_the_same_under_asyncio(transactional_db, store):
+def test_the_same_under_asyncio(store):
     async def talk() -> list:
         memory = MessageWindowChatMemory("m", 3, store())
         assert await memory.aadd_from([user("find it"), call("c-1")], OPENAI) == ()
         assert await memory.aadd_from(result(None), OPENAI) == ()
         return await memory.arender(OPENAI)
 
-    said = asyncio.run(talk())
+    said = async_to_sync(talk)()
     assert said[:2] == [user("find it"), call("c-1")]
     assert said[2]["content"] == "found"
