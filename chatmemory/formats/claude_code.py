@@ -80,7 +80,11 @@ class _Chain:
 
     def __init__(self, turns: Sequence[Any]) -> None:
         self._turns = turns
-        nodes = [n for n, each in enumerate(turns) if isinstance(each, dict) and each.get("uuid")]
+        nodes = [
+            n
+            for n, each in enumerate(turns)
+            if isinstance(each, dict) and isinstance(each.get("uuid"), str)
+        ]
         main = [n for n in nodes if not turns[n].get("isSidechain")]
         self._nodes = main or nodes  # the file of a subagent has only its own records
         self.sidechains = len(nodes) - len(self._nodes)
@@ -116,7 +120,8 @@ class _Chain:
         found: list[int] = []
         while tail is not None and tail not in found:
             found.append(tail)
-            tail = self._by_id.get(self._turns[tail].get("parentUuid")) if tail != head else None
+            parent = self._turns[tail].get("parentUuid")
+            tail = self._by_id.get(parent) if tail != head and isinstance(parent, str) else None
         return found[::-1] if found and found[-1] == head else []
 
     def live(self) -> list[int]:
@@ -140,14 +145,17 @@ class _Chain:
         """Return the record before one; the one before in the file where the parent is missing."""
         record = self._turns[n]
         named = record.get("parentUuid") or record.get("logicalParentUuid")
+        if named is None and not self.kept.get(n):
+            return None
+        parent = self._parent(n, named)
+        is_before = parent is not None and self._place(parent) < self._place(n)
+        return parent if is_before else self._before.get(n)
+
+    def _parent(self, n: int, named: Any) -> int | None:
         if self.kept.get(n):
             return self.kept[n][-1]
-        if named is None:
-            return None
         parent = self._by_id.get(named) if isinstance(named, str) else None
-        if parent is None or self._place(parent) >= self._place(n):
-            return self._before.get(n)
-        boundary = self._boundary.get(parent)
+        boundary = self._boundary.get(parent) if parent is not None else None
         if boundary is not None and n > boundary and n not in self._boundary:
             return self._summaries.get(boundary)  # what follows the kept ones follows the summary
         return parent
@@ -194,7 +202,8 @@ class _Reader(SessionReader):
                 self.miss("attachments")
 
     def clear(self, about: dict[str, Any]) -> None:
-        ids = about.get("compactedToolIds") or ()
+        given = about.get("compactedToolIds")
+        ids = given if isinstance(given, list) else ()
         for place, each in enumerate(self.built.messages):
             if isinstance(each, ToolExecutionResultMessage) and each.id in ids:
                 self.built.clear([place])

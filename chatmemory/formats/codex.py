@@ -182,19 +182,18 @@ class _Reader(SessionReader):
         )
 
     def kept_of_users(self) -> set[int]:
-        """Return what an older compaction kept: what came before the first answer, and the latest
-        messages of the user, of which the one at the limit was cut.
+        """Return what an older compaction kept: what came before the first answer but the user's
+        messages, and the latest of these, of which the one at the limit was cut.
         """
         window, messages = self.built.window, self.built.messages
         is_answer = [isinstance(messages[place], AiMessage) for place in window]
         first = is_answer.index(True) if any(is_answer) else len(window)
         kept = {place for place in window[:first] if _is_by_program(messages[place])}
+        kept |= {place for place in window if isinstance(messages[place], SystemMessage)}
         room = KEPT_OF_USERS
         for place in reversed(window):
             message = messages[place]
-            if isinstance(message, SystemMessage):
-                kept.add(place)
-            elif isinstance(message, UserMessage) and place not in kept | self.summaries():
+            if isinstance(message, UserMessage) and place not in kept | self.summaries():
                 room -= len(text_of(message).encode())
                 if room < 0:
                     self.miss("messages of the user of which a compaction kept a part")

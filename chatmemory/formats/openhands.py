@@ -53,14 +53,14 @@ class _Reader(SessionReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._places: dict[Any, int] = {}  # of messages by the ids of their events
-        self._calls: dict[Any, str] = {}  # the ids of calls by those of their events
+        self._places: dict[str, int] = {}  # of messages by the ids of their events
+        self._calls: dict[str, str] = {}  # the ids of calls by those of their events
         self._trigger: str | None = None
 
     def read(self, record: dict[str, Any]) -> None:
         place = self.sdk(record) if "kind" in record else self.first_version(record)
         if place is not None:
-            self._places[record.get("id")] = place
+            self._places[str(record.get("id"))] = place
 
     # The SDK
 
@@ -69,7 +69,7 @@ class _Reader(SessionReader):
         about = {name: event.get(name) for name in ("id", "timestamp", "security_risk")}
         if kind == "SystemPromptEvent":
             texts = texts_in([event.get("system_prompt"), event.get("dynamic_context")])
-            self.miss("definitions of tools", len(event.get("tools") or ()))
+            self.miss("definitions of tools", len(_list(event.get("tools"))))
             return self.add(SystemMessage("\n".join(texts))) if "".join(texts).strip() else None
         if kind == "MessageEvent":
             return self.message(event, about)
@@ -95,7 +95,7 @@ class _Reader(SessionReader):
         if kind == "CondensationRequest":
             self._trigger = text_in(event, "reason")
         elif kind == "Condensation":
-            self.forget(event.get("forgotten_event_ids") or (), event)
+            self.forget(_list(event.get("forgotten_event_ids")), event)
         elif kind not in ("CondensationSummaryEvent",):
             self.miss(f"events of kind {kind!r}")
         return None
@@ -125,7 +125,7 @@ class _Reader(SessionReader):
         about: dict[str, Any],
     ) -> int:
         id = self.calls.opened(id, name)
-        self._calls[event.get("id")] = id
+        self._calls[str(event.get("id"))] = id
         request = ToolExecutionRequest(id, name, arguments_text(arguments))
         thinking = text_in(event, "reasoning_content")
         text = "\n".join(thought) or None
@@ -142,7 +142,7 @@ class _Reader(SessionReader):
         if observation is not None:
             if observation in _SILENT_RESULTS:
                 return None
-            call = self._calls.get(event.get("cause"))
+            call = self._calls.get(str(event.get("cause")))
             content = _observed(event.get("content"))
             if call:
                 return self.result(call, content, observation == "error" or None, about)
@@ -175,26 +175,30 @@ class _Reader(SessionReader):
     def forget(self, ids: Iterable[Any], about: dict[str, Any]) -> None:
         """Read a condensation. The summary of an earlier one goes with what is forgotten."""
         earlier = {each.summary for each in self.built.compactions}
-        gone = {self._places[id] for id in ids if id in self._places} | earlier
+        gone = {place for id in ids if (place := self._places.get(str(id))) is not None}
         summary, trigger = text_in(about, "summary"), self._trigger
         self._trigger = None
         self.miss("events that were forgotten without a summary", summary is None)
         self.compact(
             UserMessage(summary or "[no summary]"),
-            kept=[place for place in self.built.window if place not in gone],
+            kept=[place for place in self.built.window if place not in gone | earlier],
             ahead=whole(about.get("summary_offset")) or 0,
             trigger=trigger,
         )
 
 
-def _forgotten(args: dict[str, Any], known: Iterable[Any]) -> list[Any]:
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _forgotten(args: dict[str, Any], known: Iterable[str]) -> list[Any]:
     """Return the ids that a condensation names, or those from its first to its last."""
     named = args.get("forgotten_event_ids")
     first = whole(args.get("forgotten_events_start_id"))
     last = whole(args.get("forgotten_events_end_id"))
     if isinstance(named, list) or first is None or last is None:
-        return list(named or ())
-    return [id for id in known if isinstance(id, int) and first <= id <= last]
+        return _list(named)
+    return [id for id in known if id.isdecimal() and first <= int(id) <= last]
 
 
 def _is_error(observation: Any) -> bool:

@@ -52,7 +52,7 @@ class SessionReader(ABC):
                 raise UnreadableTranscript(self._turn, str(error)) from error
         session = self.built.session()
         said = [place for place in range(len(session.messages)) if place not in session.summaries]
-        losses = [Loss("session", f"{n:,} {what}") for what, n in self._missing.items()]
+        losses = [Loss("session", f"{what} ({n:,})") for what, n in self._missing.items()]
         return Transcript(
             None,
             tuple(session.messages[place] for place in said),
@@ -112,5 +112,6 @@ def whole(value: Any) -> int | None:
 
 def texts_in(parts: Any) -> list[str]:
     """Return the texts of a list of parts that have one."""
-    found = [part.get("text") for part in parts or () if isinstance(part, dict)]
+    given = parts if isinstance(parts, list) else ()
+    found = [part.get("text") for part in given if isinstance(part, dict)]
     return [text for text in found if isinstance(text, str) and text]
