@@ -85,11 +85,17 @@ def test_rare_terms_are_those_that_few_of_the_files_mention(file, capsys):
         assert lines(capsys)[-1]["total"]["needed"] == files * needed
 
 
-def test_a_file_without_compactions_is_refused(tmp_path):
-    chat = tmp_path / "chat.json"
-    chat.write_text(json.dumps([{"role": "user", "content": "hi"}]))
-    with pytest.raises(CommandError, match="its format does not record compactions"):
-        call_command("compactions", str(chat))
+def test_files_without_a_session_are_named_and_left_out(file, tmp_path, capsys):
+    (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "hi"}]))
+    (tmp_path / "titles.jsonl").write_text('{"type": "summary", "summary": "A title"}')
+    others = [str(tmp_path / name) for name in ("chat.json", "titles.jsonl", "missing.jsonl")]
+    call_command("compactions", *others, file, "--json")
+    told = capsys.readouterr()
+    assert json.loads(told.out.splitlines()[-1])["total"]["compactions"] == 1
+    for words in ("does not record compactions", "no conversation in the", "No such file"):
+        assert words in told.err
+    with pytest.raises(CommandError, match="none of the files holds a session"):
+        call_command("compactions", *others)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def find(value: Any) -> RawTranscript | None:
     """Return the records of a file: some of them have an id, a parent and a session."""
     records = value if isinstance(value, list) else [value]
     named = next(filter(_is_record, records), None)
-    if named is None or not all(isinstance(each, dict) and "type" in each for each in records):
+    if named is None or not all(isinstance(each, dict) for each in records):
         return None
     return RawTranscript(name_of(named, "sessionId"), records)
 
@@ -195,6 +195,7 @@ class _Reader(SessionReader):
             case "assistant", _:
                 self.assistant(record, _message(record))
             case "system", subtype if subtype == BOUNDARY:
+                self.miss("boundaries without a summary", bool(self._boundary))
                 self._boundary = record
             case "system", subtype if subtype == CLEARING:
                 self.clear(object_in(record.get("microcompactMetadata"), "nothing to clear"))

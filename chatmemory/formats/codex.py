@@ -27,7 +27,6 @@ from chatmemory.formats.format import Format, RawTranscript, Transcript
 from chatmemory.formats.sessions import SessionReader, texts_in, whole
 
 NAME = "codex"
-_TYPES = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
 # How users' items begin that the program wrote.
 BY_PROGRAMS = (
     *("# AGENTS.md instructions", "<environment_context>", "<user_instructions>"),
@@ -40,18 +39,17 @@ KEPT_OF_USERS = 20_000 * 4
 def find(value: Any) -> RawTranscript | None:
     """Return the records of a file, each with a type and a payload."""
     records = value if isinstance(value, list) else [value]
-    if not records or not all(map(_is_record, records)):
+    if not all(map(_is_record, records)):
         return None
-    metas = (each["payload"] for each in records if each["type"] == "session_meta")
-    return RawTranscript(name_of(next(metas, {}), "id", "session_id"), records)
+    metas = [each["payload"] for each in records if each["type"] == "session_meta"]
+    if not metas and all(each["type"] != "response_item" for each in records):
+        return None
+    return RawTranscript(name_of(metas[0], "id", "session_id") if metas else None, records)
 
 
 def _is_record(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and value.get("type") in _TYPES
-        and isinstance(value.get("payload"), dict)
-    )
+    is_typed = isinstance(value, dict) and isinstance(value.get("type"), str)
+    return is_typed and isinstance(value.get("payload"), dict)
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:

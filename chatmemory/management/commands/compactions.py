@@ -76,6 +76,8 @@ class Command(DatabaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         level, as_json, words = Level(options["level"]), options["json"], fact_words()
         sessions = list(self.sessions(options["files"], options["format"]))
+        if not sessions:
+            raise CommandError("none of the files holds a session of an agent")
         mentions = Counter(term for _, each in sessions for term in terms_of(each, words))
         total = Total()
         for name, session in sessions:
@@ -90,11 +92,15 @@ class Command(DatabaseCommand):
         self.sum_up(total, level, as_json)
 
     def sessions(self, files: Sequence[Path], format: str) -> Iterator[tuple[str, Session]]:
+        """Yield the sessions of files, and tell which files have none: folders have others, too."""
         for file in files:
-            for each in transcripts_of([file], format, self.stderr):
-                if each.session is None:
-                    raise CommandError(f"{file}: its format does not record compactions")
-                yield each.name or str(each.number), each.session
+            try:
+                for each in transcripts_of([file], format, self.stderr):
+                    if each.session is None:
+                        raise CommandError(f"{file}: its format does not record compactions")
+                    yield each.name or str(each.number), each.session
+            except CommandError as error:
+                self.stderr.write(f"left out {error}")
 
     def sum_up(self, total: Total, level: Level, as_json: bool) -> None:
         sums = {"compactions": total.compactions, "needed": total.needed, "held": total.held}
