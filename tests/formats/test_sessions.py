@@ -423,6 +423,12 @@ def test_events_of_the_sdk(file):
     assert what_is_missing(transcript) == ["events of kind 'PauseEvent' (1)"]
 
 
+def test_a_later_condensation_replaces_the_summary_before():
+    condensed = {"forgotten_event_ids": ["e7"], "summary": "All was said.", "summary_offset": 1}
+    transcript = read([*EVENTS, event("Condensation", "e12", **condensed)])
+    assert seen(transcript) == ["Be brief.", "All was said.", "List.", "And now?"]
+
+
 def old(id, source, **more):
     return {"id": id, "source": source, **more}
 
