@@ -13,12 +13,15 @@ from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 from chatmemory.core.texts import printable
-from chatmemory.formats import langchain4j, openai_chat, sharegpt
+from chatmemory.formats import claude_code, codex, langchain4j, openai_chat, openhands, sharegpt
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
-    {each.FORMAT.name: each.FORMAT for each in (langchain4j, openai_chat, sharegpt)},
+    {
+        each.FORMAT.name: each.FORMAT
+        for each in (langchain4j, openai_chat, sharegpt, claude_code, codex, openhands)
+    },
     accepts=lambda item: isinstance(item, Format),
 )
 
@@ -68,13 +71,19 @@ def plain_values(given: Any) -> Any:
 
 
 def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendered:
-    """Return messages in a format, and what it could not express. Raises InvalidMessage."""
+    """Return messages in a format, and what it could not express.
+
+    Raises InvalidMessage, and InvalidValue for a format that is only read.
+    """
     return render_each(messages, format).whole()
 
 
 def render_each(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendering:
     """Return the same message by message, if the format can."""
-    return format_named(format).render(_Checked(messages))
+    render = format_named(format).render
+    if render is None:
+        raise InvalidValue(f"messages cannot be written in the format {format!r}: it is only read")
+    return render(_Checked(messages))
 
 
 class _Checked(Iterable[ChatMessage]):
