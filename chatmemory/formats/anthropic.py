@@ -36,15 +36,13 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
+from chatmemory.formats.blocks import BlockReader, BlockWriter
 from chatmemory.formats.conversion import (
-    Reader,
     Response,
     Said,
-    Writer,
     arguments_text,
     ids_of_calls,
     is_list_of,
-    json_object,
     name_of,
     object_in,
     stand_in,
@@ -55,7 +53,7 @@ from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcri
 
 _ROLES = ("user", "assistant", "system")
 _OWN_BLOCKS = {
-    *("tool_use", "tool_result", "server_tool_use", "mcp_tool_use", "redacted_thinking"),
+    *("tool_use", "server_tool_use", "mcp_tool_use", "redacted_thinking"),
     *("compaction", "container_upload", "search_result", "tool_addition", "tool_removal"),
 }
 
@@ -115,7 +113,7 @@ def _is_own(block: Any) -> bool:
     kind = _type(block)
     is_thinking = kind == "thinking" and isinstance(block.get("thinking"), str)
     has_source = kind in ("image", "document") and isinstance(block.get("source"), dict)
-    return kind in _OWN_BLOCKS or _is_server_result(kind) or is_thinking or has_source
+    return kind in _OWN_BLOCKS or _is_result(block) or is_thinking or has_source
 
 
 def _type(block: Any) -> str:
@@ -123,8 +121,8 @@ def _type(block: Any) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def _is_server_result(kind: str) -> bool:
-    return kind.endswith("_tool_result")
+def _is_result(block: Any) -> bool:
+    return _type(block).endswith("tool_result")
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
@@ -134,8 +132,9 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     return _Reader(taken | ids_of_calls(after)).read_all(turns, after)
 
 
-class _Reader(Reader):
+class _Reader(BlockReader):
     format = "anthropic"
+    within_turn = "content"
 
     def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
         turn = object_in(turn, "a message must be a JSON object")
@@ -154,61 +153,49 @@ class _Reader(Reader):
             case _:
                 raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
 
-    def joined(
-        self, turn: dict[str, Any], parts: Iterable[tuple[ChatMessage, list[Any]]]
-    ) -> Iterator[Said]:
-        """Yield the messages of a turn, each with its blocks; all but the first join it."""
-        whole = turn
-        for place, (message, blocks) in enumerate(parts):
-            if not isinstance(turn["content"], str):
-                whole = {**turn, "content": blocks}
-            yield Said(message, [whole], self.joins(message, place > 0))
-            turn = {"role": turn["role"], "content": []}
+    def type_of(self, block: Any) -> str:
+        return _type(block)
 
-    def joins(self, message: ChatMessage, joins: bool) -> bool | None:
-        """Return what is to be known of a message; results in a row are joined anyway."""
-        last = self.said[-1].message if self.said else None
-        are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
-        return None if joins == are_results else joins
+    def is_result(self, block: Any) -> bool:
+        return _is_result(block)
 
-    def user(self, blocks: list[Any]) -> Iterator[tuple[ChatMessage, list[Any]]]:
-        part: list[Any] = []
-        contents: list[Content] = []
-        for block in blocks:
-            if _type(block) == "tool_result":
-                if contents:
-                    yield self.words(contents), part
-                    part, contents = [], []
-                yield self.result(block), [*part, block]
-                part = []
-            else:
-                part.append(block)
-                contents += _contents(block)
-        if part and not contents and len(part) < len(blocks):
-            contents = [stand_in(_type(part[0]), None)]
-        if contents:
-            yield self.words(contents), part
-        elif part or not blocks:
-            raise _nothing_in(part)
+    def is_of_model(self, block: Any) -> bool:
+        kind = _type(block)
+        is_known = kind in ("text", "thinking", "redacted_thinking", "compaction")
+        return is_known or kind.endswith("tool_use") or _is_result(block)
 
-    def words(self, contents: list[Content]) -> UserMessage:
-        self.calls.interrupted()
-        return UserMessage(contents)
+    def contents(self, block: dict[str, Any]) -> list[Content]:
+        match _type(block):
+            case "text":
+                return [TextContent(text_in(block, "text") or "")]
+            case "image" | "document" as kind:
+                return self.media(kind, object_in(block.get("source"), f"{kind} needs a source"))
+            case "search_result":
+                return self.all_contents(block.get("content"))
+            case "container_upload":
+                return [stand_in("file", text_in(block, "file_id"))]
+            case "tool_reference":
+                return [stand_in("tool", text_in(block, "tool_name"))]
+        return []
 
-    def assistant(self, blocks: list[Any]) -> Iterator[tuple[ChatMessage, list[Any]]]:
-        if blocks and not any(map(_is_of_assistant, blocks)):
-            raise _nothing_in(blocks)
-        part: list[Any] = []
-        for block in blocks:
-            if not _is_server_result(_type(block)):
-                part.append(block)
-                continue
-            if part:
-                yield self.said_by_model(part), part
-                part = []
-            yield self.result(block), [block]
-        if part or not blocks:
-            yield self.said_by_model(part), part
+    def all_contents(self, content: Any) -> list[Content]:
+        return [each for block in _blocks(content) for each in self.contents(block)]
+
+    def media(self, kind: str, source: dict[str, Any]) -> list[Content]:
+        data, url = text_in(source, "data"), text_in(source, "url")
+        match source.get("type"):
+            case "base64" | "url" if kind == "image":
+                image = Image(url, data, text_in(source, "media_type"))
+                return [ImageContent(image, DetailLevel.AUTO)]
+            case "base64" | "url":
+                return [PdfFileContent(PdfFile(url, data, text_in(source, "media_type")))]
+            case "text":
+                return [TextContent(data or "")]
+            case "content":
+                return self.all_contents(source.get("content"))
+            case "file":
+                return [stand_in("file", text_in(source, "file_id"))]
+        return []
 
     def said_by_model(self, blocks: list[Any]) -> AiMessage:
         calls, thoughts = [], []
@@ -235,10 +222,9 @@ class _Reader(Reader):
         id, name = self.calls.answered(text_in(block, "tool_use_id"))
         content, is_error = block.get("content"), block.get("is_error")
         if kind in ("tool_result", "mcp_tool_result"):
-            blocks = _blocks(content)
-            contents = [each for inner in blocks for each in _contents(inner)]
-            if blocks and not contents:
-                contents = [stand_in(_type(blocks[0]), None)]
+            contents = self.all_contents(content)
+            if content and not contents:
+                contents = [stand_in(_type(content[0]), None)]
         else:
             contents = [TextContent(arguments_text(_readable(content)) or "")]
             is_error = True if _type(content).endswith("_error") else None
@@ -260,53 +246,6 @@ def _text(blocks: Sequence[Any]) -> str | None:
     texts = [text_in(block, named[_type(block)]) for block in blocks if _type(block) in named]
     texts = [text for text in texts if text is not None]
     return "\n".join(filter(None, texts)) if texts else None
-
-
-def _is_of_assistant(block: Any) -> bool:
-    kind = _type(block)
-    is_known = kind in ("text", "thinking", "redacted_thinking", "compaction")
-    return is_known or kind.endswith("tool_use") or _is_server_result(kind)
-
-
-def _nothing_in(blocks: Sequence[Any]) -> InvalidMessage:
-    """Return the error of a turn that would be an empty message."""
-    types = ", ".join(dict.fromkeys(repr(block.get("type")) for block in blocks))
-    if not types:
-        return InvalidMessage("content is missing")
-    return InvalidMessage(f"no block of its content can be read: blocks of type {types}")
-
-
-def _contents(block: dict[str, Any]) -> list[Content]:
-    """Return a block of a user or of a result; none for one that messages have no place for."""
-    match _type(block):
-        case "text":
-            return [TextContent(text_in(block, "text") or "")]
-        case "image" | "document" as kind:
-            return _media(kind, object_in(block.get("source"), f"the {kind} needs a source"))
-        case "search_result":
-            return [each for inner in _blocks(block.get("content")) for each in _contents(inner)]
-        case "container_upload":
-            return [stand_in("file", text_in(block, "file_id"))]
-        case "tool_reference":
-            return [stand_in("tool", text_in(block, "tool_name"))]
-    return []
-
-
-def _media(kind: str, source: dict[str, Any]) -> list[Content]:
-    data, url = text_in(source, "data"), text_in(source, "url")
-    match source.get("type"):
-        case "base64" | "url" if kind == "image":
-            image = Image(url, data, text_in(source, "media_type"))
-            return [ImageContent(image, DetailLevel.AUTO)]
-        case "base64" | "url":
-            return [PdfFileContent(PdfFile(url, data, text_in(source, "media_type")))]
-        case "text":
-            return [TextContent(data or "")]
-        case "content":
-            return [each for inner in _blocks(source.get("content")) for each in _contents(inner)]
-        case "file":
-            return [stand_in("file", text_in(source, "file_id"))]
-    return []
 
 
 def _readable(value: Any) -> Any:
@@ -334,8 +273,9 @@ def render(messages: Iterable[ChatMessage]) -> Rendering:
     return _Writer(ids_of_calls(messages)).write_each(messages)
 
 
-class _Writer(Writer):
+class _Writer(BlockWriter):
     format = "anthropic"
+    within_turn = "content"
     within = "messages"
     beside = ("system",)
     _has_begun = False
@@ -359,12 +299,8 @@ class _Writer(Writer):
             case ToolExecutionResultMessage():
                 yield self.result(message)
 
-    def turn(self, role: str, blocks: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Yield a turn. Anthropic takes no empty one, and no blank text."""
-        if blocks:
-            yield {"role": role, "content": blocks}
-        else:
-            self.lose("an empty message")
+    def is_result(self, block: Any) -> bool:
+        return _is_result(block)
 
     def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
         """Put the text of every system message into `system`."""
@@ -372,38 +308,16 @@ class _Writer(Writer):
             value = {"system": _blocks(beside["system"]) + _blocks(value["system"])}
         beside.update(value)
 
-    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
-        """Join what was said in one turn, and results in a row, which must be in one turn."""
-        is_one = joins or (_ends_with_result(last) and _ends_with_result(value))
-        is_one &= last.get("role") == value.get("role") and bool(_listed(last) and _listed(value))
-        if is_one:
-            last["content"] = [*last["content"], *value["content"]]
-        return is_one
-
     def call(self, call: ToolExecutionRequest, message: AiMessage) -> dict[str, Any]:
-        types = self.own(message).get("types")
-        kind = types.get(call.id) if isinstance(types, Mapping) else None
         return {
-            "type": kind if isinstance(kind, str) else "tool_use",
+            "type": self.kind_of_call(message, call.id, "tool_use"),
             "id": self.calls.opened(call.id, call.name),
             "name": call.name or "",
             "input": self.arguments(call),
         }
 
-    def arguments(self, call: ToolExecutionRequest) -> dict[str, Any]:
-        """Return arguments as the object that they must be.
-
-        Anthropic's documentation of fine-grained tool streaming names the property for others.
-        """
-        found = json_object(call.arguments or "{}")
-        if found is not None:
-            return found
-        self.lose("that the arguments are no JSON object")
-        return {"INVALID_JSON": call.arguments}
-
     def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
-        own = self.own(message).get("type")
-        kind = own if isinstance(own, str) else "tool_result"
+        kind = self.kind_of_result(message, "tool_result")
         id, known = self.calls.answered(message.id)
         if message.tool_name not in (None, known):
             self.lose("the name of the tool")
@@ -425,10 +339,6 @@ class _Writer(Writer):
         except InvalidMessage:
             return text
 
-    def own(self, message: AiMessage | ToolExecutionResultMessage) -> Mapping[str, Any]:
-        own = message.attributes.get(self.format)
-        return own if isinstance(own, Mapping) else {}
-
     def blocks(self, contents: Iterable[Content | None]) -> list[dict[str, Any]]:
         return [block for content in contents if (block := self.block(content)) is not None]
 
@@ -440,28 +350,20 @@ class _Writer(Writer):
                 if content.text:
                     self.lose("a blank text")
                 return None
-            case ImageContent() if source := self.source(content.image, "image/png"):
-                if content.detail_level not in (DetailLevel.AUTO, DetailLevel.LOW):
-                    self.lose(f"the detail level {content.detail_level.value.lower()!r}")
-                if content.image.revised_prompt:
-                    self.lose("the revised prompt of an image")
+            case ImageContent(image=image) if source := self.source(image, "image/png"):
+                self.lose_of_media(content, image)
                 return {"type": "image", "source": source}
             case PdfFileContent(pdf_file=PdfFile() as file) if source := self.source(file):
+                self.lose_of_media(content, file)
                 return {"type": "document", "source": source}
-        self.lose("empty content" if content is None else f"{content.type.lower()} content")
+        self.lose_content(content)
         return None
 
     def source(self, media: Media, if_untold: str = "") -> dict[str, Any] | None:
         if not media.base64_data:
             return {"type": "url", "url": media.url} if media.url else None
-        if media.url:
-            self.lose("the url of content that is given inline too")
         kind = media.mime_type or if_untold
         return {"type": "base64", "media_type": kind, "data": media.base64_data}
-
-
-def _ends_with_result(turn: Mapping[str, Any]) -> bool:
-    return any(_type(block).endswith("tool_result") for block in _listed(turn)[-1:])
 
 
 _Reader.writer = _Writer

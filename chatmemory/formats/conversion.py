@@ -346,8 +346,13 @@ class Calls:
         return id
 
     def answered(self, id: str | None, name: str | None = None) -> tuple[str | None, str | None]:
-        """Return the call id and tool name of a result; without an id the oldest open call's."""
-        id = id or next(iter(self._waiting), None)
+        """Return the call id and tool name of a result.
+
+        Without an id it answers the oldest open call of that name, else the oldest of all.
+        """
+        if not id:
+            named = (each for each in self._waiting if name and self._names[each] == name)
+            id = next(named, next(iter(self._waiting), None))
         if id is None:
             return None, name
         self._waiting.pop(id, None)

@@ -13,10 +13,10 @@ from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 from chatmemory.core.texts import printable
-from chatmemory.formats import anthropic, langchain4j, openai_chat, sharegpt
+from chatmemory.formats import anthropic, gemini, langchain4j, openai_chat, sharegpt
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
-_BUILT_IN = (langchain4j, anthropic, openai_chat, sharegpt)
+_BUILT_IN = (langchain4j, anthropic, gemini, openai_chat, sharegpt)
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
     {each.FORMAT.name: each.FORMAT for each in _BUILT_IN},
