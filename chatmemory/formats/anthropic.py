@@ -67,9 +67,10 @@ def find(value: Any) -> RawTranscript | None:
     if not isinstance(value, dict):
         return None
     if _is_answer(value):
-        about = {name: each for name, each in value.items() if each is not None}
-        turn = {"role": "assistant", "content": about.pop("content")}
-        return RawTranscript(None, [Response(turn, _without(about, "type", "role"))])
+        said = ("type", "role", "content")
+        about = {k: each for k, each in value.items() if k not in said and each is not None}
+        turn = {"role": "assistant", "content": value["content"]}
+        return RawTranscript(None, [Response(turn, about)])
     if not is_list_of(value.get("messages"), "role", "content"):
         return None
     system = [{"system": value["system"]}] if value.get("system") else []
@@ -138,20 +139,20 @@ class _Reader(BlockReader):
 
     def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
         turn = object_in(turn, "a message must be a JSON object")
-        role = "beside" if "role" not in turn and "system" in turn else turn.get("role")
-        match role:
-            case "beside":
-                yield from self.system(_text(_blocks(turn["system"])))
-            case "system":
-                blocks = _blocks(turn.get("content"))
-                text = _text(blocks)
-                yield from [CustomMessage()] if blocks and text is None else self.system(text)
-            case "user":
-                yield from self.joined(turn, self.user(_blocks(turn.get("content"))))
-            case "assistant":
-                yield from self.joined(turn, self.assistant(_blocks(turn.get("content"))))
-            case _:
-                raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
+        if "role" not in turn and "system" in turn:
+            yield from self.system(_text(_blocks(turn["system"])))
+            return
+        role, blocks = turn.get("role"), _blocks(turn.get("content"))
+        if role not in _ROLES:
+            raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
+        if "content" not in turn:
+            raise self.nothing_in(blocks)
+        if role == "system":
+            text = _text(blocks)
+            yield from [CustomMessage()] if blocks and text is None else self.system(text)
+        else:
+            read = self.user(blocks) if role == "user" else self.assistant(blocks)
+            yield from self.joined(turn, read)
 
     def type_of(self, block: Any) -> str:
         return _type(block)
@@ -260,10 +261,6 @@ def _readable(value: Any) -> Any:
         for name, each in value.items()
         if not name.startswith("encrypted_") and not (is_opaque and name == "data")
     }
-
-
-def _without(value: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: each for name, each in value.items() if name not in names}
 
 
 # Writing
