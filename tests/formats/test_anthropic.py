@@ -22,7 +22,13 @@ from chatmemory import (
 from chatmemory.core.contents import DetailLevel, Image, PdfFile, Video
 from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.core.messages import text_of, with_attributes
-from chatmemory.formats import parse_messages, parse_objects, read_transcripts, render_messages
+from chatmemory.formats import (
+    FORMATS,
+    parse_messages,
+    parse_objects,
+    read_transcripts,
+    render_messages,
+)
 
 NONE = json.dumps({})
 words = st.text(max_size=20).filter(str.strip)
@@ -228,6 +234,20 @@ def test_a_servers_tool_is_a_call_its_result_and_the_words_after_it():
     assert (after.text, after.tool_execution_requests[0].id) == ("So it is.", "t")
 
 
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ([{"type": "tool_reference", "tool_name": "find"}], "[tool find]"),
+        ([{"type": "unheard_of"}], "[unheard_of]"),
+        ([], ""),
+        (None, ""),
+    ],
+)
+def test_a_result_that_is_no_text_is_told(content, text):
+    (read,) = parse(user(result(content))).messages
+    assert text_of(read) == text
+
+
 def test_an_error_of_a_servers_tool_is_one():
     error = {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}
     (read,) = parse(ai(result(error, "s", "web_search_tool_result"))).messages
@@ -265,6 +285,11 @@ def test_results_in_a_row_are_written_as_one_turn():
     turns = render(asked, one, two, UserMessage("and?")).value["messages"]
     blocks = [result([text("1")], "call_1"), {"type": "tool_result", "tool_use_id": "call_2"}]
     assert turns[1:] == [user(*blocks), user("and?")]
+
+
+def test_results_in_turns_of_their_own_stay_apart():
+    turns = [ai(call("a"), call("b")), user(result([text("1")], "a")), user(result([], "b"))]
+    assert render(*parse(*turns).messages).value["messages"] == turns
 
 
 def test_messages_join_only_what_is_there_still():
@@ -420,6 +445,11 @@ def test_a_conversation_with_what_only_anthropic_has_is_recognised(value, format
     assert (reading.format, reading.refused) == (format, ())
 
 
+def test_an_answer_of_openai_is_no_answer_of_anthropic():
+    answer = {**ai({"type": "output_text", "text": "x"}), "type": "message"}
+    assert FORMATS["anthropic"].find(answer) is None
+
+
 def test_plain_turns_are_read_where_the_format_is_named():
     (transcript,) = read_transcripts(json.dumps([user("x")]), "anthropic").transcripts
     assert transcript.messages == (UserMessage("x"),)
@@ -427,7 +457,7 @@ def test_plain_turns_are_read_where_the_format_is_named():
 
 @pytest.mark.parametrize(
     "attributes",
-    [{"types": 5}, {"types": {"a": 5}}, {"type": []}, {"joins": "x"}, {"differs": 5}, 5],
+    [{"types": 5}, {"types": {"a": 5}}, {"type": 5}, {"joins": "x"}, {"differs": 5}, 5],
 )
 def test_clients_may_send_any_attributes(attributes):
     given = {"anthropic": attributes}

@@ -286,6 +286,16 @@ def test_responses_in_a_row_are_written_as_one_turn():
     ]
 
 
+def test_a_response_after_the_users_words_answers_no_earlier_call():
+    *_, answer = parse(ai(call()), user("never mind"), user(response({}, "other"))).messages
+    assert (answer.id, answer.tool_name) == (None, "other")
+
+
+def test_a_picture_of_the_model_is_told():
+    (read,) = parse(ai(blob("image/png"))).messages
+    assert read.text == "[file image/png]"
+
+
 def test_a_response_is_its_message_and_what_was_said_of_it():
     usage = {"promptTokenCount": 3}
     candidate = {"content": ai("hi", " there"), "finishReason": "STOP"}
@@ -392,7 +402,7 @@ def test_a_conversation_with_parts_of_gemini_is_recognised(value):
 
 @pytest.mark.parametrize(
     "attributes",
-    [{"types": 5}, {"types": {"a": 5}}, {"type": []}, {"names": []}, {"differs": 5}, 5],
+    [{"types": 5}, {"types": {"a": 5}}, {"type": 5}, {"names": []}, {"differs": 5}, 5],
 )
 def test_clients_may_send_any_attributes(attributes):
     given = {"gemini": attributes}
