@@ -73,7 +73,7 @@ def find(value: Any) -> RawTranscript | None:
         return RawTranscript(None, value)
     if not isinstance(value, dict):
         return None
-    if is_list_of(value.get("candidates")):
+    if is_list_of(value.get("candidates")) and _is_candidate(value["candidates"][0]):
         return _response(value)
     if not _are_turns(value.get("contents")):
         return None
@@ -89,17 +89,22 @@ def _are_turns(value: Any) -> bool:
     return is_list_of(parts) and "type" not in parts[0] and _kind(parts[0]) in _KINDS
 
 
+def _is_candidate(value: dict[str, Any]) -> bool:
+    """Whether an object is an answer; one that was stopped may have no content."""
+    is_told = not {"content", "finishReason", "finish_reason"}.isdisjoint(value)
+    return is_told and isinstance(value.get("content") or {}, dict)
+
+
 def _response(value: dict[str, Any]) -> RawTranscript:
     first, *others = value["candidates"]
-    losses = [Loss("conversation", f"{len(others)} other choices")] if others else []
-    beside = ("automaticFunctionCallingHistory", "sdkHttpResponse", "parsed")
-    losses += unread("conversation", value, value.keys() - beside[:1])
-    about = {k: v for k, v in value.items() if k not in ("candidates", *beside)}
+    history = "automaticFunctionCallingHistory"
+    losses = [*unread("conversation", {history: value.get(history)}, ())]
+    losses += [Loss("conversation", f"{len(others)} other candidates")] if others else []
+    other = ("candidates", history, "sdkHttpResponse", "parsed")
+    about = {name: each for name, each in value.items() if name not in other}
     about |= {name: each for name, each in first.items() if name != "content"}
-    content = object_in(first.get("content") or {}, "the content of a candidate must be an object")
-    return RawTranscript(
-        None, [Response({"role": "model", "parts": [], **content}, about)], tuple(losses)
-    )
+    content = {"role": "model", "parts": [], **(first.get("content") or {})}
+    return RawTranscript(None, [Response(content, about)], tuple(losses))
 
 
 def _kind(part: Any) -> str:

@@ -23,7 +23,13 @@ from chatmemory import (
 from chatmemory.core.contents import Audio, DetailLevel, Image, PdfFile, Video
 from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.core.messages import text_of, with_attributes
-from chatmemory.formats import parse_messages, parse_objects, read_transcripts, render_messages
+from chatmemory.formats import (
+    FORMATS,
+    parse_messages,
+    parse_objects,
+    read_transcripts,
+    render_messages,
+)
 
 words = st.text(min_size=1, max_size=20)
 media = st.sampled_from(
@@ -305,8 +311,12 @@ def test_a_response_is_its_message_and_what_was_said_of_it():
     assert message.text == "hi there"
     about = {"usageMetadata": usage, "finishReason": "STOP"}
     assert message.attributes["gemini"]["response"] == about
-    assert [loss.what for loss in read.losses] == ["1 other choices"]
+    assert [loss.what for loss in read.losses] == ["1 other candidates"]
     assert render(message).value == {"contents": [ai("hi", " there")]}
+    called = {**given, "automaticFunctionCallingHistory": [user("x")]}
+    assert parse_objects(called, "gemini").losses[0].what == (
+        "the property 'automaticFunctionCallingHistory'"
+    )
     stopped = {"candidates": [{"finishReason": "SAFETY"}]}
     assert parse_objects(stopped, "gemini").messages[0].text is None
 
@@ -398,6 +408,21 @@ def test_a_malformed_turn_is_refused_with_its_place(turn, why):
 def test_a_conversation_with_parts_of_gemini_is_recognised(value):
     reading = read_transcripts(json.dumps(value))
     assert (reading.format, reading.refused) == ("gemini", ())
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"candidates": [{"name": "Ada"}]},
+        {"candidates": [{"content": "x"}]},
+        {"candidates": []},
+        {"contents": ["x"]},
+        [{"role": "user", "parts": [{"type": "text", "text": "x"}]}],
+        [{"role": "user", "parts": []}],
+    ],
+)
+def test_what_only_looks_like_gemini_is_not_recognised(value):
+    assert FORMATS["gemini"].find(value) is None
 
 
 @pytest.mark.parametrize(
