@@ -234,6 +234,12 @@ def test_code_is_a_call_its_result_and_the_words_after_it():
     assert words.text == "It is 42."
 
 
+def test_code_that_failed_is_an_error():
+    failed = {"codeExecutionResult": {"outcome": "OUTCOME_FAILED", "output": "no"}}
+    read = parse(ai(CODE, OUTCOME, CODE, failed)).messages
+    assert [read[1].is_error, read[3].is_error] == [None, True]
+
+
 def test_edits_of_code_and_its_result_are_found():
     call, result, words = parse(RAN).messages
     (code,) = call.tool_execution_requests
