@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, ClassVar
 
+from chatmemory.core.codec import load_json
 from chatmemory.core.contents import TextContent
 from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.core.messages import (
@@ -29,13 +30,14 @@ class Said:
     """A message, and the JSON values that said it: those of which we keep what it cannot hold.
 
     It `joins` the message before it if both were said in one value, such as several tool results.
+    With False it stands alone where the writer would join the two.
     `response` is what a provider said of its answer, such as its usage: it is kept, and not sent
     back.
     """
 
     message: ChatMessage
     values: Sequence[Any]
-    joins: bool = False
+    joins: bool | None = None
     response: Mapping[str, Any] | None = None
 
 
@@ -156,8 +158,8 @@ class Writer(_Conversion, ABC):
             own = self._own(message)
             for value in self._said(message, own):
                 if len(value) == 1 and not value.keys().isdisjoint(self.beside):
-                    beside.update(value)
-                elif last is not None and self.join(last, value, bool(own.get("joins"))):
+                    self.put_beside(beside, value)
+                elif last is not None and self._join(last, value, own.get("joins")):
                     continue
                 else:
                     if last is not None:
@@ -165,6 +167,9 @@ class Writer(_Conversion, ABC):
                     last = value
         if last is not None:
             yield last
+
+    def _join(self, last: dict[str, Any], value: dict[str, Any], joins: Any) -> bool:
+        return joins is not False and self.join(last, value, bool(joins))
 
     def _own(self, message: ChatMessage) -> Mapping[str, Any]:
         """Return what the message has under the format's name; other attributes are losses."""
@@ -200,13 +205,14 @@ class Writer(_Conversion, ABC):
         """Return a message that was read, with what it cannot hold in its attributes."""
         message = said.message
         differs = difference([*self._written(message)], [*said.values], texts_of(message))
-        own: dict[str, Any] = {"joins": True} if said.joins else {}
+        attributes = getattr(message, "attributes", {})
+        own = {**attributes.get(self.format, {})}
+        own |= {} if said.joins is None else {"joins": said.joins}
         own |= {"differs": differs} if differs else {}
         own |= {"response": {**said.response}} if said.response else {}
         if not own:
             return message
-        attributes = {**getattr(message, "attributes", {}), self.format: own}
-        return with_attributes(message, attributes)
+        return with_attributes(message, {**attributes, self.format: own})
 
     @abstractmethod
     def write(self, message: ChatMessage) -> Iterable[dict[str, Any]]:
@@ -221,6 +227,10 @@ class Writer(_Conversion, ABC):
         `joins` is True if both were said in one. Values of most formats stand alone.
         """
         return False
+
+    def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
+        """Add a value that stands beside the list to those that are there; it replaces its like."""
+        beside.update(value)
 
     def requests(self, message: AiMessage) -> list[ToolExecutionRequest]:
         """Return the tool calls of a message; its thinking and empty calls are losses."""
@@ -296,6 +306,21 @@ def arguments_text(value: Any) -> str | None:
         raise InvalidMessage(why) from error
 
 
+def json_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a text is; None for any other text."""
+    try:
+        value = load_json(text)
+    except InvalidMessage:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:
+    """Return the ids of all calls, which made-up ones must not repeat."""
+    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
+    return frozenset(call.id for call in calls if call is not None and call.id)
+
+
 class Calls:
     """The calls of a conversation so far: paired by id, and by position where there are no ids.
 
@@ -326,8 +351,13 @@ class Calls:
         return id
 
     def answered(self, id: str | None, name: str | None = None) -> tuple[str | None, str | None]:
-        """Return the call id and tool name of a result; without an id the oldest open call's."""
-        id = id or next(iter(self._waiting), None)
+        """Return the call id and tool name of a result.
+
+        Without an id it answers the oldest open call of that name, else the oldest of all.
+        """
+        if not id:
+            named = (each for each in self._waiting if name and self._names[each] == name)
+            id = next(named, next(iter(self._waiting), None))
         if id is None:
             return None, name
         self._waiting.pop(id, None)

@@ -82,6 +82,8 @@ class Format:
 
     - `find` returns the conversation that a JSON value, decoded and of any type, holds in this
       format, or None. It decides about "auto", so it must return None for other formats.
+    - `claims`, where there is one, decides about "auto" in its place: whether a value can only be
+      of this format, where `find` takes values that may also be of others.
     - `parse` takes the found turns, which are not checked yet, and the messages before them, whose
       calls they may answer. It returns the messages of the turns. It raises UnreadableTranscript
       with the index of the turn at fault. A `Reader` does so for every InvalidMessage.
@@ -99,3 +101,4 @@ class Format:
     parse: Callable[[Sequence[Any], Iterable[ChatMessage]], Transcript]
     render: Callable[[Iterable[ChatMessage]], Rendering] | None = None
     plain: Callable[[Any], Any] | None = None
+    claims: Callable[[Any], bool] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
 from typing import IO, Any
@@ -13,15 +13,31 @@ from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 from chatmemory.core.texts import printable
-from chatmemory.formats import claude_code, codex, langchain4j, openai_chat, openhands, sharegpt
+from chatmemory.formats import (
+    anthropic,
+    claude_code,
+    codex,
+    gemini,
+    langchain4j,
+    openai_chat,
+    openhands,
+    sharegpt,
+)
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
+_BUILT_IN = (
+    langchain4j,
+    claude_code,
+    codex,
+    openhands,
+    anthropic,
+    gemini,
+    openai_chat,
+    sharegpt,
+)
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
-    {
-        each.FORMAT.name: each.FORMAT
-        for each in (langchain4j, openai_chat, sharegpt, claude_code, codex, openhands)
-    },
+    {each.FORMAT.name: each.FORMAT for each in _BUILT_IN},
     accepts=lambda item: isinstance(item, Format),
 )
 
@@ -133,7 +149,8 @@ def read_transcripts(
     value = _decode(content, bounds)
     known = FORMATS if format == "auto" else {format: format_named(format)}
     for name, each in known.items():
-        conversations = _conversations(value, each)
+        finds = each.claims if format == "auto" and each.claims else each.find
+        conversations = _conversations(value, finds)
         if conversations:
             return _read(conversations, name, each, bounds)
     formats = " or ".join(known)
@@ -192,11 +209,11 @@ _KINDS = (
 )
 
 
-def _conversations(value: Any, format: Format) -> list[Any]:
+def _conversations(value: Any, finds: Callable[[Any], object]) -> list[Any]:
     """Return the values that may be conversations: the whole, or each item of a list."""
-    if format.find(value):
+    if finds(value):
         return [value]
-    if isinstance(value, list) and any(format.find(each) for each in value):
+    if isinstance(value, list) and any(finds(each) for each in value):
         return list(value)
     return []
 

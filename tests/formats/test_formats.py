@@ -113,7 +113,7 @@ def test_an_unreadable_message_is_named(turns, format, index):
 
 
 def test_an_unknown_format_is_refused_with_a_list_of_formats():
-    with pytest.raises(InvalidValue, match="langchain4j, openai_chat, sharegpt"):
+    with pytest.raises(InvalidValue, match="one of langchain4j, anthropic, "):
         parse_messages([], "xml")
 
 
@@ -211,8 +211,8 @@ def test_other_data_of_a_file_is_listed_as_lost():
 
 
 def test_a_conversation_that_cannot_be_read_is_refused_and_the_others_are_read():
-    anthropic = [*CHAT, {"role": "assistant", "content": [{"type": "tool_use", "name": "find"}]}]
-    values = [CHAT, [{"role": "robot"}], "noise", [OPEN_TELEMETRY], anthropic]
+    unknown = [*CHAT, {"role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}]
+    values = [CHAT, [{"role": "robot"}], "noise", [OPEN_TELEMETRY], unknown]
     reading = read_transcripts(json.dumps(values))
     assert len(reading.transcripts) == 1
     no_chat = "no conversation in the format openai_chat: "
@@ -224,7 +224,7 @@ def test_a_conversation_that_cannot_be_read_is_refused_and_the_others_are_read()
         ),
         (
             "conversation 5",
-            "message 2: no part of its content can be read: parts of type 'tool_use'",
+            "message 2: no part of its content can be read: parts of type 'output_text'",
         ),
     ]
 
