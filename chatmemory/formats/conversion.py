@@ -84,10 +84,11 @@ class Reader(_Conversion, ABC):
         """
         self.calls.continue_from(after)
         places: list[int] = []
+        about: Mapping[str, Any] | None = None  # of an answer, which its first message has
         for index, turn in enumerate(turns):
             self.at(index)
-            about = turn.about if isinstance(turn, Response) else None
-            turn = turn.turn if isinstance(turn, Response) else turn
+            if isinstance(turn, Response):
+                about, turn = turn.about, turn.turn
             try:
                 for read in self.read(turn):
                     said = read if isinstance(read, Said) else Said(read, [turn])
@@ -180,6 +181,8 @@ class Writer(_Conversion, ABC):
         try:
             said: list[Any] = applied(own["differs"], written, texts_of(message))
         except ValueError:
+            said = [None]
+        if not isinstance(said, list) or not all(isinstance(value, dict) for value in said):
             self.lose(f"attributes.{self.format}")
             return written
         del self.losses[known:]  # the difference has what we would lose
@@ -195,7 +198,8 @@ class Writer(_Conversion, ABC):
         """Return a message that was read, with what it cannot hold in its attributes."""
         message = said.message
         differs = difference([*self._written(message)], [*said.values], texts_of(message))
-        own: dict[str, Any] = {"joins": True} if said.joins else {}
+        own = {**getattr(message, "attributes", {}).get(self.format, {})}
+        own |= {"joins": True} if said.joins else {}
         own |= {"differs": differs} if differs else {}
         own |= {"response": {**said.response}} if said.response else {}
         if not own:
@@ -321,12 +325,19 @@ class Calls:
         return id
 
     def answered(self, id: str | None, name: str | None = None) -> tuple[str | None, str | None]:
-        """Return the call id and tool name of a result; without an id the oldest open call's."""
-        id = id or next(iter(self._waiting), None)
+        """Return the call id and tool name of a result; without an id the oldest open call's.
+
+        That is the oldest of this name, if there is one.
+        """
+        of_name = (each for each in self._waiting if self._names[each] == name)
+        id = id or next(of_name, None) or next(iter(self._waiting), None)
         if id is None:
             return None, name
         self._waiting.pop(id, None)
         return id, name or self._names.get(id)
+
+    def is_open(self, id: str | None) -> bool:
+        return id in self._waiting
 
     def interrupted(self) -> None:
         """Close all open calls: a result after a user message cannot answer an earlier call."""
