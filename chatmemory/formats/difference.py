@@ -43,8 +43,8 @@ _REPEATS = 100  # of its texts in one message, in pieces or as they are: a bound
 
 # The properties in which formats write texts, arguments and results.
 _TEXT = {
-    *("arguments", "content", "input", "output", "reasoning", "reasoning_content", "refusal"),
-    *("result", "summary", "text", "thinking", "value"),
+    *("arguments", "content", "input", "instructions", "output", "reasoning", "reasoning_content"),
+    *("refusal", "result", "summary", "text", "thinking", "value"),
 }
 
 
@@ -248,8 +248,13 @@ class _Applied:
         inner = value.get("$")
         if isinstance(inner, list):
             return self._text(*inner)
-        whole = {key: self._filled(each) for key, each in (inner or value).items()}
-        return _NOTHING if any(each is _NOTHING for each in whole.values()) else whole
+        given = inner or value
+        whole = {key: self._filled(each) for key, each in given.items()}
+        left = {key: each for key, each in whole.items() if each is not _NOTHING}
+        gone = [given[key] for key in whole if key not in left]
+        has_lists = any(isinstance(each, list) and each for each in left.values())
+        is_told = not gone or (has_lists and all(isinstance(each, list) for each in gone))
+        return left if is_told else _NOTHING
 
     def _text(self, source: str, start: int, end: int, length: int) -> Any:
         """Return the text of a hole. An edited text is in the first of its holes as a whole."""

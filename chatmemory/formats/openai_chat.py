@@ -209,7 +209,9 @@ def _part(part: Any) -> Content | None:
         case "document_url":  # of Mistral
             return PdfFileContent(PdfFile(url=text_in(part, "document_url")))
         case "input_audio":
-            return audio_content(object_in(part.get("input_audio"), "input_audio must be an object"))
+            return audio_content(
+                object_in(part.get("input_audio"), "input_audio must be an object")
+            )
         case "file":
             return _file(object_in(part.get("file"), "file must be an object"))
     return None

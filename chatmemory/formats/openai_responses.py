@@ -129,7 +129,7 @@ _RESULTS = {
     "file_search_call": _Kind(("results",), "file_search", "id", is_json=True),
     "image_generation_call": _Kind(("result",), "image_generation", "id"),
 }
-_BOTH = _CALLS.keys() & _RESULTS.keys()
+_BOTH = [type for type in _CALLS if type in _RESULTS]
 _MCP_ERROR = _Kind(("error",), id="id", is_json=True)
 
 _SETTINGS = ("additional_tools", "mcp_list_tools", "configuration_update", "compaction_trigger")
@@ -151,12 +151,13 @@ def find(value: Any) -> RawTranscript | None:
         return RawTranscript(None, value) if any(map(_is_item, value)) else None
     if not isinstance(value, dict):
         return None
-    if str(value.get("object")).startswith("response") and isinstance(value.get("output"), list):
+    given, output = value.get("input"), value.get("output")
+    is_response = value.get("object") == "response"
+    if isinstance(output, list) and (is_response or (given is None and find(output))):
         return _response(value)
-    given = value.get("input")
     if isinstance(given, str) and "model" in value and "output" not in value:
         return _request(value, [{"role": "user", "content": given}])
-    if is_list_of(given, "role") or (isinstance(given, list) and any(map(_is_item, given))):
+    if isinstance(given, list) and (is_list_of(given, "role") or find(given)):
         return _request(value, given)
     return None
 
@@ -207,7 +208,8 @@ class _Reader(Reader):
             yield from self.message(item)
         elif type == "reasoning":
             said = {name: item.get(name) for name in ("summary", "content")}
-            yield _part(item, AiMessage(None, (), "\n".join(texts_in(said)) or None))
+            thoughts = dict.fromkeys(texts_in(said))  # some hosts say both alike
+            yield _part(item, AiMessage(None, (), "\n".join(thoughts) or None))
         elif type in _CALLS:
             yield from self.call(item, type)
         elif type in _RESULTS:
@@ -249,9 +251,7 @@ class _Reader(Reader):
         told = {name: item[name] for name in item if name in ("type", "id", *result)}
         yield Said(self.result(item, type, id), [told])
 
-    def result(
-        self, item: dict[str, Any], type: str, id: str | None
-    ) -> ToolExecutionResultMessage:
+    def result(self, item: dict[str, Any], type: str, id: str | None) -> ToolExecutionResultMessage:
         kind = _RESULTS[type]
         id, name = self.calls.answered(id, kind.tool or text_in(item, "name"))
         contents: str | Sequence[Content] | None
@@ -307,7 +307,8 @@ class _Reader(Reader):
         assert self._answer is not None
         answer = self.said[self._answer].message
         assert isinstance(answer, AiMessage)
-        if any(call and self.calls.is_open(call.id) for call in answer.tool_execution_requests):
+        before = set(answer.tool_execution_requests) - set(message.tool_execution_requests)
+        if any(call and self.calls.is_open(call.id) for call in before):
             return True  # else the call and its output would be parted
         has_results = self._answer < len(self.said) - 1
         return not has_results and (answer.text is None or message.has_tool_execution_requests)
@@ -425,23 +426,28 @@ def _ids_of(messages: Iterable[ChatMessage]) -> frozenset[str]:
     return frozenset(call.id for call in calls if call is not None and call.id)
 
 
+def _items_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    items = answer.get("items")
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
 class _Writer(Writer):
     format = _NAME
     within = "input"
     beside = ("instructions",)
+    _before: AiMessage | None = None  # the message before, where it is an answer
 
     def _values(
         self, messages: Iterable[ChatMessage], beside: dict[str, Any]
     ) -> Iterator[dict[str, Any]]:
         for value in super()._values(messages, beside):
-            items = value.get("items") if len(value) == 1 else None
-            yield from items if isinstance(items, list) else [value]
+            yield from _items_of(value) if value.keys() == {"items"} else [value]
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
         """Add the result of an item that is a call, too, to that item of the answer before."""
         if value.get("type") not in _BOTH:
             return False
-        for item in last.get("items", ()):
+        for item in _items_of(last):
             if item.get("type") == value["type"] and item.get("id") == value.get("id"):
                 item.update(value)
                 return True
@@ -449,6 +455,7 @@ class _Writer(Writer):
         return True
 
     def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
+        before, self._before = self._before, message if isinstance(message, AiMessage) else None
         match message:
             case SystemMessage():
                 yield {"role": "system", "content": message.text}
@@ -458,12 +465,14 @@ class _Writer(Writer):
                     self.lose("the name of the user")
                 yield {"role": "user", "content": self.contents(message.contents)}
             case AiMessage():
-                yield {"items": [*self.answer(message)]}
+                yield {"items": [*self.answer(message, before)]}
             case ToolExecutionResultMessage():
                 yield self.result(message)
 
-    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+    def answer(self, message: AiMessage, before: AiMessage | None) -> Iterator[dict[str, Any]]:
         calls = self.requests(message)
+        if before and (calls or before.tool_execution_requests):
+            self.lose("where the message before ends: both are read as one")
         types = _types_of(message, _CALLS)
         if message.text is not None:
             yield {"role": "assistant", "content": message.text}
@@ -479,7 +488,7 @@ class _Writer(Writer):
         return value | kind.written(call.arguments or "")
 
     def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
-        (type,) = _types_of(message, _RESULTS) or ["function_call_output"]
+        type, *_ = _types_of(message, _RESULTS) or ["function_call_output"]
         kind = _RESULTS[type]
         id, known = self.calls.answered(message.id)
         value: dict[str, Any] = {"type": type, kind.id: id or ""}

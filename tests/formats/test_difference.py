@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chatmemory import AiMessage, TextContent, ToolExecutionRequest, UserMessage
 from chatmemory.core.messages import text_of, with_attributes
-from chatmemory.formats import parse_messages, render_messages
+from chatmemory.formats import parse_messages, parse_objects, render_messages
 from chatmemory.formats.difference import applied, difference, texts_of
 
 # Few words, so that a text is also that of a type, of a property or of another text.
@@ -78,7 +78,8 @@ def edited(message):
             for call in message.tool_execution_requests
         ]
         text = message.text and "edited text"
-        return AiMessage(text, calls, message.thinking, message.attributes)
+        thinking = message.thinking and "edited thinking"
+        return AiMessage(text, calls, thinking, message.attributes)
     if not hasattr(message, "contents"):
         return replace(message, text="edited text")
     contents = [
@@ -105,7 +106,22 @@ def texts_in(value: object) -> list[str]:
     return []
 
 
-SENT = {"openai_chat": ("openai-chat", "messages")}
+def values_in(value: object) -> list[str]:
+    """Return objects and lists as JSON text: arguments and results are such values, too."""
+    if not isinstance(value, dict | list):
+        return []
+    inner = value.values() if isinstance(value, dict) else value
+    return [json.dumps(value), *(text for each in inner for text in values_in(each))]
+
+
+SENT = {
+    "openai_chat": ("openai-chat", "messages"),
+    "openai_responses": ("openai-responses", "input"),
+}
+
+
+def list_in(rendered, key):
+    return rendered.value if isinstance(rendered.value, list) else rendered.value[key]
 
 
 @pytest.mark.parametrize("format", SENT)
@@ -117,21 +133,32 @@ def test_recorded_requests_come_back_and_edits_are_found(format, data_file):
     equal = 0
     for request in requests:
         read = parse_messages(request[key], format)
-        equal += render_messages(read.messages, format).value == request[key]
+        equal += list_in(render_messages(read.messages, format), key) == request[key]
         changed = [edited(message) for message in read.messages]
-        written = texts_in(render_messages(changed, format).value)
+        value = render_messages(changed, format).value
+        written = texts_in(value) + values_in(value)
         for message, change in zip(read.messages, changed, strict=True):
             kept = texts_in(getattr(message, "attributes", {}))
             said = {text for text in texts_of(message).values() if len(text) > 12}
             assert said.isdisjoint(kept)
             for text in texts_of(change).values():
                 assert any(text in each for each in written), (text, written)
-            assert not said & set(written) - texts_that_stay(change)
+            assert not said & set(written)
     assert equal / len(requests) > 0.97
 
 
-def texts_that_stay(change):
-    return {getattr(change, "thinking", None)}
+@pytest.mark.parametrize(
+    ("theirs", "format", "keys"),
+    [("openai-responses", "openai_responses", ("instructions", "input"))],
+)
+def test_whole_requests_come_back(theirs, format, keys, data_file):
+    recorded = json.loads(data_file("provider_exchanges.json").read_text())
+    requests = [each["request"] for each in recorded if each["format"] == theirs]
+    assert sum(keys[0] in request for request in requests) > 20
+    for request in requests:
+        read = parse_objects(request, format)
+        said = {key: request[key] for key in keys if request.get(key)}
+        assert render_messages(read.messages, format).value == said
 
 
 def test_a_text_in_pieces_stays_in_pieces_until_it_is_edited():
