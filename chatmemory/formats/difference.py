@@ -44,7 +44,7 @@ _REPEATS = 100  # of its texts in one message, in pieces or as they are: a bound
 # The properties in which formats write texts, arguments and results.
 _TEXT = {
     *("arguments", "content", "input", "instructions", "output", "reasoning", "reasoning_content"),
-    *("refusal", "result", "summary", "text", "thinking", "value"),
+    *("refusal", "response", "result", "summary", "text", "thinking", "value"),
 }
 
 

@@ -190,7 +190,7 @@ def _request(value: dict[str, Any], items: list[Any]) -> RawTranscript:
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
     items = (turn.turn if isinstance(turn, Response) else turn for turn in turns)
-    ids = {item.get(name) for item in items if isinstance(item, dict) for name in ("call_id", "id")}
+    ids = [item.get(name) for item in items if isinstance(item, dict) for name in ("call_id", "id")]
     taken = frozenset(id for id in ids if isinstance(id, str)) | _ids_of(after)
     return _Reader(taken).read_all(turns, after)
 

@@ -13,14 +13,20 @@ from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 from chatmemory.core.texts import printable
-from chatmemory.formats import langchain4j, openai_chat, openai_responses, sharegpt
+from chatmemory.formats import (
+    langchain4j,
+    openai_chat,
+    openai_responses,
+    otel_genai,
+    sharegpt,
+)
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
     {
         each.FORMAT.name: each.FORMAT
-        for each in (langchain4j, openai_responses, openai_chat, sharegpt)
+        for each in (langchain4j, openai_responses, openai_chat, sharegpt, otel_genai)
     },
     accepts=lambda item: isinstance(item, Format),
 )

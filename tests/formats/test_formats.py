@@ -27,7 +27,7 @@ from chatmemory.formats import (
 )
 
 CHAT = [{"role": "user", "content": "hi"}]
-OPEN_TELEMETRY = {"role": "user", "parts": [{"type": "text", "content": "hi"}]}
+OTHER_PARTS = {"role": "user", "parts": [{"kind": "words", "said": "hi"}]}
 words = st.text(max_size=20)
 calls = st.builds(ToolExecutionRequest, words.filter(bool), words, words)
 sayable = st.one_of(
@@ -156,7 +156,7 @@ def test_files_are_recognised_and_conversations_named(content, format, names):
             [{"id": "a", "conversations": []}],
             "a list that begins with an object with 'id', 'conversations' and no messages in it",
         ),
-        ([OPEN_TELEMETRY], "a list that begins with an object with 'role', 'parts'"),
+        ([OTHER_PARTS], "a list that begins with an object with 'role', 'parts'"),
         ([{"role": "user"}], "a list that begins with an object with 'role'"),
         (
             [{"type": "function_call", "name": "find"}],
@@ -205,7 +205,7 @@ def test_other_data_of_a_file_is_listed_as_lost():
 
 def test_a_conversation_that_cannot_be_read_is_refused_and_the_others_are_read():
     anthropic = [*CHAT, {"role": "assistant", "content": [{"type": "tool_use", "name": "find"}]}]
-    values = [CHAT, [{"role": "robot"}], "noise", [OPEN_TELEMETRY], anthropic]
+    values = [CHAT, [{"role": "robot"}], "noise", [OTHER_PARTS], anthropic]
     reading = read_transcripts(json.dumps(values))
     assert len(reading.transcripts) == 1
     no_chat = "no conversation in the format openai_chat: "
