@@ -67,6 +67,36 @@ def test_a_difference_does_not_multiply_texts():
     assert [loss.what for loss in rendered.losses] == ["attributes.openai_chat"]
 
 
+def test_a_text_that_was_said_twice_stands_in_no_attributes():
+    said = [{"text": "a b"}, {"summary": "b"}, {"text": "a b"}]
+    differs = difference([], said, {"text": "a b"})
+    assert not {"a b", "b"} & set(texts_in(differs))
+    assert applied(differs, [], {"text": "a b"}) == said
+
+
+def test_an_edited_text_stands_in_its_first_place_and_nothing_empty_is_left():
+    texts = {"text": "one\ntwo\nmore"}
+    said = [
+        {"role": "assistant", "content": [{"text": "one", "notes": []}], "id": 1},
+        {"role": "assistant", "content": [{"text": "two", "notes": [5]}], "id": 2},
+        {"summary": [{"text": "one"}], "content": [{"text": "more"}], "id": 3},
+    ]
+    differs = difference([], said, texts)
+    assert applied(differs, [], texts) == said
+    assert applied(differs, [], {"text": "other words"}) == [
+        {"role": "assistant", "content": [{"text": "other words", "notes": []}], "id": 1},
+        {"summary": [{"text": "other words"}], "id": 3},
+    ]
+
+
+@pytest.mark.parametrize("differs", [{"=": "x"}, {"=": 5}, {"=": [5]}, {"items": [{"=": None}]}])
+def test_what_a_client_says_in_place_of_values_is_not_written(differs):
+    message = AiMessage("x", attributes={"openai_chat": {"differs": differs}})
+    rendered = render_messages([message], "openai_chat")
+    assert rendered.value == [{"role": "assistant", "content": "x"}]
+    assert [loss.what for loss in rendered.losses] == ["attributes.openai_chat"]
+
+
 # Real exchanges: what is edited after reading is what is written
 
 

@@ -517,6 +517,13 @@ def test_objects_of_the_library_are_read():
     assert text_of(message) == "so"
 
 
+def test_a_result_without_an_id_answers_the_call_of_its_tool():
+    search, found = PAIRS[3][:2]
+    ai, searched, _ = parse(call(), search, found, output()).messages
+    assert [each.id for each in ai.tool_execution_requests] == ["c1", "tsc_1"]
+    assert (searched.id, searched.tool_name) == ("tsc_1", "tool_search")
+
+
 def test_results_answer_calls_of_earlier_messages():
     earlier = parse(call()).messages
     (result,) = parse_messages([output()], FORMAT, earlier).messages
