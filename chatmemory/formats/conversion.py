@@ -295,6 +295,12 @@ def arguments_text(value: Any) -> str | None:
         raise InvalidMessage(why) from error
 
 
+def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:
+    """Return the ids of all calls of these messages."""
+    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
+    return frozenset(call.id for call in calls if call is not None and call.id)
+
+
 class Calls:
     """The calls of a conversation so far: paired by id, and by position where there are no ids.
 

@@ -5,7 +5,7 @@ Source of the shapes: OpenAI's API reference, chat completions, request messages
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from chatmemory.core.contents import (
@@ -34,6 +34,7 @@ from chatmemory.formats.conversion import (
     Response,
     Writer,
     arguments_text,
+    ids_of_calls,
     is_list_of,
     name_of,
     object_in,
@@ -91,7 +92,7 @@ def _name(value: dict[str, Any]) -> str | None:
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    ids = _ids_of_turns(turns) | _ids_of_messages(after)
+    ids = _ids_of_turns(turns) | ids_of_calls(after)
     return _Reader(ids).read_all(turns, after)
 
 
@@ -254,12 +255,7 @@ def audio_content(audio: dict[str, Any]) -> AudioContent:
 
 
 def render(messages: Iterable[ChatMessage]) -> Rendering:
-    return _Writer(_ids_of_messages(messages)).write_each(messages)
-
-
-def _ids_of_messages(messages: Iterable[ChatMessage]) -> frozenset[str]:
-    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
-    return frozenset(call.id for call in calls if call is not None and call.id)
+    return _Writer(ids_of_calls(messages)).write_each(messages)
 
 
 class _Writer(Writer):
@@ -326,16 +322,21 @@ class _Writer(Writer):
         return None
 
     def image(self, content: ImageContent) -> dict[str, Any]:
-        image, detail = content.image, content.detail_level.value.lower()
-        if detail not in DETAILS:
-            self.lose(f"the detail level {detail!r}")
-            detail = "high"
-        if image.revised_prompt:
-            self.lose("the revised prompt of an image")
-        url = data_url(image) or image.url
-        if image.url and url != image.url:
-            self.lose("the url of an image that is given inline too")
-        return {"type": "image_url", "image_url": {"url": url, "detail": detail}}
+        return {"type": "image_url", "image_url": url_and_detail(content, self.lose)}
+
+
+def url_and_detail(content: ImageContent, lose: Callable[[str], None]) -> dict[str, Any]:
+    """Return an image as OpenAI takes it, and `lose` what that does not say."""
+    image, detail = content.image, content.detail_level.value.lower()
+    if detail not in DETAILS:
+        lose(f"the detail level {detail!r}")
+        detail = "high"
+    if image.revised_prompt:
+        lose("the revised prompt of an image")
+    url = data_url(image) or image.url
+    if image.url and url != image.url:
+        lose("the url of an image that is given inline too")
+    return {"url": url, "detail": detail}
 
 
 def data_url(media: Media) -> str | None:

@@ -48,6 +48,7 @@ from chatmemory.formats.conversion import (
     Said,
     Writer,
     arguments_text,
+    ids_of_calls,
     is_list_of,
     name_of,
     object_in,
@@ -57,7 +58,12 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.difference import texts_in
 from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
-from chatmemory.formats.openai_chat import DETAILS, audio_content, data_url, image_content
+from chatmemory.formats.openai_chat import (
+    audio_content,
+    data_url,
+    image_content,
+    url_and_detail,
+)
 
 _NAME = "openai_responses"
 
@@ -191,7 +197,7 @@ def _request(value: dict[str, Any], items: list[Any]) -> RawTranscript:
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
     items = (turn.turn if isinstance(turn, Response) else turn for turn in turns)
     ids = [item.get(name) for item in items if isinstance(item, dict) for name in ("call_id", "id")]
-    taken = frozenset(id for id in ids if isinstance(id, str)) | _ids_of(after)
+    taken = frozenset(id for id in ids if isinstance(id, str)) | ids_of_calls(after)
     return _Reader(taken).read_all(turns, after)
 
 
@@ -418,12 +424,7 @@ def _types_of(message: ChatMessage, known: Iterable[str]) -> list[str]:
 
 
 def render(messages: Iterable[ChatMessage]) -> Rendering:
-    return _Writer(_ids_of(messages)).write_each(messages)
-
-
-def _ids_of(messages: Iterable[ChatMessage]) -> frozenset[str]:
-    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
-    return frozenset(call.id for call in calls if call is not None and call.id)
+    return _Writer(ids_of_calls(messages)).write_each(messages)
 
 
 def _items_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -518,7 +519,12 @@ class _Writer(Writer):
             case TextContent():
                 return {"type": "input_text", "text": content.text}
             case ImageContent() if content.image.base64_data or content.image.url:
-                return self.image(content)
+                image = url_and_detail(content, self.lose)
+                return {
+                    "type": "input_image",
+                    "image_url": image["url"],
+                    "detail": image["detail"],
+                }
             case PdfFileContent(pdf_file=PdfFile() as file) if file.base64_data:
                 return {
                     "type": "input_file",
@@ -529,18 +535,6 @@ class _Writer(Writer):
                 return {"type": "input_file", "file_url": file.url}
         self.lose("empty content" if content is None else f"{content.type.lower()} content")
         return None
-
-    def image(self, content: ImageContent) -> dict[str, Any]:
-        image, detail = content.image, content.detail_level.value.lower()
-        if detail not in DETAILS:
-            self.lose(f"the detail level {detail!r}")
-            detail = "high"
-        if image.revised_prompt:
-            self.lose("the revised prompt of an image")
-        url = data_url(image) or image.url
-        if image.url and url != image.url:
-            self.lose("the url of an image that is given inline too")
-        return {"type": "input_image", "image_url": url, "detail": detail}
 
 
 _Reader.writer = _Writer

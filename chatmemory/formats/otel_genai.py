@@ -49,6 +49,7 @@ from chatmemory.formats.conversion import (
     Said,
     Writer,
     arguments_text,
+    ids_of_calls,
     name_of,
     object_in,
     stand_in,
@@ -138,7 +139,7 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     lists = (turn.get("parts") for turn in given if isinstance(turn, dict))
     parts = (part for each in lists if isinstance(each, list) for part in each)
     ids = [part.get("id") for part in parts if isinstance(part, dict)]
-    taken = frozenset(id for id in ids if isinstance(id, str)) | _ids_of(after)
+    taken = frozenset(id for id in ids if isinstance(id, str)) | ids_of_calls(after)
     return _Reader(taken).read_all(turns, after)
 
 
@@ -275,12 +276,7 @@ def _shown(part: dict[str, Any]) -> TextContent:
 
 
 def render(messages: Iterable[ChatMessage]) -> Rendering:
-    return _Writer(_ids_of(messages)).write_each(messages)
-
-
-def _ids_of(messages: Iterable[ChatMessage]) -> frozenset[str]:
-    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
-    return frozenset(call.id for call in calls if call is not None and call.id)
+    return _Writer(ids_of_calls(messages)).write_each(messages)
 
 
 class _Writer(Writer):

@@ -73,7 +73,7 @@ def test_messages_are_written_from_an_iterator(format):
     assert render_each(iter(said), format).whole() == whole
 
 
-@pytest.mark.parametrize("format", ["openai_chat", "sharegpt"])
+@pytest.mark.parametrize("format", ["openai_responses", "openai_chat", "sharegpt"])
 def test_what_is_lost_of_messages_is_listed_with_their_places(format):
     said = [AiMessage("x", (None,), "y"), CustomMessage({}), UserMessage("x", attributes={"a": 1})]
     assert [(loss.where, loss.what) for loss in render_messages(said, format).losses] == [
