@@ -43,6 +43,7 @@ from .conversations import create_and_add, users
 from .shop import HalfWindow
 from .test_settings import start
 
+BUILT_IN = " ".join(FORMATS)
 SETTING = {
     "POLICIES": ["tests.shop.HalfWindow"],
     "FORMATS": ["tests.shop.LINES"],

@@ -87,10 +87,11 @@ class Reader(_Conversion, ABC):
         after = tuple(after)
         self.calls.continue_from(after)
         places: list[int] = []
+        about: Mapping[str, Any] | None = None  # of an answer, which its first message has
         for index, turn in enumerate(turns):
             self.at(index)
-            about = turn.about if isinstance(turn, Response) else None
-            turn = turn.turn if isinstance(turn, Response) else turn
+            if isinstance(turn, Response):
+                about, turn = turn.about, turn.turn
             try:
                 for read in self.read(turn):
                     said = read if isinstance(read, Said) else Said(read, [turn])
@@ -190,6 +191,8 @@ class Writer(_Conversion, ABC):
         try:
             said: list[Any] = applied(own["differs"], written, texts_of(message))
         except ValueError:
+            said = [None]
+        if not isinstance(said, list) or not all(isinstance(value, dict) for value in said):
             self.lose(f"attributes.{self.format}")
             return written
         del self.losses[known:]  # the difference has what we would lose
@@ -362,6 +365,9 @@ class Calls:
             return None, name
         self._waiting.pop(id, None)
         return id, name or self._names.get(id)
+
+    def is_open(self, id: str | None) -> bool:
+        return id in self._waiting
 
     def interrupted(self) -> None:
         """Close all open calls: a result after a user message cannot answer an earlier call."""

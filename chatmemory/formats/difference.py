@@ -43,8 +43,9 @@ _REPEATS = 100  # of its texts in one message, in pieces or as they are: a bound
 
 # The properties in which formats write texts, arguments and results.
 _TEXT = {
-    *("arguments", "content", "data", "error", "input", "output", "reasoning", "refusal"),
-    *("reasoning_content", "result", "summary", "text", "thinking", "value"),
+    *("arguments", "content", "data", "error", "input", "instructions", "output", "reasoning"),
+    *("reasoning_content", "refusal", "response", "result", "summary", "text", "thinking"),
+    "value",
 }
 
 
@@ -67,6 +68,18 @@ def _texts(message: ChatMessage) -> Iterator[tuple[str, str | None]]:
                 yield f"arguments.{i}", call.arguments if call else None
 
 
+def texts_in(value: Any, name: str = "") -> Iterator[str]:
+    """Yield the strings of a JSON value that stand where formats write texts."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from texts_in(each, key)
+    elif isinstance(value, list):
+        for each in value:
+            yield from texts_in(each, name)
+    elif isinstance(value, str) and value and name in _TEXT:
+        yield value
+
+
 def difference(written: Any, said: Any, texts: Texts) -> dict[str, Any] | None:
     """Return what turns the written value into the one that was said; None if they are equal."""
     first = _Difference(texts)
@@ -81,6 +94,7 @@ class _Difference:
         self._texts = texts
         self._moved = moved
         self._ends: Counter[str] = Counter()
+        self._room = _REPEATS * sum(map(len, texts.values()))
         self.in_holes: set[str] = set()
 
     def of(self, written: Any, said: Any, name: str) -> dict[str, Any] | None:
@@ -149,17 +163,27 @@ class _Difference:
         return value
 
     def _hole(self, said: str) -> Any:
+        """Return a hole for a string that is one of the texts or a piece of one, else the string.
+
+        The next piece is looked for behind the last one, and then from the beginning: a text may be
+        said twice.
+        """
+        source, start = next(self._places(said), ("", -1))
+        if start < 0 or len(said) > self._room:
+            return said
+        self._room -= len(said)
+        text = self._texts[source]
+        self._ends[source] = end = start + len(said)
+        self.in_holes.add(text)
+        return {"$": [source, start, end, len(text)]}
+
+    def _places(self, said: str) -> Iterator[tuple[str, int]]:
+        """Yield where a string is: in a text as a whole, else in pieces."""
+        yield from ((source, 0) for source, text in self._texts.items() if said == text)
         for source, text in self._texts.items():
-            if said == text:
-                self.in_holes.add(text)
-                return {"$": [source, 0, len(text), len(text)]}
-        for source, text in self._texts.items():
-            start = text.find(said, self._ends[source]) if said else -1
-            if start >= 0:
-                self._ends[source] = end = start + len(said)
-                self.in_holes.add(text)
-                return {"$": [source, start, end, len(text)]}
-        return said
+            if said and said in text:
+                start = text.find(said, self._ends[source])
+                yield source, text.find(said) if start < 0 else start
 
 
 def applied(difference: Any, written: Any, texts: Texts) -> Any:
@@ -218,14 +242,20 @@ class _Applied:
     def _filled(self, value: Any) -> Any:
         """Return a value with the message's texts in its holes, and without what has none."""
         if isinstance(value, list):
-            return [each for inner in value if (each := self._filled(inner)) is not _NOTHING]
+            filled = [each for inner in value if (each := self._filled(inner)) is not _NOTHING]
+            return filled if filled or not value else _NOTHING
         if not isinstance(value, dict):
             return value
         inner = value.get("$")
         if isinstance(inner, list):
             return self._text(*inner)
-        filled = {key: self._filled(each) for key, each in (inner or value).items()}
-        return _NOTHING if any(each is _NOTHING for each in filled.values()) else filled
+        given = inner or value
+        whole = {key: self._filled(each) for key, each in given.items()}
+        left = {key: each for key, each in whole.items() if each is not _NOTHING}
+        gone = [given[key] for key in whole if key not in left]
+        has_lists = any(isinstance(each, list) and each for each in left.values())
+        is_told = not gone or (has_lists and all(isinstance(each, list) for each in gone))
+        return left if is_told else _NOTHING
 
     def _text(self, source: str, start: int, end: int, length: int) -> Any:
         """Return the text of a hole. An edited text is in the first of its holes as a whole."""

@@ -5,7 +5,7 @@ Source of the shapes: OpenAI's API reference, chat completions, request messages
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from chatmemory.core.contents import (
@@ -206,11 +206,13 @@ def _part(part: Any) -> Content | None:
         case "thinking" | "reference":  # of Mistral
             return None
         case "image_url":
-            return _image(part.get("image_url"))
+            return image_content(part.get("image_url"))
         case "document_url":  # of Mistral
             return PdfFileContent(PdfFile(url=text_in(part, "document_url")))
         case "input_audio":
-            return _audio(object_in(part.get("input_audio"), "input_audio must be an object"))
+            return audio_content(
+                object_in(part.get("input_audio"), "input_audio must be an object")
+            )
         case "file":
             return _file(object_in(part.get("file"), "file must be an object"))
     return None
@@ -224,7 +226,7 @@ def _file(file: dict[str, Any]) -> Content:
     return stand_in("file", text_in(file, "file_id") or text_in(file, "filename"))
 
 
-def _image(given: Any) -> ImageContent:
+def image_content(given: Any) -> ImageContent:
     image = given if isinstance(given, dict) else {"url": given}
     url = image.get("url")
     if url is not None and not isinstance(url, str):
@@ -244,7 +246,7 @@ def _is_null(turn: dict[str, Any]) -> bool:
     return "content" in turn and turn["content"] is None and not turn.get("parts")
 
 
-def _audio(audio: dict[str, Any]) -> AudioContent:
+def audio_content(audio: dict[str, Any]) -> AudioContent:
     data, kind = text_in(audio, "data"), text_in(audio, "format")
     return AudioContent(Audio(base64_data=data, mime_type=f"audio/{kind}" if kind else None))
 
@@ -315,24 +317,29 @@ class _Writer(Writer):
                 data = audio.base64_data or audio.binary_data
                 return {"type": "input_audio", "input_audio": {"data": data, "format": kind}}
             case PdfFileContent() if content.pdf_file and content.pdf_file.base64_data:
-                return {"type": "file", "file": {"file_data": _data_url(content.pdf_file)}}
+                return {"type": "file", "file": {"file_data": data_url(content.pdf_file)}}
         self.lose("empty content" if content is None else f"{content.type.lower()} content")
         return None
 
     def image(self, content: ImageContent) -> dict[str, Any]:
-        image, detail = content.image, content.detail_level.value.lower()
-        if detail not in DETAILS:
-            self.lose(f"the detail level {detail!r}")
-            detail = "high"
-        if image.revised_prompt:
-            self.lose("the revised prompt of an image")
-        url = _data_url(image) or image.url
-        if image.url and url != image.url:
-            self.lose("the url of an image that is given inline too")
-        return {"type": "image_url", "image_url": {"url": url, "detail": detail}}
+        return {"type": "image_url", "image_url": url_and_detail(content, self.lose)}
 
 
-def _data_url(media: Media) -> str | None:
+def url_and_detail(content: ImageContent, lose: Callable[[str], None]) -> dict[str, Any]:
+    """Return an image as OpenAI takes it, and `lose` what that does not say."""
+    image, detail = content.image, content.detail_level.value.lower()
+    if detail not in DETAILS:
+        lose(f"the detail level {detail!r}")
+        detail = "high"
+    if image.revised_prompt:
+        lose("the revised prompt of an image")
+    url = data_url(image) or image.url
+    if image.url and url != image.url:
+        lose("the url of an image that is given inline too")
+    return {"url": url, "detail": detail}
+
+
+def data_url(media: Media) -> str | None:
     if media.base64_data is None:
         return None
     return f"data:{media.mime_type or 'application/octet-stream'};base64,{media.base64_data}"

@@ -20,7 +20,9 @@ from chatmemory.formats import (
     gemini,
     langchain4j,
     openai_chat,
+    openai_responses,
     openhands,
+    otel_genai,
     sharegpt,
 )
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
@@ -32,6 +34,8 @@ _BUILT_IN = (
     openhands,
     anthropic,
     gemini,
+    openai_responses,
+    otel_genai,
     openai_chat,
     sharegpt,
 )

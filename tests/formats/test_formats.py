@@ -28,7 +28,7 @@ from chatmemory.formats import (
 
 CHAT = [{"role": "user", "content": "hi"}]
 WRITTEN = [name for name in FORMATS if FORMATS[name].render]
-OPEN_TELEMETRY = {"role": "user", "parts": [{"type": "text", "content": "hi"}]}
+OTHER_PARTS = {"role": "user", "parts": [{"kind": "words", "said": "hi"}]}
 words = st.text(max_size=20)
 calls = st.builds(ToolExecutionRequest, words.filter(bool), words, words)
 sayable = st.one_of(
@@ -80,7 +80,7 @@ def test_a_format_that_is_only_read_writes_nothing(format):
         render_messages([UserMessage("a")], format)
 
 
-@pytest.mark.parametrize("format", ["openai_chat", "sharegpt"])
+@pytest.mark.parametrize("format", ["openai_responses", "openai_chat", "sharegpt"])
 def test_what_is_lost_of_messages_is_listed_with_their_places(format):
     said = [AiMessage("x", (None,), "y"), CustomMessage({}), UserMessage("x", attributes={"a": 1})]
     assert [(loss.where, loss.what) for loss in render_messages(said, format).losses] == [
@@ -113,7 +113,7 @@ def test_an_unreadable_message_is_named(turns, format, index):
 
 
 def test_an_unknown_format_is_refused_with_a_list_of_formats():
-    with pytest.raises(InvalidValue, match="one of langchain4j, anthropic, "):
+    with pytest.raises(InvalidValue, match="one of langchain4j, "):
         parse_messages([], "xml")
 
 
@@ -163,7 +163,7 @@ def test_files_are_recognised_and_conversations_named(content, format, names):
             [{"id": "a", "conversations": []}],
             "a list that begins with an object with 'id', 'conversations' and no messages in it",
         ),
-        ([OPEN_TELEMETRY], "a list that begins with an object with 'role', 'parts'"),
+        ([OTHER_PARTS], "a list that begins with an object with 'role', 'parts'"),
         ([{"role": "user"}], "a list that begins with an object with 'role'"),
         (
             [{"type": "function_call", "name": "find"}],
@@ -212,7 +212,7 @@ def test_other_data_of_a_file_is_listed_as_lost():
 
 def test_a_conversation_that_cannot_be_read_is_refused_and_the_others_are_read():
     unknown = [*CHAT, {"role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}]
-    values = [CHAT, [{"role": "robot"}], "noise", [OPEN_TELEMETRY], unknown]
+    values = [CHAT, [{"role": "robot"}], "noise", [OTHER_PARTS], unknown]
     reading = read_transcripts(json.dumps(values))
     assert len(reading.transcripts) == 1
     no_chat = "no conversation in the format openai_chat: "

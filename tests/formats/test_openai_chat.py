@@ -181,6 +181,28 @@ def test_a_completion_is_its_message_and_what_it_said_of_it():
     assert render_messages(read.messages, "openai_chat").value == [ai("hi")]
 
 
+@given(st.lists(turns, max_size=4).map(lambda turns: [m for turn in turns for m in turn]))
+def test_openai_accepts_what_is_written(messages):
+    pydantic = pytest.importorskip("pydantic")
+    chat = pytest.importorskip("openai.types.chat")
+    accepted = pydantic.TypeAdapter(chat.ChatCompletionMessageParam)
+    for value in render_messages(messages, "openai_chat").value:
+        accepted.validate_python(value, strict=True)
+
+
+def test_objects_of_the_library_are_read():
+    chat = pytest.importorskip("openai.types.chat")
+    called = ai(None, tool_calls=[{**call("find", id="a"), "type": "function"}])
+    choices = [{"index": 0, "finish_reason": "tool_calls", "message": called}]
+    about = {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m"}
+    completion = chat.ChatCompletion.model_validate({**about, "choices": choices})
+    for values in (completion, completion.choices[0].message, [completion.choices[0].message]):
+        read = parse_objects(values, "openai_chat")
+        assert render_messages(read.messages, "openai_chat").value == [called]
+    (message,) = parse_objects(completion, "openai_chat").messages
+    assert message.attributes["openai_chat"]["response"]["finish_reason"] == "tool_calls"
+
+
 @pytest.mark.parametrize(
     ("message", "what"),
     [

@@ -1,0 +1,541 @@
+"""OpenAI's Responses API: a list of items, and `instructions` beside it.
+
+Source of the shapes: OpenAI's API reference, responses: input items and output items.
+
+Reasoning, words and calls in a row are one AiMessage, in which more words after words begin another
+unless a call waits for its output. An item that is a call and its result, such as `mcp_call`, is a
+call, its result, and the same item again on the way out. Which items the calls and results were is
+in the attributes: `{"openai_responses": {"types": [type, …]}}`.
+
+What no message can hold stands with a message: `additional_tools`, `mcp_list_tools` and other
+settings with the one before them; `compaction`, `item_reference` and items of unknown types with
+the answer they are part of. One that stands alone is a message whose text is a stand-in, such as
+`[compaction cmp_1]`, so that one sees it in the history.
+
+Messages that were not read in this format are written as items that OpenAI accepts: system messages
+as items with the role system, where they stand, and never as `instructions`, which only those
+become that were said there. Reasoning needs OpenAI's own ids: without them thinking is a loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from chatmemory.core.codec import load_json
+from chatmemory.core.contents import (
+    Content,
+    Image,
+    ImageContent,
+    PdfFile,
+    PdfFileContent,
+    TextContent,
+)
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    text_of,
+)
+from chatmemory.formats.conversion import (
+    Reader,
+    Response,
+    Said,
+    Writer,
+    arguments_text,
+    ids_of_calls,
+    is_list_of,
+    name_of,
+    object_in,
+    stand_in,
+    text_in,
+    unread,
+)
+from chatmemory.formats.difference import texts_in
+from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
+from chatmemory.formats.openai_chat import (
+    audio_content,
+    data_url,
+    image_content,
+    url_and_detail,
+)
+
+_NAME = "openai_responses"
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """How the items of a type say a call or a result.
+
+    It is in the first property that is there, as text or as JSON; in all of them if there are
+    several. `tool` is the name of the tool where the items do not tell it.
+    """
+
+    properties: tuple[str, ...]
+    tool: str | None = None
+    id: str = "call_id"
+    is_json: bool = False
+
+    def read(self, item: Mapping[str, Any]) -> str | None:
+        found = {name: item[name] for name in self.properties if item.get(name) is not None}
+        if len(self.properties) == 1:
+            return arguments_text(found.get(self.properties[0]))
+        return arguments_text(found) if found else None
+
+    def written(self, text: str) -> dict[str, Any]:
+        value = _decoded(text) if self.is_json else text
+        if len(self.properties) > 1 and isinstance(value, dict):
+            found = {name: value[name] for name in self.properties if name in value}
+            return found or {self.properties[0]: value}
+        return {self.properties[0]: value}
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return load_json(text)
+    except InvalidMessage:
+        return text
+
+
+_CALLS = {
+    "function_call": _Kind(("arguments",)),
+    "custom_tool_call": _Kind(("input",)),
+    "mcp_approval_request": _Kind(("arguments",), id="id"),
+    "tool_search_call": _Kind(("arguments",), "tool_search", is_json=True),
+    "computer_call": _Kind(("action", "actions"), "computer", is_json=True),
+    "local_shell_call": _Kind(("action",), "local_shell", is_json=True),
+    "shell_call": _Kind(("action",), "shell", is_json=True),
+    "apply_patch_call": _Kind(("operation",), "apply_patch", is_json=True),
+    "program": _Kind(("code",), "program"),
+    "mcp_call": _Kind(("arguments",), id="id"),
+    "code_interpreter_call": _Kind(("code",), "code_interpreter", "id"),
+    "web_search_call": _Kind(("action",), "web_search", "id", is_json=True),
+    "file_search_call": _Kind(("queries",), "file_search", "id", is_json=True),
+    "image_generation_call": _Kind(("revised_prompt",), "image_generation", "id"),
+}
+_RESULTS = {
+    "function_call_output": _Kind(("output",)),
+    "custom_tool_call_output": _Kind(("output",)),
+    "mcp_approval_response": _Kind(("approve", "reason"), id="approval_request_id", is_json=True),
+    "tool_search_output": _Kind(("tools",), "tool_search", is_json=True),
+    "computer_call_output": _Kind(("output",), "computer"),
+    "local_shell_call_output": _Kind(("output",), "local_shell", "id"),
+    "shell_call_output": _Kind(("output",), "shell", is_json=True),
+    "apply_patch_call_output": _Kind(("output",), "apply_patch"),
+    "program_output": _Kind(("result",), "program"),
+    # Of items that are a call, too
+    "mcp_call": _Kind(("output",), id="id"),
+    "code_interpreter_call": _Kind(("outputs",), "code_interpreter", "id", is_json=True),
+    "web_search_call": _Kind(("status",), "web_search", "id"),
+    "file_search_call": _Kind(("results",), "file_search", "id", is_json=True),
+    "image_generation_call": _Kind(("result",), "image_generation", "id"),
+}
+_BOTH = [type for type in _CALLS if type in _RESULTS]
+_MCP_ERROR = _Kind(("error",), id="id", is_json=True)
+
+_SETTINGS = ("additional_tools", "mcp_list_tools", "configuration_update", "compaction_trigger")
+_OTHERS = ("reasoning", "compaction", "item_reference", *_SETTINGS)
+_PARTS = ("input_text", "output_text", "input_image", "input_file")
+_ABOUT = ("id", "model", "created_at", "status", "incomplete_details", "error", "usage")
+
+
+# Reading
+
+
+def find(value: Any) -> RawTranscript | None:
+    """Return a list of items, a request with its `input`, or a response with its `output`.
+
+    A list has an item that only this format has: messages of a role and a text are those of chat
+    completions. A response repeats the request's instructions: they are not read.
+    """
+    if isinstance(value, list):
+        return RawTranscript(None, value) if any(map(_is_item, value)) else None
+    if not isinstance(value, dict):
+        return None
+    given, output = value.get("input"), value.get("output")
+    is_response = value.get("object") == "response"
+    if isinstance(output, list) and (is_response or (given is None and find(output))):
+        return _response(value)
+    if isinstance(given, str) and "model" in value and "output" not in value:
+        return _request(value, [{"role": "user", "content": given}])
+    if isinstance(given, list) and (is_list_of(given, "role") or find(given)):
+        return _request(value, given)
+    return None
+
+
+def _is_item(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    type, content = value.get("type"), value.get("content")
+    if isinstance(type, str) and type in (*_CALLS, *_RESULTS, *_OTHERS):
+        return not value.keys().isdisjoint(("id", "call_id", "approval_request_id", "tools"))
+    parts = content if isinstance(content, list) and "role" in value else ()
+    return any(isinstance(part, dict) and part.get("type") in _PARTS for part in parts)
+
+
+def _response(value: dict[str, Any]) -> RawTranscript:
+    first, *others = value["output"] or [None]
+    if first is None:
+        return RawTranscript(None, [], (Loss("conversation", "an answer without items"),))
+    about = {name: value[name] for name in _ABOUT if value.get(name) is not None}
+    return RawTranscript(None, [Response(first, about), *others])
+
+
+def _request(value: dict[str, Any], items: list[Any]) -> RawTranscript:
+    instructions = value.get("instructions")
+    is_text = isinstance(instructions, str)
+    losses = unread("conversation", value, ("input", "id", *(["instructions"] * is_text)))
+    turns = [{"instructions": instructions}, *items] if instructions and is_text else items
+    return RawTranscript(name_of(value, "id"), turns, tuple(losses))
+
+
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    items = (turn.turn if isinstance(turn, Response) else turn for turn in turns)
+    ids = [item.get(name) for item in items if isinstance(item, dict) for name in ("call_id", "id")]
+    taken = frozenset(id for id in ids if isinstance(id, str)) | ids_of_calls(after)
+    return _Reader(taken).read_all(turns, after)
+
+
+class _Reader(Reader):
+    format = _NAME
+    _answer: int | None = None  # the place of the AiMessage that the next item may be part of
+
+    def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
+        item = object_in(turn, "an item must be a JSON object")
+        type = _type_of(item)
+        if type == "instructions":
+            yield from self.system(text_in(item, "instructions"))
+        elif type == "message":
+            yield from self.message(item)
+        elif type == "reasoning":
+            said = {name: item.get(name) for name in ("summary", "content")}
+            thoughts = dict.fromkeys(texts_in(said))  # some hosts say both alike
+            yield _part(item, AiMessage(None, (), "\n".join(thoughts) or None))
+        elif type in _CALLS:
+            yield from self.call(item, type)
+        elif type in _RESULTS:
+            id = text_in(item, _RESULTS[type].id)
+            yield Said(self.result(item, type, id), [item])
+        elif type in _SETTINGS and self.said:
+            self.keep(item)
+        else:
+            yield _part(item, AiMessage("\n".join(texts_in(item)) or None))
+
+    def message(self, item: dict[str, Any]) -> Iterator[ChatMessage | Said]:
+        contents = self.contents(item, "content")
+        texts = [part.text for part in contents if isinstance(part, TextContent)]
+        match item.get("role"):
+            case "system" | "developer" if texts:
+                yield from self.system("\n".join(texts))
+            case "user":
+                self.calls.interrupted()
+                yield UserMessage(contents)
+            case "assistant" if texts:
+                yield _part(item, AiMessage("\n".join(texts)))
+            case "system" | "developer" | "assistant":
+                raise InvalidMessage("no text in its content")
+            case role:
+                roles = "system, developer, user, assistant"
+                raise InvalidMessage(f"unknown role {role!r}: one of {roles}")
+
+    def call(self, item: dict[str, Any], type: str) -> Iterator[Said]:
+        kind = _CALLS[type]
+        name = kind.tool or text_in(item, "name")
+        id = self.calls.opened(text_in(item, kind.id) or text_in(item, "id"), name)
+        request = ToolExecutionRequest(id, name, kind.read(item))
+        message = AiMessage(None, (request,), None, _of_types([type], "function_call"))
+        if type not in _BOTH:
+            yield _part(item, message)
+            return
+        result = {*_RESULTS[type].properties, *(("error",) if type == "mcp_call" else ())}
+        yield _part({name: item[name] for name in item if name not in result}, message)
+        told = {name: item[name] for name in item if name in ("type", "id", *result)}
+        yield Said(self.result(item, type, id), [told])
+
+    def result(self, item: dict[str, Any], type: str, id: str | None) -> ToolExecutionResultMessage:
+        kind = _RESULTS[type]
+        id, name = self.calls.answered(id, kind.tool or text_in(item, "name"))
+        contents: str | Sequence[Content] | None
+        is_error = None
+        if type in ("function_call_output", "custom_tool_call_output"):
+            contents = self.contents(item, "output")
+        elif type == "computer_call_output":
+            contents = self.contents({"output": [item.get("output")]}, "output")
+        elif type == "image_generation_call" and item.get("result"):
+            kind_of_image = f"image/{text_in(item, 'output_format') or 'png'}"
+            contents = [ImageContent(Image(None, text_in(item, "result"), kind_of_image))]
+        elif type == "mcp_call" and item.get("error") is not None:
+            contents, is_error = _MCP_ERROR.read(item), True
+        else:
+            contents = kind.read(item)
+        types = _of_types([type], "function_call_output")
+        return ToolExecutionResultMessage(id, name, contents or "", is_error, types)
+
+    def contents(self, item: dict[str, Any], name: str) -> list[Content]:
+        """Return a text or a list of parts as contents. Raises InvalidMessage for nothing."""
+        value = item.get(name)
+        if isinstance(value, str) or (value is None and name == "output" and name in item):
+            return [TextContent(value or "")]
+        if value is None:
+            raise InvalidMessage(f"{name} is missing")
+        if not isinstance(value, list):
+            raise InvalidMessage(f"{name} must be a string or a list of parts")
+        found = [read for part in value if (read := _content(part)) is not None]
+        if not found:
+            raise InvalidMessage(f"no part of its {name} can be read")
+        return found
+
+    def keep(self, item: dict[str, Any]) -> None:
+        """Keep an item that says nothing of its own with the message before it."""
+        if self._answer is None:
+            self.said[-1] = replace(self.said[-1], values=[*self.said[-1].values, item])
+        else:
+            last = self.said[self._answer]
+            self.said[self._answer] = _joined(last, _part(item, AiMessage(None)))
+
+    def add(self, said: Said) -> None:
+        """Add a message; an item of an answer may become part of the AiMessage before it."""
+        if isinstance(said.message, AiMessage):
+            if self._answer is not None and self._continues(said.message):
+                self.said[self._answer] = _joined(self.said[self._answer], said)
+                return
+            self._answer = len(self.said)
+        elif _types_of(said.message, _BOTH) == []:
+            self._answer = None
+        super().add(said)
+
+    def _continues(self, message: AiMessage) -> bool:
+        assert self._answer is not None
+        answer = self.said[self._answer].message
+        assert isinstance(answer, AiMessage)
+        before = set(answer.tool_execution_requests) - set(message.tool_execution_requests)
+        if any(call and self.calls.is_open(call.id) for call in before):
+            return True  # else the call and its output would be parted
+        has_results = self._answer < len(self.said) - 1
+        return not has_results and (answer.text is None or message.has_tool_execution_requests)
+
+    def _messages(self, after: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
+        self.said = [*map(_shown, self.said)]
+        return super()._messages(after)
+
+
+def _type_of(item: Mapping[str, Any]) -> str:
+    type = item.get("type")
+    if isinstance(type, str):
+        return type
+    if item.keys() == {"instructions"}:
+        return "instructions"
+    if "role" in item:
+        return "message"
+    if "id" in item:
+        return "item_reference"
+    raise InvalidMessage("an item needs a type or a role")
+
+
+def _part(item: dict[str, Any], message: AiMessage) -> Said:
+    """Return a part of an answer, whose values are one: an object with its items."""
+    return Said(message, [{"items": [item]}])
+
+
+def _joined(said: Said, more: Said) -> Said:
+    """Return two parts of an answer as one."""
+    one, other = said.message, more.message
+    assert isinstance(one, AiMessage)
+    assert isinstance(other, AiMessage)
+    calls = one.tool_execution_requests + other.tool_execution_requests
+    types = [
+        type
+        for each in (one, other)
+        for type in _types_of(each, _CALLS) or ["function_call"] * len(each.tool_execution_requests)
+    ]
+    texts = [text for text in (one.text, other.text) if text is not None]
+    thoughts = [text for text in (one.thinking, other.thinking) if text is not None]
+    message = AiMessage(
+        "\n".join(filter(None, texts)) if texts else None,
+        calls,
+        "\n".join(thoughts) if thoughts else None,
+        _of_types(types, "function_call"),
+    )
+    items = [item for each in (said, more) for item in each.values[0]["items"]]
+    return Said(message, [{"items": items}], response=said.response or more.response)
+
+
+def _shown(said: Said) -> Said:
+    """Return an answer that would be empty with a text that names its first item."""
+    match said.message:
+        case AiMessage(text=None, tool_execution_requests=(), thinking=None):
+            item = said.values[0]["items"][0]
+            text = stand_in(_type_of(item), name_of(item, "id")).text
+            return replace(said, message=AiMessage(text))
+    return said
+
+
+def _content(part: Any) -> Content | None:
+    """Return a part as content; None for one that LangChain4j's model has no place for."""
+    part = object_in(part, "a part must be an object")
+    match part.get("type"):
+        case "input_text" | "output_text" | "text" | "summary_text":
+            return TextContent(text_in(part, "text") or "")
+        case "refusal":
+            return TextContent(text_in(part, "refusal") or "")
+        case "input_image" | "computer_screenshot":
+            url = text_in(part, "image_url")
+            if not url:
+                return stand_in("image", text_in(part, "file_id"))
+            return image_content({"url": url, "detail": part.get("detail")})
+        case "input_file":
+            return _file(part)
+        case "input_audio":
+            return audio_content(object_in(part.get("input_audio"), "input_audio is no object"))
+    return None
+
+
+_PDF = "data:application/pdf;base64,"
+
+
+def _file(part: dict[str, Any]) -> Content:
+    """Return a PDF, or a text that names a file that is not here."""
+    data, url = text_in(part, "file_data") or "", text_in(part, "file_url")
+    if data.startswith(_PDF):
+        return PdfFileContent(PdfFile(base64_data=data.removeprefix(_PDF)))
+    if url and url.partition("?")[0].lower().endswith(".pdf"):
+        return PdfFileContent(PdfFile(url))
+    return stand_in("file", text_in(part, "file_id") or url or text_in(part, "filename"))
+
+
+def _of_types(types: list[str], usual: str) -> dict[str, Any]:
+    """Return attributes that tell which items the calls or the result were, if they were others."""
+    return {} if set(types) <= {usual} else {_NAME: {"types": types}}
+
+
+def _types_of(message: ChatMessage, known: Iterable[str]) -> list[str]:
+    """Return the types that the attributes tell; none if they are not all known."""
+    own = getattr(message, "attributes", {}).get(_NAME)
+    types = own.get("types") if isinstance(own, Mapping) else None
+    return types if isinstance(types, list) and all(type in [*known] for type in types) else []
+
+
+# Writing
+
+
+def render(messages: Iterable[ChatMessage]) -> Rendering:
+    return _Writer(ids_of_calls(messages)).write_each(messages)
+
+
+def _items_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+    items = answer.get("items")
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+
+
+class _Writer(Writer):
+    format = _NAME
+    within = "input"
+    beside = ("instructions",)
+    _before: AiMessage | None = None  # the message before, where it is an answer
+
+    def _values(
+        self, messages: Iterable[ChatMessage], beside: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        for value in super()._values(messages, beside):
+            yield from _items_of(value) if value.keys() == {"items"} else [value]
+
+    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
+        """Add the result of an item that is a call, too, to that item of the answer before."""
+        if value.get("type") not in _BOTH:
+            return False
+        for item in _items_of(last):
+            if item.get("type") == value["type"] and item.get("id") == value.get("id"):
+                item.update(value)
+                return True
+        self.lose("a result whose call is not there")
+        return True
+
+    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
+        before, self._before = self._before, message if isinstance(message, AiMessage) else None
+        match message:
+            case SystemMessage():
+                yield {"role": "system", "content": message.text}
+            case UserMessage():
+                self.calls.interrupted()
+                if message.name:
+                    self.lose("the name of the user")
+                yield {"role": "user", "content": self.contents(message.contents)}
+            case AiMessage():
+                yield {"items": [*self.answer(message, before)]}
+            case ToolExecutionResultMessage():
+                yield self.result(message)
+
+    def answer(self, message: AiMessage, before: AiMessage | None) -> Iterator[dict[str, Any]]:
+        calls = self.requests(message)
+        if before and (calls or before.tool_execution_requests):
+            self.lose("where the message before ends: both are read as one")
+        types = _types_of(message, _CALLS)
+        if message.text is not None:
+            yield {"role": "assistant", "content": message.text}
+        elif not calls:
+            self.lose("a message without text and calls")
+        for place, call in enumerate(calls):
+            yield self.call(call, types[place] if len(types) == len(calls) else "function_call")
+
+    def call(self, call: ToolExecutionRequest, type: str) -> dict[str, Any]:
+        kind = _CALLS[type]
+        name = {} if kind.tool else {"name": call.name or ""}
+        value = {"type": type, kind.id: self.calls.opened(call.id, call.name), **name}
+        return value | kind.written(call.arguments or "")
+
+    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
+        type, *_ = _types_of(message, _RESULTS) or ["function_call_output"]
+        kind = _RESULTS[type]
+        id, known = self.calls.answered(message.id)
+        value: dict[str, Any] = {"type": type, kind.id: id or ""}
+        if message.is_error and type == "mcp_call":
+            return value | _MCP_ERROR.written(text_of(message))
+        if message.is_error:
+            self.lose("that the result is an error")
+        match type, message.contents:
+            case "function_call_output" | "custom_tool_call_output", contents:
+                said = message.tool_name if message.tool_name != known else None
+                name = {"name": said} if said else {}
+                return value | {"output": self.contents(contents)} | name
+            case "computer_call_output", (ImageContent() as image,):
+                url = data_url(image.image) or image.image.url
+                return value | {"output": {"type": "computer_screenshot", "image_url": url}}
+            case "image_generation_call", (ImageContent() as image,):
+                return value | {"result": image.image.base64_data}
+        return value | kind.written(text_of(message))
+
+    def contents(self, contents: Sequence[Content | None]) -> Any:
+        if len(contents) == 1 and isinstance(contents[0], TextContent):
+            return contents[0].text
+        return [part for content in contents if (part := self.part(content)) is not None] or ""
+
+    def part(self, content: Content | None) -> dict[str, Any] | None:
+        match content:
+            case TextContent():
+                return {"type": "input_text", "text": content.text}
+            case ImageContent() if content.image.base64_data or content.image.url:
+                image = url_and_detail(content, self.lose)
+                return {
+                    "type": "input_image",
+                    "image_url": image["url"],
+                    "detail": image["detail"],
+                }
+            case PdfFileContent(pdf_file=PdfFile() as file) if file.base64_data:
+                return {
+                    "type": "input_file",
+                    "filename": "file.pdf",
+                    "file_data": data_url(file),
+                }
+            case PdfFileContent(pdf_file=PdfFile() as file) if file.url:
+                return {"type": "input_file", "file_url": file.url}
+        self.lose("empty content" if content is None else f"{content.type.lower()} content")
+        return None
+
+
+_Reader.writer = _Writer
+FORMAT = Format(_NAME, find, parse, render)

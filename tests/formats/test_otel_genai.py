@@ -1,0 +1,359 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    AudioContent,
+    CustomMessage,
+    ImageContent,
+    MessageWindowChatMemory,
+    PdfFileContent,
+    SystemMessage,
+    TextContent,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    VideoContent,
+)
+from chatmemory.core.contents import Audio, DetailLevel, Image, PdfFile, Video
+from chatmemory.core.exceptions import UnreadableTranscript
+from chatmemory.core.messages import text_of, with_attributes
+from chatmemory.formats import parse_messages, parse_objects, read_transcripts, render_messages
+
+FORMAT = "otel_genai"
+INPUT, OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
+SYSTEM = "gen_ai.system_instructions"
+URL = "https://example.org/a"
+
+# Messages that were not read in this format
+
+words = st.text(max_size=20)
+arguments = words | st.sampled_from(['{"a":1}', '{"a": 1}', '[1, "é"]', "[", "{}", '{"a": 1e400}'])
+media = st.sampled_from(
+    [
+        ImageContent(Image(URL)),
+        ImageContent(Image(None, "QQ==", "image/png")),
+        AudioContent(Audio(URL)),
+        VideoContent(Video(None, "QQ==")),
+        PdfFileContent(PdfFile(URL)),
+    ]
+)
+parts = st.lists(st.builds(TextContent, words) | media, min_size=1, max_size=3)
+exchanges = st.builds(
+    lambda ids, text, thinking, arguments, answer: [
+        AiMessage(text, [ToolExecutionRequest(id, f"f-{id}", arguments) for id in ids], thinking),
+        *[ToolExecutionResultMessage(id, f"f-{id}", answer) for id in reversed(ids)],
+    ],
+    st.lists(words.filter(bool), min_size=1, max_size=3, unique=True),
+    words | st.none(),
+    words.filter(bool) | st.none(),
+    arguments,
+    arguments,
+)
+spoken = st.one_of(
+    st.builds(lambda text: [SystemMessage(f"s{text}")], words),
+    st.builds(
+        lambda contents, name: [UserMessage(contents, name)], parts, st.none() | words.filter(bool)
+    ),
+    st.builds(lambda text: [AiMessage(text)], words | st.none()),
+    exchanges,
+)
+conversations = st.lists(spoken, max_size=4).map(lambda turns: [m for turn in turns for m in turn])
+
+
+def parse(*turns):
+    return parse_messages(list(turns), FORMAT)
+
+
+def turns_of(messages):
+    return render_messages(messages, FORMAT).value[INPUT]
+
+
+def said(role: str, *parts: object, **properties: object) -> dict:
+    parts = [text(part) if isinstance(part, str) else part for part in parts]
+    return {"role": role, "parts": parts, **properties}
+
+
+def text(content: str, **properties: object) -> dict:
+    return {"type": "text", "content": content, **properties}
+
+
+def call(id: str = "c1", arguments: object = None, **properties: object) -> dict:
+    arguments = {"city": "Paris"} if arguments is None else arguments
+    return {"type": "tool_call", "id": id, "name": "find", "arguments": arguments, **properties}
+
+
+def response(id: str = "c1", response: object = "sunny", **properties: object) -> dict:
+    return {"type": "tool_call_response", "id": id, "response": response, **properties}
+
+
+def typed(type: str, **properties: object) -> dict:
+    return {"type": type, **properties}
+
+
+@given(conversations)
+def test_messages_survive_a_round_trip(messages):
+    rendered = render_messages(messages, FORMAT)
+    back = parse(*rendered.value[INPUT])
+    assert (list(back.messages), rendered.losses, back.losses) == (messages, (), ())
+
+
+def test_arguments_and_results_are_values_where_text_says_the_same():
+    request = ToolExecutionRequest("c1", "find", '{"city": "Paris"}')
+    exact = ToolExecutionRequest("c2", "find", '{"city":"Paris"}')
+    (written,) = turns_of([AiMessage(None, [request, exact])])
+    assert [part["arguments"] for part in written["parts"]] == [
+        {"city": "Paris"},
+        '{"city":"Paris"}',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "what"),
+    [
+        (UserMessage([TextContent("x"), None]), "empty content"),
+        (UserMessage([AudioContent(None)]), "audio content"),
+        (UserMessage([ImageContent(Image())]), "image content"),
+        (UserMessage([ImageContent(Image(URL), DetailLevel.HIGH)]), "the detail level 'high'"),
+        (
+            UserMessage([ImageContent(Image(URL, revised_prompt="p"))]),
+            "the revised prompt of an image",
+        ),
+        (
+            UserMessage([ImageContent(Image(URL, "QQ=="))]),
+            "the url of image content that is given inline too",
+        ),
+        (ToolExecutionResultMessage("a", None, "x", True), "that the result is an error"),
+        (
+            ToolExecutionResultMessage("a", None, [ImageContent(Image(URL))]),
+            "contents of a result that are not text",
+        ),
+        (
+            ToolExecutionResultMessage("a", None, [TextContent("a"), TextContent("b")]),
+            "how the text is divided into parts",
+        ),
+        (AiMessage("x", (None,)), "an empty tool call"),
+        (CustomMessage({"a": 1}), "a whole CUSTOM message"),
+    ],
+)
+def test_losses_of_writing_are_listed(message, what):
+    assert [loss.what for loss in render_messages([message], FORMAT).losses] == [what]
+
+
+# What was said comes back
+
+SERVER_CALL = typed(
+    "server_tool_call",
+    id="s1",
+    name="search",
+    server_tool_call={"type": "web_search", "query": "the news"},
+)
+SERVER_RESPONSE = typed(
+    "server_tool_call_response",
+    id="s1",
+    server_tool_call_response={"type": "web_search", "results": ["it is sunny"]},
+)
+SPOKEN = [
+    [said("user", "hi")],
+    [said("user", "hi", "there", name="Ada")],
+    [said("user", text("hi", mark=1), typed("mystery", words="x"))],
+    [said("user", typed("mystery", id="m_1"))],
+    [said("user", typed("blob", modality="image", mime_type="image/png", content="QQ=="))],
+    [said("user", typed("uri", modality="video", uri=URL), typed("uri", modality="x", uri=URL))],
+    [said("user", typed("file", modality="document", file_id="file-1"))],
+    [said("system", "be", "brief")],
+    [said("developer", "be brief")],
+    [said("assistant", typed("reasoning", content="hm"), "so", call(), finish_reason="tool_call")],
+    [said("assistant", "a", typed("reasoning", content="b"), "c", typed("thinking", content="d"))],
+    [said("assistant")],
+    [said("assistant", typed("blob", modality="image", content="QQ=="))],
+    [said("assistant", typed("compaction", id="cmp_1", content="they spoke"), "so")],
+    [said("assistant", call("c1"), call("c2")), said("tool", response("c2"), response("c1"))],
+    [said("assistant", call(arguments='{"city":"Paris"}')), said("tool", response(response=[1]))],
+    [said("assistant", call(arguments=7)), said("tool", response(response=None, name="find"))],
+    [said("assistant", typed("tool_call", name="find")), said("tool", typed("tool_call_response"))],
+    [
+        said("assistant", call()),
+        said("tool", typed("tool_call_response", id="c1", result={"a": 1})),
+    ],
+    [said("assistant", call()), said("user", response(response={"of": "it"}), "and then?")],
+    [said("assistant", call()), said("tool", "sunny")],
+    [
+        said("assistant", "a", SERVER_CALL, SERVER_RESPONSE, "b", call(), name="x"),
+        said("tool", response()),
+    ],
+    [said("assistant", call(builtin=True), response(builtin=True), "so")],
+]
+
+
+@pytest.mark.parametrize("turns", SPOKEN)
+def test_what_the_model_cannot_hold_comes_back(turns):
+    read = parse(*turns)
+    rendered = render_messages(read.messages, FORMAT)
+    assert (rendered.value, read.losses, rendered.losses) == ({INPUT: turns}, (), ())
+    assert all(text_of(message) or message == AiMessage(None) for message in read.messages[:1])
+
+
+@given(
+    st.lists(st.sampled_from(SPOKEN), max_size=5).map(
+        lambda lists: [t for one in lists for t in one]
+    )
+)
+def test_any_turns_come_back(turns):
+    read = parse(*turns)
+    assert render_messages(read.messages, FORMAT).value == {INPUT: turns}
+
+
+def edited(message):
+    attributes = message.attributes
+    if isinstance(message, AiMessage):
+        calls = [
+            ToolExecutionRequest(each.id, each.name, '{"edited": 1}')
+            for each in message.tool_execution_requests
+        ]
+        thinking = message.thinking and "edited thoughts"
+        return AiMessage(message.text and "edited text", calls, thinking, attributes)
+    if isinstance(message, SystemMessage):
+        return SystemMessage("edited text", attributes)
+    if isinstance(message, UserMessage):
+        return UserMessage("edited text", message.name, attributes)
+    return ToolExecutionResultMessage(
+        message.id, message.tool_name, "edited text", None, attributes
+    )
+
+
+@pytest.mark.parametrize("turns", SPOKEN)
+def test_edits_are_written_and_no_text_stands_in_attributes(turns):
+    read = parse(*turns).messages
+    changed = [edited(message) for message in read]
+    spelt = json.dumps(turns_of(changed))
+    for before, after in zip(read, changed, strict=True):
+        kept = json.dumps(before.attributes)
+        for words in ("hi", "so", "hm", "brief", "sunny", "the news", "they spoke"):
+            assert f'"{words}"' not in kept
+        for value in after.tool_execution_requests if isinstance(after, AiMessage) else ():
+            assert value.arguments in spelt
+        if "edited text" in text_of(after):
+            assert "edited text" in spelt
+        if getattr(after, "thinking", None):
+            assert "edited thoughts" in spelt
+    for words in ("sunny", "the news", "they spoke", "brief"):
+        assert words not in spelt
+
+
+def test_results_of_one_turn_are_messages_and_one_turn_again():
+    read = parse(
+        said("assistant", call("c1"), call("c2")), said("tool", response("c2"), response())
+    )
+    assert [(m.id, m.tool_name) for m in read.messages[1:]] == [("c2", "find"), ("c1", "find")]
+    assert read.turns == (0, 1, 1)
+    apart = [with_attributes(message, {}) for message in read.messages]
+    assert [turn["role"] for turn in turns_of(apart)] == ["assistant", "tool", "tool"]
+
+
+def test_the_call_of_a_server_is_a_call_its_result_and_the_words_behind_it():
+    one, two, three = parse(said("assistant", "a", SERVER_CALL, SERVER_RESPONSE, "b")).messages
+    assert (one.text, one.tool_execution_requests[0].name, three.text) == ("a", "search", "b")
+    assert (two.id, two.tool_name) == ("s1", "search")
+    assert json.loads(text_of(two))["results"] == ["it is sunny"]
+    plain = [with_attributes(message, {}) for message in (one, two, three)]
+    assert [turn["role"] for turn in turns_of(plain)] == ["assistant", "tool", "assistant"]
+
+
+def test_a_window_never_parts_a_result_from_its_call():
+    memory = MessageWindowChatMemory(max_messages=3)
+    turns = [
+        said("assistant", call("c1"), call("c2")),
+        said("tool", response("c1"), response("c2")),
+    ]
+    for message in parse(said("user", "hi"), *turns, said("user", "and?")).messages:
+        memory.add(message)
+        parts = [part for turn in turns_of(memory.messages()) for part in turn["parts"]]
+        calls = [part["id"] for part in parts if part["type"] == "tool_call"]
+        assert {part["id"] for part in parts if "response" in part} <= {*calls}
+
+
+@pytest.mark.parametrize("own", [5, {"types": 5}, {"types": [[]]}, {"types": ["x", [], {}]}])
+def test_clients_may_send_any_attributes(own):
+    read = parse(said("assistant", SERVER_CALL, SERVER_RESPONSE)).messages
+    turns = turns_of([with_attributes(message, {FORMAT: own}) for message in read])
+    assert [turn["parts"][0]["type"] for turn in turns] == ["tool_call", "tool_call_response"]
+
+
+# Spans
+
+
+@pytest.mark.parametrize("spell", [lambda value: value, json.dumps])
+@pytest.mark.parametrize("within", [lambda span: span, lambda span: {"attributes": span}])
+def test_a_span_is_its_instructions_its_input_and_its_output(spell, within):
+    about = {"gen_ai.usage.input_tokens": 3, "gen_ai.response.id": "r1"}
+    span = {
+        SYSTEM: spell([text("be brief")]),
+        INPUT: spell([said("user", "hi")]),
+        OUTPUT: spell([said("assistant", "ho", finish_reason="stop")]),
+        "gen_ai.conversation.id": "conv-1",
+        "gen_ai.request.model": "gpt-5",
+        **about,
+    }
+    (read,) = read_transcripts(json.dumps([within(span)])).transcripts
+    assert [text_of(message) for message in read.messages] == ["be brief", "hi", "ho"]
+    assert read.messages[2].attributes[FORMAT]["response"] == about
+    assert "be brief" not in json.dumps(read.messages[0].attributes)
+    assert read.name == "conv-1"
+    assert [loss.what for loss in read.losses] == ["the property 'gen_ai.request.model'"]
+    assert render_messages(read.messages, FORMAT).value == {
+        SYSTEM: [text("be brief")],
+        INPUT: [said("user", "hi"), said("assistant", "ho", finish_reason="stop")],
+    }
+
+
+def test_instructions_may_be_a_plain_text():
+    read = parse_objects({SYSTEM: "be brief", INPUT: [said("user", "hi")]}, FORMAT)
+    assert read.messages[0] == SystemMessage("be brief")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [{"role": "user", "parts": [{"text": "hi"}]}],
+        [{"id": "1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}],
+        [{"parts": [{"type": "text", "content": "hi"}]}],
+        {INPUT: "no JSON", OUTPUT: 5},
+        {"gen_ai.request.model": "m"},
+    ],
+)
+def test_other_files_are_of_no_format(value):
+    with pytest.raises(UnreadableTranscript, match="no conversation in the format otel_genai"):
+        read_transcripts(json.dumps(value), FORMAT)
+
+
+@pytest.mark.parametrize(
+    ("turn", "why"),
+    [
+        ("x", "a message must be a JSON object"),
+        ({"role": "user", "content": "x"}, "parts must be a list"),
+        ({"role": "user", "parts": [5]}, "a part must be an object"),
+        ({"role": "user", "parts": [{"content": "x"}]}, "a part needs a type"),
+        ({"role": "user", "parts": [{"type": ["text"]}]}, "a part needs a type"),
+        (said("user"), "its parts are empty"),
+        (said("tool"), "its parts are empty"),
+        (said("system"), "no text in its parts"),
+        (said("robot", "x"), "unknown role 'robot'"),
+        (said("user", text(5)), "content must be a string"),
+        (said("assistant", typed("tool_call", id=5)), "must be a string"),
+        (said("user", typed("uri", modality="image", uri="a b")), "Illegal character"),
+    ],
+)
+def test_a_malformed_message_is_refused_with_its_place(turn, why):
+    with pytest.raises(UnreadableTranscript, match=why) as caught:
+        parse(said("user", "hi"), turn)
+    assert caught.value.index == 1
+
+
+def test_a_blank_system_message_is_a_loss():
+    assert [loss.what for loss in parse(said("system", " ")).losses] == ["a blank system message"]
