@@ -20,7 +20,7 @@ from chatmemory.access.tokens import create_token
 from chatmemory.core.estimators import ESTIMATORS
 from chatmemory.core.messages import ChatMessage, SystemMessage, UserMessage
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.formats import Reading, Transcript
+from chatmemory.formats import FORMATS, Reading, Transcript
 from chatmemory.services import add, create, import_all
 from inspector.middleware.refusals import refused_bodies
 
@@ -30,6 +30,7 @@ from .connecting import connected
 from .images import Images
 from .properties import examples
 from .serving import Template, database, prepare, serving
+from .shop import OBJECT
 from .wheels import install
 
 hypothesis_settings.register_profile("properties", examples())
@@ -96,6 +97,14 @@ def data_file():
         return DATA / name
 
     return find
+
+
+@pytest.fixture
+def object_format() -> Iterator[str]:
+    """A format that is an object, `{"lines": […], "about": …}`."""
+    FORMATS.register(OBJECT.name, OBJECT)
+    yield OBJECT.name
+    FORMATS.unregister(OBJECT.name)
 
 
 @pytest.fixture

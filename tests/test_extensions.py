@@ -34,6 +34,7 @@ from chatmemory.formats import (
     FORMATS,
     parse_messages,
     read_transcripts,
+    readable_formats,
     render_messages,
 )
 from chatmemory.ledger.verification import verify
@@ -191,7 +192,7 @@ def test_an_installed_package_registers_by_entry_points(package):
         "Half window",
         "4",
         "[{'said': 'hello'}]",
-        "langchain4j openai_chat sharegpt lines",
+        " ".join([*FORMATS, "lines"]),
     ], done.stderr
     assert "chatmemory.formats 'broken' cannot be loaded" in done.stderr
     assert "chatmemory.formats 'wrong' cannot be loaded" in done.stderr
@@ -211,6 +212,6 @@ def test_the_api_and_the_pages_offer_items_of_the_settings(tmp_path):
         DJANGO_SETTINGS_MODULE="shop_settings",
     )
     assert done.stdout.splitlines() == [
-        "langchain4j openai_chat sharegpt lines",
-        "auto langchain4j openai_chat sharegpt lines",
+        " ".join([*readable_formats(), "lines"]),
+        " ".join(["auto", *readable_formats(), "lines"]),
     ], done.stderr

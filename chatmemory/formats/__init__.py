@@ -18,6 +18,7 @@ from chatmemory.formats.registry import (
     parse_messages,
     parse_objects,
     read_transcripts,
+    readable_formats,
     render_each,
     render_messages,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "parse_messages",
     "parse_objects",
     "read_transcripts",
+    "readable_formats",
     "render_each",
     "render_messages",
 ]

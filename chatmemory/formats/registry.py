@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
+from math import inf
 from typing import IO, Any
 
 from chatmemory.core.codec import JsonBounds, bytes_of, check_density, load_json_file
@@ -13,12 +14,15 @@ from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 from chatmemory.core.texts import printable
-from chatmemory.formats import langchain4j, openai_chat, sharegpt, vercel_ui
+from chatmemory.formats import langchain4j, markdown, openai_chat, sharegpt, vercel_ui
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
-    {each.FORMAT.name: each.FORMAT for each in (langchain4j, openai_chat, sharegpt, vercel_ui)},
+    {
+        each.FORMAT.name: each.FORMAT
+        for each in (langchain4j, openai_chat, sharegpt, vercel_ui, markdown)
+    },
     accepts=lambda item: isinstance(item, Format),
 )
 
@@ -28,6 +32,11 @@ def format_named(name: str) -> Format:
     if name not in FORMATS:
         raise InvalidValue(f"unknown format {name!r}: one of {', '.join(FORMATS)}")
     return FORMATS[name]
+
+
+def readable_formats() -> dict[str, Format]:
+    """Return the formats that are read, too."""
+    return {name: each for name, each in FORMATS.items() if not each.is_text}
 
 
 def parse_messages(
@@ -116,17 +125,17 @@ def read_transcripts(
 ) -> Reading:
     """Return every conversation of a JSON or JSON Lines file, or of what it holds.
 
-    `format` is a format's name, or "auto" to take the first that finds a conversation.
-    Conversations without a name are named by their position, from 1. Raises UnreadableTranscript,
-    which names the content as it is `called`, when it is not JSON, exceeds the `bounds`, or holds
-    no conversation in the format.
+    `format` is a format's name, or "auto" to take the first that finds the file to be a
+    conversation, else the one that finds the most in it. Conversations without a name are named by
+    their position, from 1. Raises UnreadableTranscript, which names the content as it is `called`,
+    when it is not JSON, exceeds the `bounds`, or holds no conversation in the format.
     """
     value = _decode(content, bounds)
-    known = FORMATS if format == "auto" else {format: format_named(format)}
-    for name, each in known.items():
-        conversations = _conversations(value, each)
-        if conversations:
-            return _read(conversations, name, each, bounds)
+    known = readable_formats() if format == "auto" else {format: format_named(format)}
+    counts = {name: _count(value, each) for name, each in known.items()}
+    name = max(counts, key=counts.__getitem__)
+    if counts[name]:
+        return _read(value, name, known[name], bounds)
     formats = " or ".join(known)
     why = f"no conversation in the format {formats} found: {called} is {_shape(value)}"
     raise UnreadableTranscript(-1, why)
@@ -183,18 +192,15 @@ _KINDS = (
 )
 
 
-def _conversations(value: Any, format: Format) -> list[Any]:
-    """Return the values that may be conversations: the whole, or each item of a list."""
+def _count(value: Any, format: Format) -> float:
+    """Return how many items of a list a format finds to be conversations; inf for the whole."""
     if format.find(value):
-        return [value]
-    if isinstance(value, list) and any(format.find(each) for each in value):
-        return list(value)
-    return []
+        return inf
+    return sum(bool(format.find(each)) for each in value) if isinstance(value, list) else 0
 
 
-def _read(
-    conversations: Sequence[Any], name: str, format: Format, bounds: JsonBounds | None
-) -> Reading:
+def _read(value: Any, name: str, format: Format, bounds: JsonBounds | None) -> Reading:
+    conversations = [value] if format.find(value) else value
     transcripts: list[Transcript] = []
     refused: list[Refused] = []
     for number, value in enumerate(conversations, 1):
