@@ -258,7 +258,7 @@ def test_what_could_not_be_read_is_answered(api, memory_id, method, path):
 @pytest.mark.parametrize(("method", "path"), WITH_MESSAGES[:2])
 def test_what_only_the_format_can_say_comes_back(api, memory_id, method, path):
     parts = [{"type": "text", "text": "look"}, {"type": "video", "x": 1}]
-    sent = [{"role": "developer", "content": "x"}, {"role": "user", "content": parts}]
+    sent = [{"role": "user", "content": parts}, {"role": "assistant", "content": "x", "n": 1}]
     assert getattr(api, method)(URL + path, openai(*sent)).json()["lost"] == []
     answer = api.get(f"{URL}messages/?as=openai_chat").json()
     assert (answer["messages"], answer["lost"]) == (sent, [])
