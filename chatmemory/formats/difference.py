@@ -238,6 +238,24 @@ class _Applied:
         return text if start == 0 and text else _NOTHING
 
 
+def names_in(difference: Any) -> list[str]:
+    """Return the names of the properties in a difference, and the kinds of items, each once."""
+    names: dict[str, None] = {}
+    waiting = [("", difference)]
+    while waiting:
+        name, inner = waiting.pop()
+        match inner:
+            case {"in": dict(properties)}:
+                waiting += reversed(properties.items())
+            case {"items": list(items)}:
+                waiting += [("", item) for item in reversed(items)]
+            case {"=": value}:
+                names[name or _kind(value)] = None
+            case {"was": _} | {"like": _} if name:
+                names[name] = None
+    return list(names)
+
+
 def _labelled(items: Sequence[Any]) -> dict[str, Any]:
     """Return items by labels, which name their kind and their place among those of their kind."""
     counts: Counter[str] = Counter()

@@ -15,6 +15,8 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 from chatmemory.core.texts import printable
 from chatmemory.formats import langchain4j, markdown, openai_chat, sharegpt, vercel_ui
+from chatmemory.formats.conversion import KEPT
+from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
 FORMATS: Registry[Format] = Registry(
@@ -94,6 +96,19 @@ class _Checked(Iterable[ChatMessage]):
 
     def __iter__(self) -> Iterator[ChatMessage]:
         return map(chat_message, self._given)
+
+
+def kept_in(attributes: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return what formats keep in the attributes of a message, by format: the names of it."""
+    return {
+        name: [*names_in(own.get("differs")), *_keys(own.get("response"))]
+        for name, own in attributes.items()
+        if name in FORMATS and isinstance(own, Mapping) and own.keys() <= set(KEPT)
+    }
+
+
+def _keys(value: Any) -> Iterable[str]:
+    return value if isinstance(value, Mapping) else ()
 
 
 _BOM = "\ufeff"
