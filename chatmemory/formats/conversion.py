@@ -23,9 +23,6 @@ from chatmemory.core.messages import (
 from chatmemory.formats.difference import applied, difference, texts_of
 from chatmemory.formats.format import Loss, Rendered, Rendering, Transcript
 
-# What a message has under a format's name in its attributes, see `Reader` and `Said`.
-KEPT = ("differs", "joins", "response")
-
 
 @dataclass(frozen=True)
 class Said:

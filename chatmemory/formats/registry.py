@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
 from math import inf
@@ -15,7 +15,6 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 from chatmemory.core.texts import printable
 from chatmemory.formats import langchain4j, markdown, openai_chat, sharegpt, vercel_ui
-from chatmemory.formats.conversion import KEPT
 from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
@@ -101,14 +100,21 @@ class _Checked(Iterable[ChatMessage]):
 def kept_in(attributes: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return what formats keep in the attributes of a message, by format: the names of it."""
     return {
-        name: [*names_in(own.get("differs")), *_keys(own.get("response"))]
+        name: [kept for part, value in own.items() for kept in _names(part, value)]
         for name, own in attributes.items()
-        if name in FORMATS and isinstance(own, Mapping) and own.keys() <= set(KEPT)
+        if name in FORMATS and isinstance(own, Mapping)
     }
 
 
-def _keys(value: Any) -> Iterable[str]:
-    return value if isinstance(value, Mapping) else ()
+def _names(part: str, value: Any) -> Iterable[str]:
+    match part:
+        case "differs":
+            return names_in(value)
+        case "response":
+            return value if isinstance(value, Mapping) else ()
+        case "joins":
+            return ()
+    return (part,)
 
 
 _BOM = "\ufeff"
@@ -147,10 +153,9 @@ def read_transcripts(
     """
     value = _decode(content, bounds)
     known = readable_formats() if format == "auto" else {format: format_named(format)}
-    counts = {name: _count(value, each) for name, each in known.items()}
-    name = max(counts, key=counts.__getitem__)
-    if counts[name]:
-        return _read(value, name, known[name], bounds)
+    name = _detected(value, known)
+    if name is not None:
+        return _read(_conversations(value, known[name]), name, known[name], bounds)
     formats = " or ".join(known)
     why = f"no conversation in the format {formats} found: {called} is {_shape(value)}"
     raise UnreadableTranscript(-1, why)
@@ -207,15 +212,28 @@ _KINDS = (
 )
 
 
-def _count(value: Any, format: Format) -> float:
-    """Return how many items of a list a format finds to be conversations; inf for the whole."""
-    if format.find(value):
+def _detected(value: Any, formats: Mapping[str, Format]) -> str | None:
+    """Return the name of the format that finds the most conversations, None if none finds any."""
+    counts = {name: _count(value, each.find) for name, each in formats.items()}
+    name = max(counts, key=counts.__getitem__)
+    return name if counts[name] else None
+
+
+def _count(value: Any, finds: Callable[[Any], object]) -> float:
+    """Return how many items of a list are conversations; infinity if it is one as a whole."""
+    if finds(value):
         return inf
-    return sum(bool(format.find(each)) for each in value) if isinstance(value, list) else 0
+    return sum(bool(finds(each)) for each in value) if isinstance(value, list) else 0
 
 
-def _read(value: Any, name: str, format: Format, bounds: JsonBounds | None) -> Reading:
-    conversations = [value] if format.find(value) else value
+def _conversations(value: Any, format: Format) -> list[Any]:
+    """Return the values that may be conversations: the whole, or each item of a list."""
+    return [value] if format.find(value) else list(value)
+
+
+def _read(
+    conversations: Sequence[Any], name: str, format: Format, bounds: JsonBounds | None
+) -> Reading:
     transcripts: list[Transcript] = []
     refused: list[Refused] = []
     for number, value in enumerate(conversations, 1):

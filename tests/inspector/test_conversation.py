@@ -184,7 +184,7 @@ def test_what_a_format_keeps_with_a_message_is_named(operator_client, db):
 
 
 def test_attributes_that_clients_made_up_are_shown_as_they_are(operator_client, db):
-    made_up = {"openai_chat": {"differs": 5, "mine": 1}, "vercel_ui": {"differs": [{"items": 5}]}}
+    made_up = {"openai_chat": 5, "vercel_ui": {"differs": [{"items": 5}], "response": 5}}
     create_and_add("support", MessageWindow(4), [UserMessage("a", attributes=made_up)])
     page = html(operator_client, "?msg=1")
     assert "<summary>Attributes</summary>" in page
