@@ -212,7 +212,7 @@ def accepted(data_file: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def essence(messages: Iterable[ChatMessage]) -> list[Any]:
-    """Return what was said: calls by their order, arguments as JSON, and no text as an empty one."""
+    """Return what was said: calls by their order, arguments as JSON, and no text as empty."""
     ids: dict[str | None, int] = {}
     numbers = count()
     found: list[Any] = []

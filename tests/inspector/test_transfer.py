@@ -114,7 +114,7 @@ def test_it_imports_and_reports_like_the_command(operator_client):
 
 
 def test_the_report_lists_what_was_lost(operator_client):
-    chat = [{"role": "user", "content": "hi", "name": "x"}, {"role": "system", "content": " "}]
+    chat = [{"role": "system", "content": " "}, {"role": "user", "content": "hi"}]
     page = post(operator_client, json.dumps(chat)).content.decode()
     assert "1 conversation imported" in page
     assert "<h2>Lost</h2>" in page
