@@ -303,8 +303,12 @@ def _is_of_kind(value: Any, kind: str) -> bool:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two values are equal as JSON, where 1 is not true."""
-    return bool(one == other) and _spelt(one) == _spelt(other)
+    """Whether two values are equal as JSON, where 1 is neither true nor 1.0."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return bool(one == other) and (isinstance(one, str) or repr(one) == repr(other))
 
 
 def _mark(value: Any) -> int:
