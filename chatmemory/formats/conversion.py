@@ -180,6 +180,8 @@ class Writer(_Conversion, ABC):
         try:
             said: list[Any] = applied(own["differs"], written, texts_of(message))
         except ValueError:
+            said = [None]
+        if not isinstance(said, list) or not all(isinstance(value, dict) for value in said):
             self.lose(f"attributes.{self.format}")
             return written
         del self.losses[known:]  # the difference has what we would lose
@@ -297,6 +299,12 @@ def arguments_text(value: Any) -> str | None:
     except (RecursionError, ValueError) as error:
         why = "the arguments are nested too deeply or hold too long a number"
         raise InvalidMessage(why) from error
+
+
+def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:
+    """Return the ids of all calls, which made-up ones must not repeat."""
+    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
+    return frozenset(call.id for call in calls if call is not None and call.id)
 
 
 class Calls:

@@ -7,7 +7,7 @@ end its place and look like another message.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from chatmemory.core.codec import load_json
@@ -42,7 +42,10 @@ def render(messages: Iterable[ChatMessage]) -> Rendering:
 
 
 class _Writer(Writer):
-    format = "markdown"
+    def _own(self, message: ChatMessage) -> Mapping[str, Any]:
+        """Return nothing: all attributes are losses."""
+        super()._own(message)
+        return {}
 
     def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
         yield {"text": "\n\n".join(self.blocks(message)) + "\n\n"}

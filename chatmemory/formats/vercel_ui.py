@@ -44,6 +44,7 @@ from chatmemory.formats.conversion import (
     Said,
     Writer,
     arguments_text,
+    ids_of_calls,
     is_list_of,
     name_of,
     object_in,
@@ -318,7 +319,7 @@ def _content(part: dict[str, Any]) -> Content | None:
 
 
 def render(messages: Iterable[ChatMessage]) -> Rendering:
-    return _Writer().write_each(messages)
+    return _Writer(ids_of_calls(messages)).write_each(messages)
 
 
 class _Writer(Writer):
@@ -335,7 +336,7 @@ class _Writer(Writer):
     ) -> Iterator[dict[str, Any]]:
         """Yield UIMessages, each with an id: that of before, or one that is made of its place."""
         for place, value in enumerate(super()._values(messages, beside)):
-            value = {**value, "parts": [_ui_part(part) for part in value["parts"]]}
+            value = {**value, "parts": [_ui_part(part) for part in _parts_in(value)]}
             mark = sha256(f"{place} {json.dumps(value, sort_keys=True)}".encode())
             yield {"id": f"msg-{mark.hexdigest()[:16]}", **value}
 
@@ -359,12 +360,13 @@ class _Writer(Writer):
                 yield {"role": "assistant", "parts": [self.result(message)]}
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
-        if last["role"] != "assistant" or value["role"] != "assistant" or "id" in value:
+        if not last.get("role") == value.get("role") == "assistant" or "id" in value:
             return False
+        parts, more = _parts_in(last), _parts_in(value)
         if self._is_after_result:
-            return self._join_result(last["parts"], value["parts"])
+            return self._join_result(parts, more)
         if joins or self._is_same_answer:
-            last["parts"] += value["parts"]
+            last["parts"] = [*parts, *more]
             return True
         return False
 
@@ -372,7 +374,7 @@ class _Writer(Writer):
         """Add a result to the part of its call, and return whether there is one."""
         for part in parts:
             is_open = part.get("type") == "tool" and not _is_answered(part)
-            if is_open and part.get("toolCallId") == result[0].get("toolCallId"):
+            if is_open and result and part.get("toolCallId") == result[0].get("toolCallId"):
                 part |= result[0]
                 return True
         return False
@@ -392,10 +394,10 @@ class _Writer(Writer):
 
     def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
         self.lose_contents(message.contents)
-        is_known = message.id in self._called
+        id, name = self.calls.answered(message.id, message.tool_name)
+        is_known = id in self._called
         if not is_known:
             self.lose("that the result stands without its call")
-        id, name = self.calls.answered(message.id, message.tool_name)
         part: dict[str, Any] = {"type": "tool", "toolName": name or "", "toolCallId": id or ""}
         if not is_known:
             part["input"] = {}
@@ -421,6 +423,12 @@ class _Writer(Writer):
             any_mime for _, kind, any_mime in _MEDIA.values() if isinstance(content, kind)
         )
         return {"type": "file", "mediaType": mime, "url": url}
+
+
+def _parts_in(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of a written message; its attributes can be of any client."""
+    parts = value.get("parts")
+    return [each for each in parts if isinstance(each, dict)] if isinstance(parts, list) else []
 
 
 def _text(text: str) -> dict[str, Any]:

@@ -100,6 +100,24 @@ def test_a_file_is_of_the_format_that_finds_the_most_in_it():
         assert (reading.format, len(reading.transcripts)) == (format, 3)
 
 
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    "own",
+    [
+        5,
+        {"differs": 5},
+        *({"differs": {"=": value}} for value in (5, [5], [{}], [{"role": "assistant"}])),
+        {"differs": {"=": [{"role": "assistant", "content": 5, "parts": 5, "type": 5}]}},
+        {"differs": {"=": [{"role": "assistant", "content": [5], "parts": [5]}]}},
+        {"differs": {"items": 5}, "joins": 5, "response": 5},
+        {"joins": True},
+    ],
+)
+def test_messages_with_attributes_that_clients_made_up_are_written(format, own):
+    said = [with_attributes(message, {format: own}) for message in CONVERSATION]
+    json.dumps(render_messages(said, format).value)
+
+
 # What is lost
 
 SAID, ANSWER = UserMessage("hi"), AiMessage("ho")

@@ -333,6 +333,16 @@ def test_messages_from_elsewhere_get_ids_and_parts_that_the_sdk_takes():
     assert [each["parts"] for each in render(AiMessage(None)).value] == [[START]]
 
 
+def test_calls_without_ids_are_written_with_ids_that_are_free():
+    calls = [ToolExecutionRequest(id, "find", '{"q": 1}') for id in (None, "call_1")]
+    results = [ToolExecutionResultMessage(id, "find", id or "x") for id in (None, "call_1")]
+    (answer,) = render(AiMessage(None, calls), *results).value
+    assert [(part["toolCallId"], part["output"]) for part in answer["parts"]] == [
+        ("call_2", "x"),
+        ("call_1", "call_1"),
+    ]
+
+
 def test_an_edit_after_reading_is_found():
     said = ai(
         START,
