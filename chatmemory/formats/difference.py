@@ -43,7 +43,7 @@ _REPEATS = 100  # of its texts in one message, in pieces or as they are: a bound
 
 # The properties in which formats write texts, arguments and results.
 _TEXT = {
-    *("arguments", "content", "errorText", "input", "output", "rawInput", "reason", "reasoning"),
+    *("arguments", "content", "input", "output", "rawInput", "reason", "reasoning"),
     *("reasoning_content", "refusal", "result", "summary", "text", "thinking", "value"),
 }
 

@@ -347,7 +347,7 @@ def test_an_edit_after_reading_is_found():
     said = ai(
         START,
         text("a long text", state="done"),
-        tool("a", output={"secret": "1234"}, callProviderMetadata={"x": 1}),
+        tool("a", input={"secret": 1}, rawInput='{"secret": 1}', output={"secret": "1234"}),
         tool("b", "output-denied", approval={"reason": "a secret reason"}),
     )
     spoken, *results = parse(said).messages
@@ -358,9 +358,12 @@ def test_an_edit_after_reading_is_found():
     changed = [
         with_attributes(new, old.attributes) for new, old in zip(edited, results, strict=True)
     ]
-    (value,) = render(spoken, *changed).value
+    call = ToolExecutionRequest("a", "find", '{"q": 2}')
+    asked = AiMessage(spoken.text, [call, spoken.tool_execution_requests[1]])
+    (value,) = render(with_attributes(asked, spoken.attributes), *changed).value
     assert "secret" not in json.dumps(value)
-    assert value["parts"][2] == {**said["parts"][2], "output": "[gone]"}
+    edited = {"input": {"q": 2}, "rawInput": '{"q": 2}', "output": "[gone]"}
+    assert value["parts"][2] == said["parts"][2] | edited
     assert json.dumps(value).count("[gone]") == 2
 
 
