@@ -122,8 +122,10 @@ class ChatMemory(ABC):
         self.extend(read.messages)
         return read.losses + self._lost_here(read.messages)
 
-    def render(self, format: str) -> list[dict[str, Any]] | dict[str, Any]:
+    def render(self, format: str) -> list[dict[str, Any]] | dict[str, Any] | str:
         """Return the messages as a provider takes them: a list, or an object with that list.
+
+        A format that is text for people, such as "markdown", gives that text.
 
             client.messages.create(model=…, max_tokens=…, **memory.render("anthropic"))
 
@@ -169,7 +171,7 @@ class ChatMemory(ABC):
     async def aadd_from(self, values: Any, format: str) -> tuple[Loss, ...]:
         return await self._in_thread(self.add_from, values, format)
 
-    async def arender(self, format: str) -> list[dict[str, Any]] | dict[str, Any]:
+    async def arender(self, format: str) -> list[dict[str, Any]] | dict[str, Any] | str:
         return await self._in_thread(self.render, format)
 
     async def aclear(self) -> None:

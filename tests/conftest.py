@@ -21,7 +21,7 @@ from chatmemory.access.tokens import create_token
 from chatmemory.core.estimators import ESTIMATORS
 from chatmemory.core.messages import ChatMessage, SystemMessage, UserMessage
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.formats import Reading, Transcript
+from chatmemory.formats import FORMATS, Reading, Transcript
 from chatmemory.services import add, create, import_all
 from inspector.middleware.refusals import refused_bodies
 
@@ -31,6 +31,7 @@ from .connecting import connected
 from .images import Images
 from .properties import examples
 from .serving import Template, database, prepare, serving
+from .shop import OBJECT
 from .wheels import install
 
 hypothesis_settings.register_profile("properties", examples())
@@ -105,6 +106,14 @@ def claude_sessions(data_file, tmp_path) -> list[Path]:
     with tarfile.open(data_file("claude_code_sessions.tar.xz")) as archive:
         archive.extractall(tmp_path, filter="data")
     return sorted(tmp_path.rglob("*.jsonl"))
+
+
+@pytest.fixture
+def object_format() -> Iterator[str]:
+    """A format that is an object, `{"lines": […], "about": …}`."""
+    FORMATS.register(OBJECT.name, OBJECT)
+    yield OBJECT.name
+    FORMATS.unregister(OBJECT.name)
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
-"""What a made-up project adds to chatmemory: a policy, an estimator and a format."""
+"""What a made-up project adds to chatmemory: a policy, an estimator and formats."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from chatmemory import MessageWindow, UnknownEstimator, UserMessage
+from chatmemory import MessageWindow, SystemMessage, UnknownEstimator, UserMessage
 from chatmemory.formats import Format, RawTranscript, Reader, Writer
 
 
@@ -63,4 +63,35 @@ LINES = Format(
     ),
     parse=lambda turns, after: LineReader().read_all(turns, after),
     render=lambda messages: LineWriter().write_each(messages),
+)
+
+
+class ObjectReader(Reader):
+    def read(self, turn):
+        yield SystemMessage(turn["about"]) if "about" in turn else UserMessage(turn["said"])
+
+
+class ObjectWriter(Writer):
+    within = "lines"
+    beside = ("about",)
+
+    def write(self, message):
+        if isinstance(message, SystemMessage):
+            yield {"about": message.text}
+        else:
+            yield {"said": message.contents[0].text}
+
+
+def _object(value):
+    if not isinstance(value, dict) or "lines" not in value:
+        return None
+    about = [{"about": value["about"]}] if "about" in value else []
+    return RawTranscript(None, [*about, *value["lines"]])
+
+
+OBJECT = Format(
+    "object",
+    find=_object,
+    parse=lambda turns, after: ObjectReader().read_all(turns, after),
+    render=lambda messages: ObjectWriter().write_each(messages),
 )

@@ -34,6 +34,8 @@ from chatmemory.formats import (
     FORMATS,
     parse_messages,
     read_transcripts,
+    readable_formats,
+    two_way_formats,
     render_messages,
 )
 from chatmemory.ledger.verification import verify
@@ -193,7 +195,7 @@ def test_an_installed_package_registers_by_entry_points(package):
         "Half window",
         "4",
         "[{'said': 'hello'}]",
-        f"{BUILT_IN} lines",
+        " ".join([*FORMATS, "lines"]),
     ], done.stderr
     assert "chatmemory.formats 'broken' cannot be loaded" in done.stderr
     assert "chatmemory.formats 'wrong' cannot be loaded" in done.stderr
@@ -213,6 +215,6 @@ def test_the_api_and_the_pages_offer_items_of_the_settings(tmp_path):
         DJANGO_SETTINGS_MODULE="shop_settings",
     )
     assert done.stdout.splitlines() == [
-        f"{BUILT_IN} lines",
-        f"auto {BUILT_IN} lines",
+        " ".join([*two_way_formats(), "lines"]),
+        " ".join(["auto", *readable_formats(), "lines"]),
     ], done.stderr

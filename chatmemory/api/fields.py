@@ -24,7 +24,7 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.texts import printable
 from chatmemory.core.written_policies import policies_from_text, policy_from_dict
-from chatmemory.formats import FORMATS, Loss, parse_messages
+from chatmemory.formats import Loss, parse_messages, two_way_formats
 from chatmemory.services import NewMessage
 from chatmemory.services.validation import check_ids, check_labels, check_policy
 
@@ -76,7 +76,7 @@ class FormatField(NameField):
 
     def __init__(self) -> None:
         super().__init__(
-            lambda: FORMATS, default=DEFAULT_FORMAT, help_text="The format of the messages."
+            two_way_formats, default=DEFAULT_FORMAT, help_text="The format of the messages."
         )
 
 

@@ -16,7 +16,7 @@ from drf_spectacular.utils import OpenApiParameter
 from chatmemory.conf import configuration
 from chatmemory.core.policies import Oversized, Policy, policy_kinds, stored_value
 from chatmemory.core.written_policies import caller_options
-from chatmemory.formats import FORMATS
+from chatmemory.formats import two_way_formats
 from chatmemory.services.validation import ID_LENGTH, LABELS_MAX, LIMIT_MAX
 
 Schema = dict[str, Any]
@@ -183,7 +183,7 @@ def _components() -> dict[str, Schema]:
         **_CHAT_MESSAGES,
         **_policies(),
         "MessageList": {**MESSAGES, "maxItems": configuration().LISTED_MESSAGES},
-        "MessageFormat": _names(*FORMATS),
+        "MessageFormat": _names(*two_way_formats()),
         "Labels": {
             "type": "object",
             "additionalProperties": {"type": "string", "maxLength": ID_LENGTH},

@@ -276,6 +276,11 @@ class WindowSerializer(WindowHeadSerializer):
     is_versioned = True  # by an ETag
 
     messages = RenderedField()
+    beside = serializers.DictField(
+        required=False,
+        help_text="What the format has beside the messages, such as `system`; not there if it is "
+        "nothing.",
+    )
     lost = LossSerializer(
         many=True, help_text=f"What the format cannot express; at most {PAGE_MAX} entries."
     )

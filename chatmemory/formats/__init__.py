@@ -15,11 +15,15 @@ from chatmemory.formats.registry import (
     FORMATS,
     Reading,
     Refused,
+    kept_in,
     parse_messages,
     parse_objects,
     read_transcripts,
+    readable_formats,
     render_each,
     render_messages,
+    two_way_formats,
+    writable_formats,
 )
 
 __all__ = [
@@ -37,9 +41,13 @@ __all__ = [
     "Said",
     "Transcript",
     "Writer",
+    "kept_in",
     "parse_messages",
     "parse_objects",
     "read_transcripts",
+    "readable_formats",
     "render_each",
     "render_messages",
+    "two_way_formats",
+    "writable_formats",
 ]

@@ -62,7 +62,7 @@ _OWN_BLOCKS = {
 
 def find(value: Any) -> RawTranscript | None:
     """Return a list of turns, an object that holds one under `messages`, or one answer."""
-    if is_list_of(value, "role", "content"):
+    if _are_turns(value):
         return RawTranscript(None, value)
     if not isinstance(value, dict):
         return None
@@ -71,7 +71,7 @@ def find(value: Any) -> RawTranscript | None:
         about = {k: each for k, each in value.items() if k not in said and each is not None}
         turn = {"role": "assistant", "content": value["content"]}
         return RawTranscript(None, [Response(turn, about)])
-    if not is_list_of(value.get("messages"), "role", "content"):
+    if not _are_turns(value.get("messages")):
         return None
     system = [{"system": value["system"]}] if value.get("system") else []
     losses = unread("conversation", value, ("system", "messages", "id", "conversation_id"))
@@ -87,7 +87,11 @@ def claims(value: Any) -> bool:
     has_system = "role" not in found.turns[0]
     turns = found.turns[has_system:]
     own = (_is_own(block) for turn in turns for block in _listed(turn))
-    return all(map(_may_be_turn, turns)) and (has_system or any(own))
+    return has_system or any(own)
+
+
+def _are_turns(value: Any) -> bool:
+    return is_list_of(value, "role", "content") and all(map(_may_be_turn, value))
 
 
 def _is_answer(value: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any, ClassVar
 
 from chatmemory.core.codec import load_json
-from chatmemory.core.contents import TextContent
+from chatmemory.core.contents import Content, TextContent
 from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.core.messages import (
     AiMessage,
@@ -247,6 +247,14 @@ class Writer(_Conversion, ABC):
         if len(calls) < len(message.tool_execution_requests):
             self.lose("an empty tool call")
         return calls
+
+    def lose_contents(self, contents: Sequence[Content | None]) -> None:
+        """Record what is lost of contents when they are written as one text."""
+        for content in contents:
+            if not isinstance(content, TextContent):
+                self.lose("empty content" if content is None else f"{content.type.lower()} content")
+        if len(contents) > 1:
+            self.lose("how the text is divided into parts")
 
 
 def is_list_of(value: Any, *keys: str) -> bool:

@@ -43,9 +43,9 @@ _REPEATS = 100  # of its texts in one message, in pieces or as they are: a bound
 
 # The properties in which formats write texts, arguments and results.
 _TEXT = {
-    *("arguments", "content", "data", "error", "input", "instructions", "output", "reasoning"),
-    *("reasoning_content", "refusal", "response", "result", "summary", "text", "thinking"),
-    "value",
+    *("arguments", "content", "data", "error", "input", "instructions", "output", "rawInput"),
+    *("reason", "reasoning", "reasoning_content", "refusal", "response", "result", "summary"),
+    *("text", "thinking", "value"),
 }
 
 
@@ -266,6 +266,24 @@ class _Applied:
         if len(text) == length:
             return text[start:end]
         return text if start == 0 and text else _NOTHING
+
+
+def names_in(difference: Any) -> list[str]:
+    """Return the names of the properties in a difference, and the kinds of items, each once."""
+    names: dict[str, None] = {}
+    waiting = [("", difference)]
+    while waiting:
+        name, inner = waiting.pop()
+        match inner:
+            case {"in": dict(properties)}:
+                waiting += reversed(properties.items())
+            case {"items": list(items)}:
+                waiting += [("", item) for item in reversed(items)]
+            case {"=": value}:
+                names[name or _kind(value)] = None
+            case {"was": _} | {"like": _} if name:
+                names[name] = None
+    return list(names)
 
 
 def _labelled(items: Sequence[Any]) -> dict[str, Any]:

@@ -49,11 +49,11 @@ class Transcript:
 class Rendered:
     """Messages as a format's own JSON, and what could not be written.
 
-    The value is a list, or an object where the format has a name for the list or something beside
-    it: `{"system": …, "messages": […]}`.
+    The value is a list, an object where the format has a name for the list or something beside it,
+    `{"system": …, "messages": […]}`, or the whole text of a format that writes text.
     """
 
-    value: list[dict[str, Any]] | dict[str, Any]
+    value: list[dict[str, Any]] | dict[str, Any] | str
     losses: tuple[Loss, ...] = ()
 
 
@@ -62,23 +62,27 @@ class Rendering:
     """Messages as a format's JSON values, one after the other; `losses` are those so far.
 
     `within` is the name of the list in the format, "" for a bare list. `beside` is what stands
-    beside the list, complete after the last value.
+    beside the list, complete after the last value. If it `is_text`, the values are strings, which
+    follow each other.
     """
 
-    values: Iterable[dict[str, Any]]
+    values: Iterable[Any]
     losses: Sequence[Loss] = ()
     within: str = ""
     beside: Mapping[str, Any] = field(default_factory=dict)
+    is_text: bool = False
 
     def whole(self) -> Rendered:
         values = list(self.values)
+        if self.is_text:
+            return Rendered("".join(values), tuple(self.losses))
         value = {**self.beside, self.within: values} if self.within else values
         return Rendered(value, tuple(self.losses))
 
 
 @dataclass(frozen=True)
 class Format:
-    """A way to write conversations as JSON.
+    """A way to write conversations: as JSON, or as text for people.
 
     - `find` returns the conversation that a JSON value, decoded and of any type, holds in this
       format, or None. It decides about "auto", so it must return None for other formats.
@@ -90,6 +94,8 @@ class Format:
     - `render` returns messages in this format. It can do so message by message, so that an export
       need not be in memory as a whole, and can read the messages more than once. It is None for a
       format that is only read.
+    - `is_text` is True for a format that only writes, text for people: it finds nothing, and
+      `parse` raises UnreadableTranscript.
     - `plain`, where there is one, returns an object of the format's library as JSON values.
 
     Register a format of your own in the entry point group "chatmemory.formats", in
@@ -102,3 +108,4 @@ class Format:
     render: Callable[[Iterable[ChatMessage]], Rendering] | None = None
     plain: Callable[[Any], Any] | None = None
     claims: Callable[[Any], bool] | None = None
+    is_text: bool = False

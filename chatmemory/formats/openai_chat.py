@@ -57,7 +57,8 @@ def find(value: Any) -> RawTranscript | None:
     """Return a list of messages, or an object that holds one under `messages`.
 
     In the files of tau-bench it is under `traj`. A completion holds one, too: that of its first
-    choice. The first message has a role and what such a role says: other formats have roles, too.
+    choice. The first message has a role and what such a role says, and no parts: other formats
+    have roles, too, and AI SDK 4 has both.
     """
     if _are_chat_messages(value):
         return RawTranscript(None, value)
@@ -81,7 +82,9 @@ def _completion(value: dict[str, Any]) -> RawTranscript:
 
 
 def _are_chat_messages(value: Any) -> bool:
-    return is_list_of(value, "role") and not {"content", *_ASSISTANT}.isdisjoint(value[0])
+    if not is_list_of(value, "role") or "parts" in value[0]:
+        return False
+    return not {"content", *_ASSISTANT}.isdisjoint(value[0])
 
 
 def _name(value: dict[str, Any]) -> str | None:

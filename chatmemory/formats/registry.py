@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
+from math import inf
 from typing import IO, Any
 
 from chatmemory.core.codec import JsonBounds, bytes_of, check_density, load_json_file
@@ -19,12 +20,15 @@ from chatmemory.formats import (
     codex,
     gemini,
     langchain4j,
+    markdown,
     openai_chat,
     openai_responses,
     openhands,
     otel_genai,
     sharegpt,
+    vercel_ui,
 )
+from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
 _BUILT_IN = (
@@ -36,8 +40,10 @@ _BUILT_IN = (
     gemini,
     openai_responses,
     otel_genai,
+    vercel_ui,
     openai_chat,
     sharegpt,
+    markdown,
 )
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
@@ -51,6 +57,21 @@ def format_named(name: str) -> Format:
     if name not in FORMATS:
         raise InvalidValue(f"unknown format {name!r}: one of {', '.join(FORMATS)}")
     return FORMATS[name]
+
+
+def readable_formats() -> dict[str, Format]:
+    """Return the formats that are read: all but text for people."""
+    return {name: each for name, each in FORMATS.items() if not each.is_text}
+
+
+def writable_formats() -> dict[str, Format]:
+    """Return the formats that are written."""
+    return {name: each for name, each in FORMATS.items() if each.render is not None}
+
+
+def two_way_formats() -> dict[str, Format]:
+    """Return the formats that are read and written."""
+    return {name: each for name, each in writable_formats().items() if not each.is_text}
 
 
 def parse_messages(
@@ -116,6 +137,26 @@ class _Checked(Iterable[ChatMessage]):
         return map(chat_message, self._given)
 
 
+def kept_in(attributes: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return what formats keep in the attributes of a message, by format: the names of it."""
+    return {
+        name: [kept for part, value in own.items() for kept in _names(part, value)]
+        for name, own in attributes.items()
+        if name in FORMATS and isinstance(own, Mapping)
+    }
+
+
+def _names(part: str, value: Any) -> Iterable[str]:
+    match part:
+        case "differs":
+            return names_in(value)
+        case "response":
+            return value if isinstance(value, Mapping) else ()
+        case "joins":
+            return ()
+    return (part,)
+
+
 _BOM = "\ufeff"
 
 
@@ -145,18 +186,16 @@ def read_transcripts(
 ) -> Reading:
     """Return every conversation of a JSON or JSON Lines file, or of what it holds.
 
-    `format` is a format's name, or "auto" to take the first that finds a conversation.
-    Conversations without a name are named by their position, from 1. Raises UnreadableTranscript,
-    which names the content as it is `called`, when it is not JSON, exceeds the `bounds`, or holds
-    no conversation in the format.
+    `format` is a format's name, or "auto" to take the first that finds the file to be a
+    conversation, else the one that finds the most in it. Conversations without a name are named by
+    their position, from 1. Raises UnreadableTranscript, which names the content as it is `called`,
+    when it is not JSON, exceeds the `bounds`, or holds no conversation in the format.
     """
     value = _decode(content, bounds)
-    known = FORMATS if format == "auto" else {format: format_named(format)}
-    for name, each in known.items():
-        finds = each.claims if format == "auto" and each.claims else each.find
-        conversations = _conversations(value, finds)
-        if conversations:
-            return _read(conversations, name, each, bounds)
+    known = readable_formats() if format == "auto" else {format: format_named(format)}
+    name = _detected(value, known)
+    if name is not None:
+        return _read(_conversations(value, known[name]), name, known[name], bounds)
     formats = " or ".join(known)
     why = f"no conversation in the format {formats} found: {called} is {_shape(value)}"
     raise UnreadableTranscript(-1, why)
@@ -213,13 +252,32 @@ _KINDS = (
 )
 
 
-def _conversations(value: Any, finds: Callable[[Any], object]) -> list[Any]:
-    """Return the values that may be conversations: the whole, or each item of a list."""
+def _detected(value: Any, formats: Mapping[str, Format]) -> str | None:
+    """Return the name of the format that finds the most conversations, None if none finds any.
+
+    Of several formats one that claims some counts all that it finds.
+    """
+    if len(formats) > 1:
+        formats = {name: each for name, each in formats.items() if _may_be(value, each)}
+    counts = {name: _count(value, each.find) for name, each in formats.items()}
+    name = max(counts, key=counts.__getitem__, default=None)
+    return name if name is not None and counts[name] else None
+
+
+def _may_be(value: Any, format: Format) -> bool:
+    return format.claims is None or bool(_count(value, format.claims))
+
+
+def _count(value: Any, finds: Callable[[Any], object]) -> float:
+    """Return how many items of a list are conversations; infinity if it is one as a whole."""
     if finds(value):
-        return [value]
-    if isinstance(value, list) and any(finds(each) for each in value):
-        return list(value)
-    return []
+        return inf
+    return sum(bool(finds(each)) for each in value) if isinstance(value, list) else 0
+
+
+def _conversations(value: Any, format: Format) -> list[Any]:
+    """Return the values that may be conversations: the whole, or each item of a list."""
+    return [value] if format.find(value) else list(value)
 
 
 def _read(

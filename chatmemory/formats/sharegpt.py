@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from chatmemory.core.codec import load_json
-from chatmemory.core.contents import Content, TextContent
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
     AiMessage,
@@ -162,14 +161,6 @@ class _Writer(Writer):
             written = [_call(call) for call in calls]
             value = json.dumps(written[0] if len(written) == 1 else written, ensure_ascii=False)
             yield {"from": "function_call", "value": value}
-
-    def lose_contents(self, contents: Sequence[Content | None]) -> None:
-        """Record what is lost of contents when they are written as one text."""
-        for content in contents:
-            if not isinstance(content, TextContent):
-                self.lose("empty content" if content is None else f"{content.type.lower()} content")
-        if len(contents) > 1:
-            self.lose("how the text is divided into parts")
 
     def lose_result(self, message: ToolExecutionResultMessage) -> None:
         if message.is_error:

@@ -20,7 +20,7 @@ from django.core.management.base import (
 from django.db import DatabaseError, InterfaceError
 
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.formats import FORMATS, Reading, Transcript, read_transcripts
+from chatmemory.formats import Reading, Transcript, read_transcripts, readable_formats
 from chatmemory.services.database_errors import explain_error
 
 
@@ -88,7 +88,7 @@ def add_file_arguments(parser: CommandParser, nargs: Literal["*", "+"]) -> None:
     parser.add_argument(
         "--format",
         default="auto",
-        choices=["auto", *FORMATS],
+        choices=["auto", *readable_formats()],
         help="the format of the files; default: auto, which finds it out for each",
     )
 

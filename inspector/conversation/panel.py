@@ -21,7 +21,7 @@ from chatmemory import (
     message_to_dict,
 )
 from chatmemory.explain import Explanation, Receipt
-from chatmemory.formats import render_messages
+from chatmemory.formats import kept_in, render_messages
 from chatmemory.queries import ConversationState, MessageDetail, PinPreview, pin_preview
 from inspector.conversation.found import Found
 from inspector.conversation.history import SHOWN
@@ -157,9 +157,16 @@ class Why:
     def thinking(self) -> str:
         return getattr(self.row.message, "thinking", None) or ""
 
+    @cached_property
+    def kept(self) -> dict[str, list[str]]:
+        """The names of what formats keep with the message, by format."""
+        return kept_in(getattr(self.row.message, "attributes", {}))
+
     @property
-    def attributes(self) -> Mapping[str, object]:
-        return getattr(self.row.message, "attributes", {})
+    def attributes(self) -> dict[str, object]:
+        """The attributes without what formats keep."""
+        attributes = getattr(self.row.message, "attributes", {})
+        return {name: value for name, value in attributes.items() if name not in self.kept}
 
     @property
     def pictures(self) -> list[str]:

@@ -11,7 +11,7 @@ from django import forms
 from chatmemory import InvalidValue, Oversized, Policy, policy_from_dict, policy_kinds
 from chatmemory.access.roles import Role, roles_within
 from chatmemory.access.tokens import DAYS_MAX
-from chatmemory.formats import FORMATS
+from chatmemory.formats import readable_formats, writable_formats
 from chatmemory.services.validation import ID_LENGTH, is_id
 from inspector.conf import inspector_configuration
 from inspector.forms.fields import STEP_MAX, option_field, select
@@ -113,7 +113,11 @@ class TokenForm(forms.Form):
 
 
 def _formats() -> list[tuple[str, str]]:
-    return [(name, name) for name in FORMATS]
+    return [(name, name) for name in writable_formats()]
+
+
+def _readable_formats() -> list[tuple[str, str]]:
+    return [("auto", "Detect"), *((name, name) for name in readable_formats())]
 
 
 def _policy_kinds() -> list[tuple[str, str]]:
@@ -134,7 +138,7 @@ class ImportForm(forms.Form):
     """A transcript file, and the policy of the conversations that are made from it."""
 
     file = forms.FileField()
-    format = forms.ChoiceField(choices=lambda: [("auto", "Detect"), *_formats()], widget=select())
+    format = forms.ChoiceField(choices=_readable_formats, widget=select())
     kind = forms.ChoiceField(choices=_policy_kinds, widget=select(**{"aria-label": "Unit"}))
     limit = forms.IntegerField(min_value=1, max_value=STEP_MAX, initial=20)
     begin = forms.CharField(required=False, max_length=100, strip=True)

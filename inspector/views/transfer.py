@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import chain, islice
+from itertools import islice
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -16,7 +16,7 @@ from chatmemory.converters import address
 from chatmemory.formats import read_transcripts, render_each, render_messages
 from chatmemory.queries import WholeHistory
 from chatmemory.services.imports import Report, import_all
-from chatmemory.streaming import json_list, streamed
+from chatmemory.streaming import rendered_file, streamed
 from inspector.forms import ExportForm, ImportForm, first_problem
 from inspector.middleware.bodies import upload_bounds
 
@@ -33,9 +33,13 @@ def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
     format, what, at = (form.cleaned_data[name] for name in ("format", "what", "at"))
     messages = _messages(memory_id, what, at)
     if request.GET.get("download"):
-        lines = json_list(render_each(messages, format).values, separator=",\n")
-        response = streamed(request, chain(lines, ["\n"]), "application/json; charset=utf-8")
-        response["Content-Disposition"] = f'attachment; filename="{_name(memory_id, what, at)}"'
+        rendering = render_each(messages, format)
+        type, ending = (
+            ("text/markdown", "md") if rendering.is_text else ("application/json", "json")
+        )
+        response = streamed(request, rendered_file(rendering), f"{type}; charset=utf-8")
+        name = f"{_name(memory_id, what, at)}.{ending}"
+        response["Content-Disposition"] = f'attachment; filename="{name}"'
         return response
     first = list(islice(messages, PREVIEWED))
     losses = render_messages(first, format).losses
@@ -57,9 +61,11 @@ def _messages(memory_id: str, what: str, at: int | None) -> WholeHistory | list[
 
 
 def _name(memory_id: str, what: str, at: int | None) -> str:
-    """Return a file name from the address, which is safe in headers and in file systems."""
+    """Return a file name from the address, without its ending, which is safe in headers and in file
+    systems.
+    """
     step = f"-step-{at}" if at is not None else ""
-    return f"{address(memory_id)[:150]}-{what}{step}.json"
+    return f"{address(memory_id)[:150]}-{what}{step}"
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -44,6 +44,26 @@ def test_it_writes_openai_messages_and_lists_losses(api, memory_id):
     assert answer["lost"] == [{"where": "message 1", "what": "thinking"}]
 
 
+def test_what_a_format_has_beside_the_messages_is_a_member_of_its_own(
+    api, memory_id, object_format
+):
+    services.add(memory_id, [UserMessage("hi")])
+    answer = api.get(f"{URL}messages/?as={object_format}").json()
+    assert (answer["messages"], answer["lost"]) == ([{"said": "hi"}], [])
+    assert "beside" not in answer
+    services.add(memory_id, [SystemMessage("Be brief.")])
+    answer = api.get(f"{URL}messages/?as={object_format}").json()
+    assert (answer["messages"], answer["beside"]) == ([{"said": "hi"}], {"about": "Be brief."})
+    sent = {"messages": [answer["beside"], {"said": "ho"}], "format": object_format}
+    assert api.put(f"{URL}messages/", sent).status_code == 200
+    assert [row.text for row in queries.window(memory_id).rows] == ["Be brief.", "ho"]
+
+
+def test_a_format_for_people_is_no_format_of_the_api(api, memory_id):
+    answer = api.get(f"{URL}messages/?as=markdown")
+    assert (answer.status_code, answer.data["field"]) == (422, "as")
+
+
 def test_clearing_twice_changes_nothing(api, memory_id):
     add(api, "a")
     assert api.put(f"{URL}messages/", {"messages": [user("b"), user("c")]}).status_code == 200
@@ -232,6 +252,17 @@ def test_what_could_not_be_read_is_answered(api, memory_id, method, path):
         {"where": "message 2", "what": "a blank system message"},
     ]
     assert getattr(api, method)(URL + path, openai(said("b"))).json()["lost"] == []
+
+
+@pytest.mark.parametrize(("method", "path"), WITH_MESSAGES[:2])
+def test_what_only_the_format_can_say_comes_back(api, memory_id, method, path):
+    parts = [{"type": "text", "text": "look"}, {"type": "video", "x": 1}]
+    sent = [{"role": "user", "content": parts}, {"role": "assistant", "content": "x", "n": 1}]
+    assert getattr(api, method)(URL + path, openai(*sent)).json()["lost"] == []
+    answer = api.get(f"{URL}messages/?as=openai_chat").json()
+    assert (answer["messages"], answer["lost"]) == (sent, [])
+    lost = [each["what"] for each in api.get(f"{URL}messages/?as=sharegpt").json()["lost"]]
+    assert lost == ["attributes.openai_chat", "attributes.openai_chat"]
 
 
 def test_of_very_many_losses_the_first_are_answered(api, memory_id):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from chatmemory import AiMessage, CustomMessage, TextContent, ToolExecutionRequest, UserMessage
 from chatmemory.core.messages import text_of, with_attributes
 from chatmemory.formats import parse_messages, parse_objects, render_messages
-from chatmemory.formats.difference import applied, difference, texts_of
+from chatmemory.formats.difference import applied, difference, names_in, texts_of
 
 # Few words, so that a text is also that of a type, of a property or of another text.
 words = st.sampled_from(["text", "type", "$", "a", "ab", "b", "so it is", ""])
@@ -213,3 +213,17 @@ def test_a_text_in_pieces_stays_in_pieces_until_it_is_edited():
     longer = with_attributes(AiMessage("a longer text"), read.attributes)
     (written,) = render_messages([longer], "openai_chat").value
     assert texts_in(written["content"]) == ["text", "a longer text"]
+
+
+@given(values, values, messages)
+def test_what_a_difference_has_is_named(written, said, message):
+    differs = difference(written, said, texts_of(message))
+    assert all(isinstance(name, str) for name in names_in(differs))
+    names_in(said)
+
+
+def test_the_names_are_those_of_properties_and_of_the_kinds_of_items():
+    written = {"role": "a", "parts": [{"type": "text", "text": "x"}], "gone": 1}
+    start, text = {"type": "step-start"}, {"type": "text", "text": "x", "state": "done"}
+    said = {"id": "1", "role": "a", "parts": [start, text]}
+    assert names_in(difference(written, said, {})) == ["id", "step-start", "state", "gone"]

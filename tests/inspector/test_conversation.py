@@ -19,6 +19,7 @@ from chatmemory import (
 from chatmemory.converters import address
 from chatmemory.core.contents import Image
 from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.formats import parse_messages
 from chatmemory.services import protocol
 
 from ..conversations import create_and_add, numbered
@@ -167,6 +168,27 @@ def test_properties_that_are_not_text_are_shown(operator_client, db):
     page = html(operator_client, "?msg=2")
     assert 'src="data:image/png;base64,QQ=="' in page
     assert 'src="https://example.org' not in page
+
+
+def test_what_a_format_keeps_with_a_message_is_named(operator_client, db):
+    turn = {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}],
+        "annotations": [],
+    }
+    (read,) = parse_messages([turn], "openai_chat").messages
+    create_and_add("support", MessageWindow(4), [read])
+    page = html(operator_client, "?msg=1")
+    assert "Kept for openai_chat, which gets it back: content, annotations." in page
+    assert "<summary>Attributes</summary>" not in page
+
+
+def test_attributes_that_clients_made_up_are_shown_as_they_are(operator_client, db):
+    made_up = {"openai_chat": 5, "vercel_ui": {"differs": [{"items": 5}], "response": 5}}
+    create_and_add("support", MessageWindow(4), [UserMessage("a", attributes=made_up)])
+    page = html(operator_client, "?msg=1")
+    assert "<summary>Attributes</summary>" in page
+    assert "Kept for" not in page
 
 
 def test_a_long_window_is_shown_from_its_end_or_around_the_chosen_message(shown, db):

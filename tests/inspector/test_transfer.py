@@ -11,8 +11,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from chatmemory import AiMessage, SystemMessage, UserMessage, policy_kinds, queries, services
 from chatmemory.converters import address
 from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.formats import FORMATS, read_transcripts
-from inspector.forms import ImportForm
+from chatmemory.formats import read_transcripts, readable_formats, writable_formats
+from inspector.forms import ExportForm, ImportForm
 
 pytestmark = pytest.mark.django_db
 
@@ -53,6 +53,24 @@ def test_the_page_says_what_a_format_loses(operator_client, said):
     page = operator_client.get(f"{URL}?format=openai_chat").content.decode()
     assert "thinking" in page
     assert "nothing is lost" in operator_client.get(URL).content.decode()
+
+
+def test_a_format_that_is_an_object_is_downloaded_whole(operator_client, said, object_format):
+    services.set_messages(said, [SystemMessage("Be brief."), UserMessage("a"), UserMessage("b")])
+    response = download(operator_client, f"&what=window&format={object_format}")
+    assert json.loads(response.content) == {
+        "about": "Be brief.",
+        "lines": [{"said": "a"}, {"said": "b"}],
+    }
+    (transcript,) = read_transcripts(response.content).transcripts
+    assert list(transcript.messages) == queries.window(said).messages
+
+
+def test_markdown_is_downloaded_as_text(operator_client, said):
+    response = download(operator_client, "&format=markdown")
+    assert response["Content-Type"] == "text/markdown; charset=utf-8"
+    assert response["Content-Disposition"].endswith('-history.md"')
+    assert response.content.decode().startswith("## System\n\n> Be brief.\n\n## User\n\n> a\n")
 
 
 @pytest.mark.parametrize("awkward", ["a/../b", 'x"; filename="y', "new\nline", "ü" * 200])
@@ -145,7 +163,8 @@ def test_a_large_file_is_sent_to_the_command(operator_client, settings):
 def test_the_form_offers_every_kind_of_policy_and_every_format():
     fields = ImportForm().fields
     assert list(dict(fields["kind"].choices)) == list(policy_kinds())
-    assert list(dict(fields["format"].choices)) == ["auto", *FORMATS]
+    assert list(dict(fields["format"].choices)) == ["auto", *readable_formats()]
+    assert list(dict(ExportForm().fields["format"].choices)) == [*writable_formats()]
 
 
 def test_options_of_the_policy_can_be_chosen(operator_client):

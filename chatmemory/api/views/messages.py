@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -85,7 +86,9 @@ class MemoryMessages(Resource):
 
 
 def _window(window: WindowView[WindowRow], rendering: Rendering) -> Iterator[str]:
-    """Yield the JSON of a window. What the format lost is known after the messages."""
+    """Yield the JSON of a window. What stands beside the messages, and what the format lost, are
+    known after them.
+    """
     head = {
         "step": window.step,
         "policy": window.policy,
@@ -98,6 +101,8 @@ def _window(window: WindowView[WindowRow], rendering: Rendering) -> Iterator[str
     }
     yield _json(WindowHeadSerializer(head)).removesuffix("}") + ',"messages":'
     yield from json_list(rendering.values)
+    if rendering.beside:
+        yield f',"beside":{json.dumps(rendering.beside, ensure_ascii=False)}'
     yield ',"lost":' + _json(LossSerializer(rendering.losses[:PAGE_MAX], many=True)) + "}"
 
 

@@ -1,0 +1,123 @@
+"""Markdown: a transcript for people, which is written and not read.
+
+Whatever was said stands in block quotes, and calls and results in fenced code, so that no text can
+end its place and look like another message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from chatmemory.core.codec import load_json
+from chatmemory.core.contents import Content, TextContent, content_text
+from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.formats.conversion import Writer
+from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
+
+_BACKTICKS = re.compile("`+")
+_LINE_BREAK = re.compile(r"\r\n|[\r\n]")
+
+
+def find(value: Any) -> RawTranscript | None:
+    return None
+
+
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    raise UnreadableTranscript(-1, "the format markdown is written for people, and cannot be read")
+
+
+def render(messages: Iterable[ChatMessage]) -> Rendering:
+    written = _Writer().write_each(messages)
+    texts = (value["text"] for value in written.values)
+    return Rendering(texts, written.losses, is_text=True)
+
+
+class _Writer(Writer):
+    def _own(self, message: ChatMessage) -> Mapping[str, Any]:
+        """Return nothing: all attributes are losses."""
+        super()._own(message)
+        return {}
+
+    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
+        yield {"text": "\n\n".join(self.blocks(message)) + "\n\n"}
+
+    def blocks(self, message: ChatMessage) -> Iterator[str]:
+        match message:
+            case SystemMessage():
+                yield "## System"
+                yield _quoted(message.text)
+            case UserMessage():
+                yield f"## User {_code(message.name)}" if message.name else "## User"
+                yield from map(_quoted, self.texts(message.contents))
+            case AiMessage():
+                yield "## Assistant"
+                yield from self.spoken(message)
+            case ToolExecutionResultMessage():
+                what = "## Error" if message.is_error else "## Result"
+                yield _named(what, message.tool_name, message.id)
+                yield from map(_fenced, self.texts(message.contents))
+
+    def spoken(self, message: AiMessage) -> Iterator[str]:
+        if message.thinking:
+            yield "Thinking:"
+            yield _quoted(message.thinking)
+            yield "Answer:"
+        if message.text:
+            yield _quoted(message.text)
+        for call in self.calls_of(message):
+            yield _named("Call", call.name, call.id)
+            yield _fenced(call.arguments or "")
+
+    def texts(self, contents: Sequence[Content | None]) -> Iterator[str]:
+        """Yield texts, and the names of media."""
+        for content in contents:
+            if content is None:
+                self.lose("empty content")
+            elif not isinstance(content, TextContent):
+                self.lose(f"what {content.type.lower()} content holds, beside its name")
+            yield content_text(content)
+
+
+def _named(what: str, *names: str | None) -> str:
+    return " ".join([what, *(_code(name) for name in names if name)])
+
+
+def _code(name: str) -> str:
+    """Return a name as code within a line."""
+    fence = _fence(name, 1)
+    space = " " if "`" in name else ""
+    return f"{fence}{space}{_LINE_BREAK.sub(' ', name)}{space}{fence}"
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip(" ") for line in _LINE_BREAK.split(text))
+
+
+def _fenced(text: str) -> str:
+    fence = _fence(text, 3)
+    kind = "json" if _is_json(text) else ""
+    return f"{fence}{kind}\n{text}\n{fence}"
+
+
+def _fence(text: str, least: int) -> str:
+    """Return more backticks than stand in a row in the text."""
+    return "`" * max([least, *(len(found) + 1 for found in _BACKTICKS.findall(text))])
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(load_json(text), dict | list)
+    except InvalidMessage:
+        return False
+
+
+FORMAT = Format("markdown", find, parse, render, is_text=True)

@@ -1,0 +1,479 @@
+"""The AI SDK's UIMessages, `{"id": …, "role": …, "parts": […]}`, as `useChat` keeps them.
+
+One UIMessage of the assistant holds all steps of its answer, and a part of it both a call and its
+result. Here each step is an AI message with its results behind it, and together they are one
+UIMessage again. Messages of AI SDK 4 are read, too, and written as those of today.
+
+Source of the shapes: the types UIMessage and UIMessagePart of AI SDK 5 and 6.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from chatmemory.core.codec import load_json
+from chatmemory.core.contents import (
+    Audio,
+    AudioContent,
+    Content,
+    DetailLevel,
+    Image,
+    ImageContent,
+    Media,
+    PdfFile,
+    PdfFileContent,
+    TextContent,
+    Video,
+    VideoContent,
+)
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    text_of,
+)
+from chatmemory.formats.conversion import (
+    Reader,
+    Said,
+    Writer,
+    arguments_text,
+    ids_of_calls,
+    is_list_of,
+    name_of,
+    object_in,
+    stand_in,
+    text_in,
+    unread,
+)
+from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
+
+_ROLES = ("system", "user", "assistant")
+_OF_FOUR = ("content", "toolInvocations", "experimental_attachments")
+_START = {"type": "step-start"}
+_DENIED = "Tool execution denied."  # what the model is told where the user gave no reason
+# What belongs to the result in the part of a call, and the states that say that there is one.
+_OF_RESULT = ("output", "errorText", "preliminary", "resultProviderMetadata")
+_ANSWERED = ("output-available", "output-error", "output-denied")
+# The property that a part of each type has, by which it is told from those of other formats.
+_NEEDED = {
+    "text": "text",
+    "reasoning": "text",
+    "file": "mediaType",
+    "source-url": "sourceId",
+    "source-document": "sourceId",
+    "step-start": "type",
+    "dynamic-tool": "toolCallId",
+    "tool-invocation": "toolInvocation",
+}
+
+
+def find(value: Any) -> RawTranscript | None:
+    """Return a list of UIMessages, or an object that holds one under `messages`."""
+    if _are_ui_messages(value):
+        return RawTranscript(None, value)
+    if isinstance(value, dict) and _are_ui_messages(value.get("messages")):
+        losses = tuple(unread("conversation", value, ("id", "messages")))
+        return RawTranscript(name_of(value, "id"), value["messages"], losses)
+    return None
+
+
+def _are_ui_messages(value: Any) -> bool:
+    """Whether the first part of any message is one of the AI SDK's: other formats have parts."""
+    if not is_list_of(value, "role"):
+        return False
+    parts = (turn.get("parts") for turn in value if isinstance(turn, dict))
+    first = next((each[0] for each in parts if isinstance(each, list) and each), None)
+    return isinstance(first, dict) and _is_ui_part(first)
+
+
+def _is_ui_part(part: Mapping[str, Any]) -> bool:
+    type = part.get("type")
+    if not isinstance(type, str):
+        return False
+    if type.startswith("data-"):
+        return "data" in part
+    return _NEEDED.get(type, "toolCallId" if type.startswith("tool-") else "") in part
+
+
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    return _Reader().read_all(turns, after)
+
+
+def _parts_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of a message, those of AI SDK 4 as today's. Raises InvalidMessage."""
+    parts = turn.get("parts")
+    if "content" in turn and not parts:
+        calls = _list(turn, "toolInvocations")
+        parts = [{"type": "tool-invocation", "toolInvocation": call} for call in calls]
+        parts += [{"type": "text", "text": turn["content"]}] if turn["content"] else []
+    if not isinstance(parts, list):
+        raise InvalidMessage("parts must be a list")
+    files = [_file_of_today(file) for file in _list(turn, "experimental_attachments")]
+    return [*(_of_today(object_in(part, "a part must be an object")) for part in parts), *files]
+
+
+def _list(turn: Mapping[str, Any], name: str) -> list[Any]:
+    found = turn.get(name) or []
+    if not isinstance(found, list):
+        raise InvalidMessage(f"{name} must be a list")
+    return found
+
+
+def _of_today(part: dict[str, Any]) -> dict[str, Any]:
+    match part:
+        case {"type": "reasoning", "reasoning": text}:
+            return {"type": "reasoning", "text": text}
+        case {"type": "file", "mimeType": mime, "data": data}:
+            return {"type": "file", "mediaType": mime, "url": f"data:{mime};base64,{data}"}
+        case {"type": "tool-invocation", "toolInvocation": dict(call)}:
+            state = "output-available" if call.get("state") == "result" else "input-available"
+            names = {"toolName": "toolName", "toolCallId": "toolCallId", "args": "input"}
+            names |= {"result": "output"} if state == "output-available" else {}
+            made = {now: call[before] for before, now in names.items() if before in call}
+            return {"type": "dynamic-tool", "state": state, **made}
+    return part
+
+
+def _file_of_today(file: Any) -> dict[str, Any]:
+    file = object_in(file, "an attachment must be an object")
+    names = {"name": "filename", "contentType": "mediaType", "url": "url"}
+    return {"type": "file"} | {now: file[old] for old, now in names.items() if old in file}
+
+
+# Within the attributes and until the last moment of writing, parts of tools are alike:
+# {"type": "tool", "toolName": …}, so that a difference finds its part whatever the tool is.
+
+
+def _tool_part(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of a tool in the form that all have here; other parts as they are."""
+    type = part.get("type")
+    if type == "dynamic-tool":
+        part = {**part, "type": "tool", "dynamic": True}
+    elif isinstance(type, str) and type.startswith("tool-"):
+        part = {**part, "type": "tool", "toolName": type.removeprefix("tool-")}
+    else:
+        return part
+    if part.get("input") is None and "rawInput" in part:
+        part["input"] = part.pop("rawInput")
+        part["raw"] = True
+    return part
+
+
+def _ui_part(part: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of a tool as the AI SDK has it; other parts as they are."""
+    if part.get("type") != "tool":
+        return part
+    part = dict(part)
+    if part.pop("raw", False):
+        part["rawInput"] = part.pop("input", None)
+    if part.pop("dynamic", False):
+        return {**part, "type": "dynamic-tool"}
+    name = part.pop("toolName", "")
+    return {**part, "type": f"tool-{name}"}
+
+
+# Reading
+
+
+class _Reader(Reader):
+    format = "vercel_ui"
+
+    def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
+        turn = object_in(turn, "a message must be a JSON object")
+        parts = _parts_of(turn)
+        said = {name: value for name, value in turn.items() if name not in _OF_FOUR}
+        turn = {**said, "parts": parts}
+        match turn.get("role"):
+            case "system":
+                for message in self.system(_texts(parts, "text")):
+                    yield Said(message, [turn])
+            case "user":
+                self.calls.interrupted()
+                if not parts:
+                    raise InvalidMessage("parts is empty")
+                read = [content for part in parts if (content := _content(part)) is not None]
+                yield Said(UserMessage(read or [_stand_in(part) for part in parts]), [turn])
+            case "assistant":
+                yield from self.assistant(turn, [_tool_part(part) for part in parts])
+            case role:
+                raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
+
+    def assistant(self, turn: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[Said]:
+        head, joins = turn, None
+        for step in _steps(parts):
+            calls = [_without_result(part) for part in step]
+            yield Said(self.spoken(step), [{**head, "parts": calls}], joins)
+            head, joins = {"role": "assistant"}, True
+            for part in filter(_is_answered, step):
+                yield Said(self.result(part), [{**head, "parts": [_result_of(part)]}])
+                joins = None  # what comes after a result goes on with the answer anyway
+
+    def spoken(self, step: Sequence[dict[str, Any]]) -> AiMessage:
+        calls = [self.request(part) for part in step if part.get("type") == "tool"]
+        text, thinking = _texts(step, "text"), _texts(step, "reasoning")
+        unsaid = [part for part in step if part.get("type") != "step-start"]
+        if text is None and thinking is None and not calls and unsaid:
+            text = "\n".join(_stand_in(part).text for part in unsaid)
+        return AiMessage(text, calls, thinking)
+
+    def request(self, part: dict[str, Any]) -> ToolExecutionRequest:
+        id, name = text_in(part, "toolCallId"), text_in(part, "toolName")
+        if not id:
+            raise InvalidMessage("the part of a tool needs a toolCallId")
+        given = arguments_text(part.get("input"))
+        return ToolExecutionRequest(self.calls.opened(id, name), name, given)
+
+    def result(self, part: dict[str, Any]) -> ToolExecutionResultMessage:
+        id, name = self.calls.answered(part["toolCallId"])
+        if part["state"] == "output-available":
+            output = part.get("output", "")
+            return ToolExecutionResultMessage(id, name, _spelt(output))
+        why = text_in(part, "errorText")
+        if part["state"] == "output-denied":
+            asked = part.get("approval")
+            why = text_in(asked if isinstance(asked, dict) else {}, "reason") or _DENIED
+        return ToolExecutionResultMessage(id, name, why or "", True)
+
+
+def _steps(parts: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the parts of each AI message.
+
+    A new one begins at a `step-start`, and with what the model says when it has a result.
+    """
+    step: list[dict[str, Any]] = []
+    for part in parts:
+        type = part.get("type")
+        is_start = type == "step-start" and any(each.get("type") != type for each in step)
+        is_said = type in ("text", "reasoning", "file")
+        if is_start or (is_said and any(map(_is_answered, step))):
+            yield step
+            step = []
+        step.append(part)
+    yield step
+
+
+def _is_answered(part: dict[str, Any]) -> bool:
+    return part.get("type") == "tool" and part.get("state") in _ANSWERED
+
+
+def _without_result(part: dict[str, Any]) -> dict[str, Any]:
+    if not _is_answered(part):
+        return part
+    call = {name: value for name, value in part.items() if name not in _OF_RESULT}
+    if part["state"] == "output-denied":
+        call.pop("approval", None)
+    return {**call, "state": "input-available"}
+
+
+def _result_of(part: dict[str, Any]) -> dict[str, Any]:
+    denied = ("approval",) if part["state"] == "output-denied" else ()
+    known = ("type", "toolName", "toolCallId", "state", *_OF_RESULT, *denied)
+    return {name: value for name, value in part.items() if name in known}
+
+
+def _texts(parts: Iterable[dict[str, Any]], type: str) -> str | None:
+    """Return the joined texts of the parts of a type, None without any."""
+    found = [text_in(part, "text") or "" for part in parts if part.get("type") == type]
+    return "\n".join(found) if found else None
+
+
+def _stand_in(part: Mapping[str, Any]) -> TextContent:
+    name = part.get("filename")
+    return stand_in(str(part.get("type")), name if isinstance(name, str) else None)
+
+
+_MEDIA: dict[str, tuple[type[Media], Any, str]] = {
+    "image": (Image, ImageContent, "image/*"),
+    "audio": (Audio, AudioContent, "audio/*"),
+    "video": (Video, VideoContent, "video/*"),
+    "application/pdf": (PdfFile, PdfFileContent, "application/pdf"),
+}
+
+
+def _content(part: dict[str, Any]) -> Content | None:
+    """Return a part as content; None for one that LangChain4j's model has no place for."""
+    if part.get("type") == "text":
+        return TextContent(text_in(part, "text") or "")
+    if part.get("type") != "file":
+        return None
+    mime, url = text_in(part, "mediaType") or "", text_in(part, "url")
+    kind = _MEDIA.get(mime) or _MEDIA.get(mime.partition("/")[0])
+    if kind is None or not url:
+        return _stand_in(part)
+    media, content, any_mime = kind
+    data = url.partition(";base64,")[2] if url.startswith("data:") else ""
+    place = {"base64_data": data} if data else {"url": url}
+    made = media(**place, mime_type=None if mime == any_mime else mime)
+    read: Content = content(made, DetailLevel.AUTO) if media is Image else content(made)
+    return read
+
+
+# Writing
+
+
+def render(messages: Iterable[ChatMessage]) -> Rendering:
+    return _Writer(ids_of_calls(messages)).write_each(messages)
+
+
+class _Writer(Writer):
+    format = "vercel_ui"
+    _is_after_result = False
+    _is_same_answer = False  # whether the message at hand goes on with the answer before it
+
+    def __init__(self, taken: frozenset[str] = frozenset()) -> None:
+        super().__init__(taken)
+        self._called: set[str] = set()  # in the answer so far
+
+    def _values(
+        self, messages: Iterable[ChatMessage], beside: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield UIMessages, each with an id: that of before, or one that is made of its place."""
+        for place, value in enumerate(super()._values(messages, beside)):
+            value = {**value, "parts": [_ui_part(part) for part in _parts_in(value)]}
+            mark = sha256(f"{place} {json.dumps(value, sort_keys=True)}".encode())
+            yield {"id": f"msg-{mark.hexdigest()[:16]}", **value}
+
+    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
+        self._is_same_answer = self._is_after_result
+        if not self._is_same_answer and not isinstance(message, ToolExecutionResultMessage):
+            self._called.clear()
+        self._is_after_result = isinstance(message, ToolExecutionResultMessage)
+        match message:
+            case SystemMessage():
+                yield {"role": "system", "parts": [_text(message.text)]}
+            case UserMessage():
+                self.calls.interrupted()
+                if message.name:
+                    self.lose("the name of the user")
+                parts = [part for each in message.contents if (part := self.part(each))]
+                yield {"role": "user", "parts": parts or [_text("")]}
+            case AiMessage():
+                yield {"role": "assistant", "parts": [*self.spoken(message)] or [_START]}
+            case ToolExecutionResultMessage():
+                yield {"role": "assistant", "parts": [self.result(message)]}
+
+    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
+        if not last.get("role") == value.get("role") == "assistant" or "id" in value:
+            return False
+        parts, more = _parts_in(last), _parts_in(value)
+        if self._is_after_result:
+            return self._join_result(parts, more)
+        if joins or self._is_same_answer:
+            last["parts"] = [*parts, *more]
+            return True
+        return False
+
+    def _join_result(self, parts: list[dict[str, Any]], result: list[dict[str, Any]]) -> bool:
+        """Add a result to the part of its call, and return whether there is one."""
+        for part in parts:
+            is_open = part.get("type") == "tool" and not _is_answered(part)
+            if is_open and result and part.get("toolCallId") == result[0].get("toolCallId"):
+                part |= result[0]
+                return True
+        return False
+
+    def spoken(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        if self._is_same_answer:
+            yield _START
+        if message.thinking is not None:
+            yield {"type": "reasoning", "text": message.thinking}
+        if message.text is not None:
+            yield _text(message.text)
+        for call in self.calls_of(message):
+            id = self.calls.opened(call.id, call.name)
+            self._called.add(id)
+            made = {"type": "tool", "toolName": call.name or "", "toolCallId": id}
+            yield {**made, "state": "input-available", "input": _input(call.arguments)}
+
+    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
+        self.lose_contents(message.contents)
+        id, name = self.calls.answered(message.id, message.tool_name)
+        is_known = id in self._called
+        if not is_known:
+            self.lose("that the result stands without its call")
+        part: dict[str, Any] = {"type": "tool", "toolName": name or "", "toolCallId": id or ""}
+        if not is_known:
+            part["input"] = {}
+        if message.is_error:
+            return {**part, "state": "output-error", "errorText": text_of(message)}
+        return {**part, "state": "output-available", "output": _value(text_of(message))}
+
+    def part(self, content: Content | None) -> dict[str, Any] | None:
+        if isinstance(content, TextContent):
+            return _text(content.text)
+        media = _media_of(content)
+        url = _url(media) if media else None
+        if content is None or media is None or url is None:
+            self.lose("empty content" if content is None else f"{content.type.lower()} content")
+            return None
+        if isinstance(content, ImageContent) and content.detail_level is not DetailLevel.AUTO:
+            self.lose(f"the detail level {content.detail_level.value.lower()!r}")
+        if isinstance(media, Image) and media.revised_prompt:
+            self.lose("the revised prompt of an image")
+        if media.url not in (None, url):
+            self.lose(f"the url of {content.type.lower()} content that is given inline too")
+        mime = media.mime_type or next(
+            any_mime for _, kind, any_mime in _MEDIA.values() if isinstance(content, kind)
+        )
+        return {"type": "file", "mediaType": mime, "url": url}
+
+
+def _parts_in(value: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of a written message; its attributes can be of any client."""
+    parts = value.get("parts")
+    return [each for each in parts if isinstance(each, dict)] if isinstance(parts, list) else []
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _media_of(content: Content | None) -> Media | None:
+    match content:
+        case ImageContent():
+            return content.image
+        case AudioContent():
+            return content.audio
+        case VideoContent():
+            return content.video
+        case PdfFileContent():
+            return content.pdf_file
+    return None
+
+
+def _url(media: Media) -> str | None:
+    data = media.base64_data or (media.binary_data if isinstance(media, Audio) else None)
+    mime = media.mime_type or "application/octet-stream"
+    return f"data:{mime};base64,{data}" if data else media.url
+
+
+def _spelt(value: Any) -> str:
+    """Return an output as text; text stays as it is. Raises InvalidMessage."""
+    return "null" if value is None else arguments_text(value) or ""
+
+
+def _value(text: str) -> Any:
+    """Return a text as the JSON value that is read as this text."""
+    value = _input(text)
+    return value if _spelt(value) == text else text
+
+
+def _input(arguments: str | None) -> Any:
+    """Return arguments as JSON; those that are no JSON object or list stay text."""
+    try:
+        value = load_json(arguments or "{}")
+        _spelt(value)
+    except InvalidMessage:
+        return arguments
+    return arguments if isinstance(value, str) else value
+
+
+_Reader.writer = _Writer
+FORMAT = Format("vercel_ui", find, parse, render)
