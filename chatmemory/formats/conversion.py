@@ -20,7 +20,7 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     with_attributes,
 )
-from chatmemory.formats.difference import applied, difference, texts_of
+from chatmemory.formats.difference import applied, difference, sources_of
 from chatmemory.formats.format import Loss, Rendered, Rendering, Transcript
 
 
@@ -178,7 +178,7 @@ class Writer(_Conversion, ABC):
         known = len(self.losses)
         written = list(self._written(message))
         try:
-            said: list[Any] = applied(own["differs"], written, texts_of(message))
+            said: list[Any] = applied(own["differs"], written, sources_of(message))
         except ValueError:
             self.lose(f"attributes.{self.format}")
             return written
@@ -194,7 +194,7 @@ class Writer(_Conversion, ABC):
     def with_difference(self, said: Said) -> ChatMessage:
         """Return a message that was read, with what it cannot hold in its attributes."""
         message = said.message
-        differs = difference([*self._written(message)], [*said.values], texts_of(message))
+        differs = difference([*self._written(message)], [*said.values], sources_of(message))
         own: dict[str, Any] = {"joins": True} if said.joins else {}
         own |= {"differs": differs} if differs else {}
         own |= {"response": {**said.response}} if said.response else {}
