@@ -511,6 +511,12 @@ def _arguments(text: str | None) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def as_dict(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a written message as messages_to_dict has it, whichever way it was said."""
+    type, how, data = _taken_apart(message)
+    return {"type": type, "data": data | ({"role": how["role"]} if "role" in how else {})}
+
+
 def plain(given: Any) -> Any:
     """Return messages of LangChain as messages_to_dict does, in lists and objects too."""
     if isinstance(given, list | tuple):

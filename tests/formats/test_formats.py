@@ -106,7 +106,7 @@ def test_an_unreadable_message_is_named(turns, format, index):
 
 
 def test_an_unknown_format_is_refused_with_a_list_of_formats():
-    with pytest.raises(InvalidValue, match="langchain4j, openai_chat, sharegpt"):
+    with pytest.raises(InvalidValue, match="langchain4j, langchain, "):
         parse_messages([], "xml")
 
 
