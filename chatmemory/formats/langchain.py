@@ -36,7 +36,7 @@ from chatmemory.formats.conversion import (
     unread,
 )
 from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
-from chatmemory.formats.media import data_of, media_content, media_of, mime_type_of
+from chatmemory.formats.media import DETAILS, data_of, media_content, media_of, mime_type_of
 
 _CLASSES = {"human": "Human", "ai": "AI", "system": "System", "tool": "Tool"}
 _CLASSES |= {"function": "Function", "chat": "Chat"}
@@ -47,7 +47,6 @@ _TYPES = {
     for name in (type, f"{stem}Message", f"{stem}MessageChunk")
 }
 _ROLES = {"assistant": "ai", "ai": "ai", "system": "system", "developer": "system"}
-_DETAILS = {"low": DetailLevel.LOW, "high": DetailLevel.HIGH}
 
 # Blocks of the content that say again what tool_calls say
 _CALLS = ("tool_call", "tool_use", "function_call", "custom_tool_call")
@@ -380,7 +379,7 @@ def _block(block: Any) -> Content | None:
         return stand_in(kind, next(filter(None, names), None))
     if data and data.startswith("data:"):
         url, data = data, None
-    detail = _DETAILS.get(str(inner.get("detail")), DetailLevel.AUTO)
+    detail = DETAILS.get(str(inner.get("detail")), DetailLevel.AUTO)
     return media_content(kind, url, data or None, mime_type, detail)
 
 
@@ -471,7 +470,7 @@ class _Writer(Writer):
         if getattr(content.image, "revised_prompt", None):
             self.lose("the revised prompt of an image")
         detail = content.detail_level.value.lower()
-        if detail not in ("low", "high", "auto"):
+        if detail not in DETAILS:
             self.lose(f"the detail level {detail!r}")
             detail = "high"
         return {} if detail == "auto" else {"detail": detail}

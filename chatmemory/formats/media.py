@@ -17,6 +17,7 @@ from chatmemory.core.contents import (
 )
 from chatmemory.formats.conversion import stand_in
 
+DETAILS = {"low": DetailLevel.LOW, "high": DetailLevel.HIGH, "auto": DetailLevel.AUTO}
 PDF = "application/pdf"
 _DEFAULTS = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "file": PDF}
 

@@ -13,12 +13,15 @@ from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 from chatmemory.core.texts import printable
-from chatmemory.formats import langchain, langchain4j, openai_chat, sharegpt
+from chatmemory.formats import langchain, langchain4j, openai_chat, pydantic_ai, sharegpt
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
-    {each.FORMAT.name: each.FORMAT for each in (langchain4j, langchain, openai_chat, sharegpt)},
+    {
+        each.FORMAT.name: each.FORMAT
+        for each in (langchain4j, langchain, pydantic_ai, openai_chat, sharegpt)
+    },
     accepts=lambda item: isinstance(item, Format),
 )
 

@@ -28,7 +28,13 @@ try:
         ModelRequest,
         ModelResponse,
     )
-    from langchain_core.messages import AnyMessage, BaseMessage, messages_from_dict
+    from langchain_core.messages import (
+        AIMessage,
+        AnyMessage,
+        BaseMessage,
+        ToolMessage,
+        messages_from_dict,
+    )
     from langgraph.runtime import Runtime
 except ModuleNotFoundError as error:
     raise ImportError(
@@ -68,7 +74,8 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return handler(request.override(messages=self._seen(memory, request.messages)))
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        self._keep(self._memory_of(runtime), state["messages"])
+        if not _will_be_repaired(state["messages"]):
+            self._keep(self._memory_of(runtime), state["messages"])
 
     def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         self._keep(self._memory_of(runtime), state["messages"])
@@ -89,7 +96,8 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return await handler(request.override(messages=messages))
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        await self._akeep(state, runtime)
+        if not _will_be_repaired(state["messages"]):
+            await self._akeep(state, runtime)
 
     async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         await self._akeep(state, runtime)
@@ -133,6 +141,13 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 for loss in memory.add_from(new, _FORMAT):
                     logger.warning("lost in memory %r, %s: %s", memory.id, loss.where, loss.what)
         return [m for m in messages[:1] if begin and m.id not in known and _is_summary(m)]
+
+
+def _will_be_repaired(messages: Sequence[BaseMessage]) -> bool:
+    """Whether LangChain is about to insert results of calls that no tool could take."""
+    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    calls = (m.invalid_tool_calls for m in messages if isinstance(m, AIMessage))
+    return any(call.get("id") not in answered for each in calls for call in each)
 
 
 def _ids(messages: Iterable[ChatMessage]) -> set[str | None]:

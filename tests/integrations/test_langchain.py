@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,7 +11,13 @@ from asgiref.sync import async_to_sync
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware, SummarizationMiddleware
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    ToolMessage,
+    messages_from_dict,
+)
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -28,6 +35,7 @@ from chatmemory import (
 )
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import text_of
+from chatmemory.formats import render_messages
 from chatmemory.integrations.langchain import ChatMemoryMiddleware
 from chatmemory.stores.database import DjangoChatMemoryStore
 
@@ -148,40 +156,36 @@ def test_messages_are_added_once_whatever_is_run_again(memory, agent_of):
     assert texts(memory.history()) == ["A", "a", "B", "b", "c"]
 
 
-def test_the_window_is_known_again_after_its_messages_have_left(db, agent_of, memory):
-    memory.current_limit = lambda: 1
-    agent = agent_of(model_of("a", "b", "c"))
+def test_messages_that_have_left_the_window_are_known_by_the_history(db):
+    memory = MessageWindowChatMemory("order-1", 1, DjangoChatMemoryStore())
+    middleware = [ChatMemoryMiddleware(memory)]
+    agent = create_agent(model_of(*"abc"), middleware=middleware, checkpointer=InMemorySaver())
     for question in "ABC":
         say(agent, question)
+        memory.clear()
     assert texts(memory.history()) == list("AaBbCc")
 
 
 def test_an_interrupted_run_is_resumed(memory, agent_of):
-    agent = agent_of(
-        model_of(calling(("ask", {"question": "sure?"}), ("find", {"city": "Rome"})), "done")
-    )
+    calls = calling(("ask", {"question": "sure?"}), ("find", {"city": "Rome"}))
+    agent = agent_of(model_of(calls, "done"))
     say(agent, "do it")
-    assert texts(memory.history()) == [
-        "do it",
-        'ask({"question": "sure?"})\nfind({"city": "Rome"})',
-    ]
+    called = 'ask({"question": "sure?"})\nfind({"city": "Rome"})'
+    assert texts(memory.history()) == ["do it", called]
     agent.invoke(Command(resume="yes"), THREAD)
     assert texts(memory.history())[2:] == ["yes", "sunny in Rome", "done"]
 
 
-def test_a_call_that_a_person_changed_is_kept_as_it_was_run(memory, agent_of):
+def test_what_a_person_decides_about_a_call_is_kept_as_it_is_in_the_state(memory, agent_of):
     person = HumanInTheLoopMiddleware(interrupt_on={"find": True})
     agent = agent_of(model_of(calling(("find", {"city": "Paris"})), "done"), person)
     say(agent, "weather?")
-    edited = {"name": "find", "args": {"city": "Rome"}}
-    decision = {"type": "edit", "edited_action": edited}
+    assert texts(memory.history()) == ["weather?"]  # the call is added when it is decided
+    decision = {"type": "edit", "edited_action": {"name": "find", "args": {"city": "Rome"}}}
     agent.invoke(Command(resume={"decisions": [decision]}), THREAD)
-    assert texts(memory.history()) == [
-        "weather?",
-        'find({"city": "Rome"})',
-        "sunny in Rome",
-        "done",
-    ]
+    kept = messages_from_dict(render_messages(memory.history(), "langchain").value)
+    assert kept == agent.get_state(THREAD).values["messages"]
+    assert "sunny in Rome" in kept[2].text
 
 
 def test_a_tool_that_fails_leaves_the_call_and_the_next_run_goes_on(memory, agent_of):
@@ -255,7 +259,7 @@ def test_what_is_summarized_before_the_model_is_called_is_kept(memory, agent_of)
 
 def test_each_thread_has_its_memory(agent_of):
     store = InMemoryChatMemoryStore()
-    memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 4, store))
+    memories = ChatMemoryProvider(partial(MessageWindowChatMemory, max_messages=4, store=store))
     middleware = [ChatMemoryMiddleware(memories.get)]
     agent = create_agent(model_of("a", "b"), middleware=middleware, checkpointer=InMemorySaver())
     for thread, question in (("one", "A"), ("two", "B")):
@@ -276,7 +280,7 @@ def test_a_store_without_a_history_keeps_the_window():
     for question in "ABC":
         say(agent, question)
     assert model.texts[-1] == list("BbC")
-    assert texts(memory.messages()) == list("bCc"[:0]) + list("bCc")
+    assert texts(memory.messages()) == list("bCc")
 
 
 def test_an_agent_under_asyncio(memory, agent_of):
@@ -294,13 +298,14 @@ def test_an_agent_under_asyncio(memory, agent_of):
     assert model.texts[-1] == ["", "sunny in Rome", "sunny", "thanks"]
 
 
-def test_what_is_streamed_is_kept_when_it_is_complete(memory, agent_of):
-    agent = agent_of(model_of("so it is"))
+def test_what_is_streamed_is_kept_when_it_is_complete():
+    memory = MessageWindowChatMemory("a", 4)
+    agent = create_agent(model_of("so it is"), middleware=[ChatMemoryMiddleware(memory)])
     said = {"messages": [HumanMessage("A")]}
-    told = [chunk for chunk, _ in agent.stream(said, THREAD, stream_mode="messages")]
+    told = [chunk for chunk, _ in agent.stream(said, stream_mode="messages")]
     assert told
-    assert texts(memory.history()) == ["A", "so it is"]
-    assert isinstance(memory.history()[-1], AiMessage)
+    assert texts(memory.messages()) == ["A", "so it is"]
+    assert isinstance(memory.messages()[-1], AiMessage)
 
 
 def test_a_system_message_in_the_state_is_that_of_the_memory(memory, agent_of):
