@@ -46,7 +46,8 @@ _REPEATS = 100  # of its texts in one message, in pieces or as they are: a bound
 
 # The properties in which formats write texts, arguments and results.
 _TEXT = {
-    *("args", "arguments", "artifact", "content", "error", "input", "output", "partial_json"),
+    *("args", "arguments", "artifact", "content", "error", "input", "instructions"),
+    *("output", "partial_json"),
     *("reasoning", "reasoning_content", "refusal", "result", "summary", "text", "thinking"),
     *("transcript", "value"),
 }

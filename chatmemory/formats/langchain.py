@@ -68,9 +68,10 @@ def find(value: Any) -> RawTranscript | None:
         within = value["values"] if isinstance(value.get("values"), dict) else value
         if _are_messages(within.get("messages")):
             read = ("messages", "values", "id", "thread_id")
-            losses = (*unread("conversation", within, read), *unread("thread", value, read))
+            losses = [*unread("conversation", within, read)]
+            losses += unread("thread", value, read) if within is not value else ()
             name = name_of(value, "thread_id", "id")
-            return RawTranscript(name, within["messages"], tuple(dict.fromkeys(losses)))
+            return RawTranscript(name, within["messages"], tuple(losses))
     return None
 
 

@@ -44,6 +44,7 @@ from chatmemory.formats.media import (
 )
 
 _URLS = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}
+_KIND_OF_URL = {kind: name for name, kind in _URLS.items()}
 _BUILT_IN = ("builtin-tool-call", "builtin-tool-return")
 _RETRIES = ("retry-prompt", "retry-feedback")
 _SAME = True  # stands for instructions that are those of the request before
@@ -196,13 +197,9 @@ def _text_in(part: Mapping[str, Any]) -> str | None:
 
 def _are_contents(content: Any) -> bool:
     """Whether the content of a result is texts and media, and no other JSON value."""
-    return (
-        isinstance(content, list)
-        and any(isinstance(each, dict) for each in content)
-        and all(
-            isinstance(each, str) or (isinstance(each, dict) and each.get("kind") in _KINDS)
-            for each in content
-        )
+    return isinstance(content, list) and all(
+        isinstance(each, str) or (isinstance(each, dict) and each.get("kind") in _KINDS)
+        for each in content
     )
 
 
@@ -227,7 +224,6 @@ def _content(item: Any) -> Content | None:
     detail = vendor.get("detail") if isinstance(vendor, dict) else None
     level = DETAILS.get(detail, DetailLevel.AUTO) if isinstance(detail, str) else DetailLevel.AUTO
     if kind in _URLS:
-        mime_type = None if kind == "document-url" else mime_type
         return media_content(_URLS[kind], text_in(item, "url"), None, mime_type, level)
     match kind:
         case "binary":
@@ -312,15 +308,10 @@ class _Writer(Writer):
             self.lose(f"the url of {kind} content that is given inline too")
         detail = self.detail(content) if isinstance(content, ImageContent) else {}
         if data:
-            return {
-                "kind": "binary",
-                "data": data,
-                "media_type": mime_type_of(kind, media),
-            } | detail
-        return {
-            "kind": next(k for k, each in _URLS.items() if each == kind),
-            "url": media.url,
-        } | detail
+            mime_type = mime_type_of(kind, media)
+            return {"kind": "binary", "data": data, "media_type": mime_type, **detail}
+        mime_type = {"media_type": media.mime_type} if media.mime_type else {}
+        return {"kind": _KIND_OF_URL[kind], "url": media.url, **mime_type, **detail}
 
     def detail(self, content: ImageContent) -> dict[str, Any]:
         if getattr(content.image, "revised_prompt", None):

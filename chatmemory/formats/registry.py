@@ -16,12 +16,10 @@ from chatmemory.core.texts import printable
 from chatmemory.formats import langchain, langchain4j, openai_chat, pydantic_ai, sharegpt
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
+_BUILT_IN = (langchain4j, langchain, pydantic_ai, openai_chat, sharegpt)  # as "auto" tries them
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
-    {
-        each.FORMAT.name: each.FORMAT
-        for each in (langchain4j, langchain, pydantic_ai, openai_chat, sharegpt)
-    },
+    {each.FORMAT.name: each.FORMAT for each in _BUILT_IN},
     accepts=lambda item: isinstance(item, Format),
 )
 

@@ -96,7 +96,9 @@ OBJECTS = [
     FunctionMessage("sunny in Paris", name="find"),
 ]
 words = st.text(max_size=20)
-arguments = st.dictionaries(words, words | st.integers(), max_size=2).map(json.dumps)
+arguments = st.dictionaries(words, words | st.integers(), max_size=2).map(
+    lambda values: json.dumps(values, ensure_ascii=False)
+)
 images = st.builds(
     ImageContent,
     st.builds(Image, st.just("https://example.org/a.png"))
@@ -124,9 +126,17 @@ exchanges = st.builds(
 turns = st.one_of(
     st.builds(lambda text: [chatmemory.SystemMessage(f"s{text}")], words),
     st.builds(lambda contents, name: [UserMessage(contents, name)], contents, st.just("Ada")),
-    st.builds(lambda text, thinking: [AiMessage(text, (), thinking or None)], words, words),
+    st.builds(
+        lambda text, thinking: [AiMessage(text, (), thinking or None)], words.filter(bool), words
+    ),
     exchanges,
 )
+
+
+def bare(message):
+    """Return a message as people write it by hand."""
+    names = ("type", "content", "tool_call_id", "name", "role", "tool_calls", "status")
+    return {name: value for name, value in message.model_dump().items() if name in names and value}
 
 
 def lost(said, format="langchain"):

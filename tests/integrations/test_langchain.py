@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -315,3 +317,11 @@ def test_a_system_message_in_the_state_is_that_of_the_memory(memory, agent_of):
     say(agent, "A")
     say(agent, "B")
     assert model.texts[-1] == ["Be brief.", "Be kind.", "A", "a", "B"]
+
+
+def test_the_lines_of_the_docs_run(transactional_db):
+    page = (Path(__file__).parents[2] / "docs/langchain.md").read_text("utf-8")
+    (snippet,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    exec(snippet, {"model": model_of("On its way."), "tools": [find]})
+    said = texts(DjangoChatMemoryStore().get_history("order-7741"))
+    assert said == ["Where is my parcel?", "On its way."]
