@@ -10,10 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import AiMessage, TextContent, ToolExecutionRequest, UserMessage
+from chatmemory import (
+    AiMessage,
+    Image,
+    ImageContent,
+    TextContent,
+    ToolExecutionRequest,
+    UserMessage,
+)
 from chatmemory.core.messages import text_of, with_attributes
 from chatmemory.formats import parse_messages, render_messages
-from chatmemory.formats.difference import applied, difference, texts_of
+from chatmemory.formats.difference import applied, difference, sources_of, texts_of
 
 # Few words, so that a text is also that of a type, of a property or of another text.
 words = st.sampled_from(["text", "type", "$", "a", "ab", "b", "so it is", ""])
@@ -143,3 +150,49 @@ def test_a_text_in_pieces_stays_in_pieces_until_it_is_edited():
     longer = with_attributes(AiMessage("a longer text"), read.attributes)
     (written,) = render_messages([longer], "openai_chat").value
     assert texts_in(written["content"]) == ["text", "a longer text"]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (
+            {"type": "call", "args": '{"city": "Paris"}'},
+            {"type": "call", "args": {"city": "Paris"}},
+        ),
+        (
+            {"type": "call", "args": {"city": "Paris"}},
+            {"type": "tool_use", "input": {"city": "Paris"}},
+        ),
+        ({"type": "call"}, {"type": "call", "error": 'no JSON: {"city": "Paris"}'}),
+    ],
+)
+def test_arguments_are_found_as_values_and_within_texts(written, said):
+    texts = texts_of(AiMessage("x", [ToolExecutionRequest("1", "f", '{"city": "Paris"}')]))
+    differs = difference(written, said, texts)
+    assert "Paris" not in json.dumps(differs)
+    assert applied(differs, written, texts) == said
+    edit = '{"town": "Rome", "days": 3}'
+    written = json.loads(json.dumps(written).replace(json.dumps('{"city": "Paris"}'), "0"))
+    if "args" in written:
+        written["args"] = edit if written["args"] == 0 else json.loads(edit)
+    found = json.dumps(applied(differs, written, {"text": "x", "arguments.0": edit}))
+    assert "Rome" in found
+    assert "Paris" not in found
+
+
+def test_two_equal_calls_are_edited_each():
+    calls = [ToolExecutionRequest(id, "f", '{"city": "Paris"}') for id in "ab"]
+    blocks = [{"type": "tool_use", "id": id, "input": {"city": "Paris"}} for id in "ab"]
+    differs = difference([], blocks, texts_of(AiMessage(None, calls)))
+    edit = [calls[0], replace(calls[1], arguments='{"city": "Rome"}')]
+    _, second = applied(differs, [], texts_of(AiMessage(None, edit)))
+    assert second["input"] == {"city": "Rome"}
+
+
+def test_the_data_of_an_image_is_kept_once():
+    data = "iVBORw0KGgoAAAANSUhEUg=="
+    message = UserMessage([ImageContent(Image(None, data, "image/png"))])
+    said = {"url": f"data:image/png;base64,{data}"}
+    differs = difference({"data": data}, said, sources_of(message))
+    assert data not in json.dumps(differs)
+    assert applied(differs, {"data": data}, sources_of(message)) == said
