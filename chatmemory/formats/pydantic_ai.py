@@ -310,8 +310,8 @@ class _Writer(Writer):
         if data:
             mime_type = mime_type_of(kind, media)
             return {"kind": "binary", "data": data, "media_type": mime_type, **detail}
-        mime_type = {"media_type": media.mime_type} if media.mime_type else {}
-        return {"kind": _KIND_OF_URL[kind], "url": media.url, **mime_type, **detail}
+        type = {"media_type": media.mime_type} if media.mime_type else {}
+        return {"kind": _KIND_OF_URL[kind], "url": media.url, **type, **detail}
 
     def detail(self, content: ImageContent) -> dict[str, Any]:
         if getattr(content.image, "revised_prompt", None):
