@@ -179,6 +179,8 @@ class Writer(_Conversion, ABC):
         written = list(self._written(message))
         try:
             said: list[Any] = applied(own["differs"], written, sources_of(message))
+            if not isinstance(said, list) or not all(map(self.is_value, said)):
+                raise ValueError("these are no values of the format")
         except ValueError:
             self.lose(f"attributes.{self.format}")
             return written
@@ -209,6 +211,10 @@ class Writer(_Conversion, ABC):
 
         The property that tells the kind of a value, if it is not its role or type, is the first.
         """
+
+    def is_value(self, value: Any) -> bool:
+        """Whether `join` can take a value, which attributes say that a client may have sent."""
+        return isinstance(value, dict)
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
         """Add a value to the last one and return True if they are one value.

@@ -476,6 +476,14 @@ class _Writer(Writer):
             detail = "high"
         return {} if detail == "auto" else {"detail": detail}
 
+    def is_value(self, value: Any) -> bool:
+        match value:
+            case {"type": str(), "data": dict(), "as": dict(how)}:
+                return isinstance(how.get("around", {}), dict)
+            case {"type": str(), "data": dict()}:
+                return "as" not in value
+        return False
+
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
         """Join what was said in one turn of the model, with tools that the provider runs."""
         if not joins or (last["type"], value["type"]) != ("ai", "ai"):
@@ -493,6 +501,7 @@ def _is_rest_of(call: Any, block: Any) -> bool:
     """Whether a block is the result that was said within the block of its call."""
     return (
         isinstance(call, dict)
+        and isinstance(block, dict)
         and _server_call(call)
         and (block.get("type"), block.get("id")) == (call.get("type"), call.get("id"))
     )

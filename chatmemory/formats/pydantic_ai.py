@@ -322,6 +322,9 @@ class _Writer(Writer):
             detail = "high"
         return {} if detail == "auto" else {"vendor_metadata": {"detail": detail}}
 
+    def is_value(self, value: Any) -> bool:
+        return isinstance(value, dict) and "kind" in value and isinstance(value.get("parts"), list)
+
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
         """Join what was said in one request or response."""
         if not joins or last["kind"] != value["kind"]:

@@ -44,6 +44,17 @@ messages = st.one_of(
 )
 
 
+labels = st.sampled_from(["assistant#0", "ai#0", "response#0"])
+inner = st.dictionaries(
+    st.sampled_from(["as", "data", "content", "kind", "parts", "type", "instructions"]),
+    st.builds(lambda value: {"=": value}, values)
+    | st.builds(lambda value: {"=": {"around": value, "type": value}}, values)
+    | st.builds(lambda name, value: {"in": {name: {"=": value}}}, names, values),
+    max_size=3,
+)
+hostile_items = st.builds(lambda label, found: {"at": label, "in": found}, labels, inner)
+
+
 def spelt(value: object) -> str:
     return json.dumps(value, sort_keys=True)
 
@@ -72,6 +83,19 @@ def test_a_difference_does_not_multiply_texts():
     rendered = render_messages([many], "openai_chat")
     assert rendered.value == [{"role": "assistant", "content": "x" * 1000}]
     assert [loss.what for loss in rendered.losses] == ["attributes.openai_chat"]
+
+
+@pytest.mark.parametrize("format", ["openai_chat", "langchain", "pydantic_ai"])
+@given(given=st.data())
+def test_attributes_of_clients_do_not_break_a_format(format, given):
+    said = given.draw(
+        st.lists(values, max_size=2).map(lambda said: {"=": said})
+        | st.fixed_dictionaries({"items": st.lists(hostile_items, max_size=2)})
+    )
+    own = {"differs": said, "joins": True}
+    message = AiMessage("so it is", attributes={format: own})
+    written = render_messages([message, message], format).value
+    json.dumps(written)
 
 
 # Real exchanges: what is edited after reading is what is written
