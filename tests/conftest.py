@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import sqlite3
+import tarfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,6 +97,14 @@ def data_file():
         return DATA / name
 
     return find
+
+
+@pytest.fixture
+def claude_sessions(data_file, tmp_path) -> list[Path]:
+    """The files of the real sessions of Claude Code."""
+    with tarfile.open(data_file("claude_code_sessions.tar.xz")) as archive:
+        archive.extractall(tmp_path, filter="data")
+    return sorted(tmp_path.rglob("*.jsonl"))
 
 
 @pytest.fixture

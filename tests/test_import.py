@@ -126,14 +126,14 @@ def test_real_conversations_are_imported_and_verified(data_file, capsys, name, p
     call_command("verify_memories")
 
 
-CALL = {"type": "tool_use", "name": "find", "input": {}}
+UNKNOWN = {"type": "unheard_of", "text": "x"}
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
         ([{"role": "user", "content": "fine"}, {"role": "user", "content": "nul \0"}], "refused"),
-        ([{"role": "assistant", "content": [CALL]}], "1 conversation was refused, none was imp"),
+        ([{"role": "assistant", "content": [UNKNOWN]}], "1 conversation was refused, none was imp"),
         (b"\xff", "UTF-8"),
         (b"{", "JSON"),
         (b"[]", "no conversation"),

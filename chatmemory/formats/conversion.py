@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, ClassVar
 
+from chatmemory.core.codec import load_json
 from chatmemory.core.contents import TextContent
 from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.core.messages import (
@@ -29,13 +30,14 @@ class Said:
     """A message, and the JSON values that said it: those of which we keep what it cannot hold.
 
     It `joins` the message before it if both were said in one value, such as several tool results.
+    With False it stands alone where the writer would join the two.
     `response` is what a provider said of its answer, such as its usage: it is kept, and not sent
     back.
     """
 
     message: ChatMessage
     values: Sequence[Any]
-    joins: bool = False
+    joins: bool | None = None
     response: Mapping[str, Any] | None = None
 
 
@@ -82,6 +84,7 @@ class Reader(_Conversion, ABC):
 
         `after` are the messages before them, whose open calls they may answer.
         """
+        after = tuple(after)
         self.calls.continue_from(after)
         places: list[int] = []
         for index, turn in enumerate(turns):
@@ -96,7 +99,9 @@ class Reader(_Conversion, ABC):
             except InvalidMessage as error:
                 raise UnreadableTranscript(index, str(error)) from error
             places += [index] * (len(self.said) - len(places))
-        return Transcript(None, tuple(self._messages()), tuple(self.losses), turns=tuple(places))
+        return Transcript(
+            None, tuple(self._messages(after)), tuple(self.losses), turns=tuple(places)
+        )
 
     @abstractmethod
     def read(self, turn: Any) -> Iterable[ChatMessage | Said]:
@@ -105,11 +110,13 @@ class Reader(_Conversion, ABC):
     def add(self, said: Said) -> None:
         self.said.append(said)
 
-    def _messages(self) -> Iterator[ChatMessage]:
+    def _messages(self, after: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
         if self.writer is None:
             yield from (said.message for said in self.said)
-        else:
-            yield from map(self.writer(self.calls.taken).with_difference, self.said)
+            return
+        writer = self.writer(self.calls.taken)
+        writer.calls.continue_from(after)
+        yield from map(writer.with_difference, self.said)
 
     def expect(self, value: Mapping[str, Any], *read: str) -> None:
         """Record every property that is not in `read` as a loss."""
@@ -151,8 +158,8 @@ class Writer(_Conversion, ABC):
             own = self._own(message)
             for value in self._said(message, own):
                 if len(value) == 1 and not value.keys().isdisjoint(self.beside):
-                    beside.update(value)
-                elif last is not None and self.join(last, value, bool(own.get("joins"))):
+                    self.put_beside(beside, value)
+                elif last is not None and self._join(last, value, own.get("joins")):
                     continue
                 else:
                     if last is not None:
@@ -160,6 +167,9 @@ class Writer(_Conversion, ABC):
                     last = value
         if last is not None:
             yield last
+
+    def _join(self, last: dict[str, Any], value: dict[str, Any], joins: Any) -> bool:
+        return joins is not False and self.join(last, value, bool(joins))
 
     def _own(self, message: ChatMessage) -> Mapping[str, Any]:
         """Return what the message has under the format's name; other attributes are losses."""
@@ -197,13 +207,14 @@ class Writer(_Conversion, ABC):
         """Return a message that was read, with what it cannot hold in its attributes."""
         message = said.message
         differs = difference([*self._written(message)], [*said.values], sources_of(message))
-        own: dict[str, Any] = {"joins": True} if said.joins else {}
+        attributes = getattr(message, "attributes", {})
+        own = {**attributes.get(self.format, {})}
+        own |= {} if said.joins is None else {"joins": said.joins}
         own |= {"differs": differs} if differs else {}
         own |= {"response": {**said.response}} if said.response else {}
         if not own:
             return message
-        attributes = {**getattr(message, "attributes", {}), self.format: own}
-        return with_attributes(message, attributes)
+        return with_attributes(message, {**attributes, self.format: own})
 
     @abstractmethod
     def write(self, message: ChatMessage) -> Iterable[dict[str, Any]]:
@@ -222,6 +233,10 @@ class Writer(_Conversion, ABC):
         `joins` is True if both were said in one. Values of most formats stand alone.
         """
         return False
+
+    def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
+        """Add a value that stands beside the list to those that are there; it replaces its like."""
+        beside.update(value)
 
     def requests(self, message: AiMessage) -> list[ToolExecutionRequest]:
         """Return the tool calls of a message; its thinking and empty calls are losses."""
@@ -297,6 +312,21 @@ def arguments_text(value: Any) -> str | None:
         raise InvalidMessage(why) from error
 
 
+def json_object(text: str) -> dict[str, Any] | None:
+    """Return the JSON object that a text is; None for any other text."""
+    try:
+        value = load_json(text)
+    except InvalidMessage:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:
+    """Return the ids of all calls, which made-up ones must not repeat."""
+    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
+    return frozenset(call.id for call in calls if call is not None and call.id)
+
+
 class Calls:
     """The calls of a conversation so far: paired by id, and by position where there are no ids.
 
@@ -327,8 +357,13 @@ class Calls:
         return id
 
     def answered(self, id: str | None, name: str | None = None) -> tuple[str | None, str | None]:
-        """Return the call id and tool name of a result; without an id the oldest open call's."""
-        id = id or next(iter(self._waiting), None)
+        """Return the call id and tool name of a result.
+
+        Without an id it answers the oldest open call of that name, else the oldest of all.
+        """
+        if not id:
+            named = (each for each in self._waiting if name and self._names[each] == name)
+            id = next(named, next(iter(self._waiting), None))
         if id is None:
             return None, name
         self._waiting.pop(id, None)

@@ -46,10 +46,9 @@ _REPEATS = 100  # of its texts in one message, in pieces or as they are: a bound
 
 # The properties in which formats write texts, arguments and results.
 _TEXT = {
-    *("args", "arguments", "artifact", "content", "error", "input", "instructions"),
-    *("output", "partial_json"),
-    *("reasoning", "reasoning_content", "refusal", "result", "summary", "text", "thinking"),
-    *("transcript", "value"),
+    *("args", "arguments", "artifact", "content", "data", "error", "input", "instructions"),
+    *("output", "partial_json", "reasoning", "reasoning_content", "refusal", "result", "summary"),
+    *("text", "thinking", "transcript", "value"),
 }
 _MEDIA = {"base64", "data", "file_data", "image_url", "url"}  # the same for images and files
 _LONG = 8  # characters of a text that is found within another one

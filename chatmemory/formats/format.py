@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chatmemory.core.messages import ChatMessage
+from chatmemory.core.sessions import Session
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Transcript:
 
     `number` is its place among the conversations of its file, from 1. `turns` has the index of the
     turn of each message, of several turns that make one message the first; it is empty where a
-    format's own `parse` does not tell, and then each turn is one message.
+    format's own `parse` does not tell, and then each turn is one message. `session` is what an
+    agent recorded, where the format has it: the messages with its summaries and compactions.
     """
 
     name: str | None
@@ -40,6 +42,7 @@ class Transcript:
     losses: tuple[Loss, ...] = ()
     number: int = 1
     turns: tuple[int, ...] = ()
+    session: Session | None = None
 
 
 @dataclass(frozen=True)
@@ -79,11 +82,14 @@ class Format:
 
     - `find` returns the conversation that a JSON value, decoded and of any type, holds in this
       format, or None. It decides about "auto", so it must return None for other formats.
+    - `claims`, where there is one, decides about "auto" in its place: whether a value can only be
+      of this format, where `find` takes values that may also be of others.
     - `parse` takes the found turns, which are not checked yet, and the messages before them, whose
       calls they may answer. It returns the messages of the turns. It raises UnreadableTranscript
       with the index of the turn at fault. A `Reader` does so for every InvalidMessage.
     - `render` returns messages in this format. It can do so message by message, so that an export
-      need not be in memory as a whole, and can read the messages more than once.
+      need not be in memory as a whole, and can read the messages more than once. It is None for a
+      format that is only read.
     - `plain`, where there is one, returns an object of the format's library as JSON values.
 
     Register a format of your own in the entry point group "chatmemory.formats", in
@@ -93,5 +99,6 @@ class Format:
     name: str
     find: Callable[[Any], RawTranscript | None]
     parse: Callable[[Sequence[Any], Iterable[ChatMessage]], Transcript]
-    render: Callable[[Iterable[ChatMessage]], Rendering]
+    render: Callable[[Iterable[ChatMessage]], Rendering] | None = None
     plain: Callable[[Any], Any] | None = None
+    claims: Callable[[Any], bool] | None = None

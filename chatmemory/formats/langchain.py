@@ -181,7 +181,7 @@ class _Reader(Reader):
             own = [self.server_request(block) for block in group if _server_call(block)]
             own += calls if i == last else []
             message = self.said_by_model(fields, group, own)
-            yield Said(message, [part], joins=i > 0)
+            yield Said(message, [part], joins=i > 0 or None)
 
     def said_by_model(
         self, data: Mapping[str, Any], content: Sequence[Any], calls: list[ToolExecutionRequest]

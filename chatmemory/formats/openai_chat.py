@@ -34,6 +34,7 @@ from chatmemory.formats.conversion import (
     Response,
     Writer,
     arguments_text,
+    ids_of_calls,
     is_list_of,
     name_of,
     object_in,
@@ -91,7 +92,7 @@ def _name(value: dict[str, Any]) -> str | None:
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    ids = _ids_of_turns(turns) | _ids_of_messages(after)
+    ids = _ids_of_turns(turns) | ids_of_calls(after)
     return _Reader(ids).read_all(turns, after)
 
 
@@ -252,12 +253,7 @@ def _audio(audio: dict[str, Any]) -> AudioContent:
 
 
 def render(messages: Iterable[ChatMessage]) -> Rendering:
-    return _Writer(_ids_of_messages(messages)).write_each(messages)
-
-
-def _ids_of_messages(messages: Iterable[ChatMessage]) -> frozenset[str]:
-    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
-    return frozenset(call.id for call in calls if call is not None and call.id)
+    return _Writer(ids_of_calls(messages)).write_each(messages)
 
 
 class _Writer(Writer):

@@ -96,7 +96,7 @@ class _Reader(Reader):
             raise InvalidMessage(f"no part of the {kind} can be read: parts of kind {kinds}")
         for i, (message, value) in enumerate(said):
             value = {"kind": kind, **(about if i == len(said) - 1 else {}), **value}
-            yield Said(message, [value], joins=i > 0)
+            yield Said(message, [value], joins=i > 0 or None)
 
     def instructions(self, about: dict[str, Any]) -> Iterator[tuple[ChatMessage, dict[str, Any]]]:
         """Yield the instructions of a request, unless they are those of the request before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
 from typing import IO, Any
@@ -13,10 +13,32 @@ from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 from chatmemory.core.texts import printable
-from chatmemory.formats import langchain, langchain4j, openai_chat, pydantic_ai, sharegpt
+from chatmemory.formats import (
+    anthropic,
+    claude_code,
+    codex,
+    gemini,
+    langchain,
+    langchain4j,
+    openai_chat,
+    openhands,
+    pydantic_ai,
+    sharegpt,
+)
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
-_BUILT_IN = (langchain4j, langchain, pydantic_ai, openai_chat, sharegpt)  # as "auto" tries them
+_BUILT_IN = (
+    langchain4j,
+    langchain,
+    pydantic_ai,
+    claude_code,
+    codex,
+    openhands,
+    anthropic,
+    gemini,
+    openai_chat,
+    sharegpt,
+)
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
     {each.FORMAT.name: each.FORMAT for each in _BUILT_IN},
@@ -69,13 +91,19 @@ def plain_values(given: Any) -> Any:
 
 
 def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendered:
-    """Return messages in a format, and what it could not express. Raises InvalidMessage."""
+    """Return messages in a format, and what it could not express.
+
+    Raises InvalidMessage, and InvalidValue for a format that is only read.
+    """
     return render_each(messages, format).whole()
 
 
 def render_each(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendering:
     """Return the same message by message, if the format can."""
-    return format_named(format).render(_Checked(messages))
+    render = format_named(format).render
+    if render is None:
+        raise InvalidValue(f"messages cannot be written in the format {format!r}: it is only read")
+    return render(_Checked(messages))
 
 
 class _Checked(Iterable[ChatMessage]):
@@ -125,7 +153,8 @@ def read_transcripts(
     value = _decode(content, bounds)
     known = FORMATS if format == "auto" else {format: format_named(format)}
     for name, each in known.items():
-        conversations = _conversations(value, each)
+        finds = each.claims if format == "auto" and each.claims else each.find
+        conversations = _conversations(value, finds)
         if conversations:
             return _read(conversations, name, each, bounds)
     formats = " or ".join(known)
@@ -184,11 +213,11 @@ _KINDS = (
 )
 
 
-def _conversations(value: Any, format: Format) -> list[Any]:
+def _conversations(value: Any, finds: Callable[[Any], object]) -> list[Any]:
     """Return the values that may be conversations: the whole, or each item of a list."""
-    if format.find(value):
+    if finds(value):
         return [value]
-    if isinstance(value, list) and any(format.find(each) for each in value):
+    if isinstance(value, list) and any(finds(each) for each in value):
         return list(value)
     return []
 

@@ -92,6 +92,7 @@ def test_an_unexpected_error_is_not_converted():
         ("GET", f"{URL}messages/?at=9", {}, 404, "Step not found"),
         ("GET", f"{URL}messages/?at=x", {}, 422, "Invalid value"),
         ("GET", f"{URL}messages/?as=x", {}, 422, "Invalid value"),
+        ("GET", f"{URL}messages/?as=claude_code", {}, 422, "Invalid value"),
         ("GET", f"{URL}nothing/", {}, 404, "Not found"),
         ("GET", f"{MEMORIES}nobody/", {}, 404, "Conversation not found"),
         ("PUT", MEMORIES, {}, 405, "Method not allowed"),

@@ -27,6 +27,7 @@ from chatmemory.formats import (
 )
 
 CHAT = [{"role": "user", "content": "hi"}]
+WRITTEN = [name for name in FORMATS if FORMATS[name].render]
 OPEN_TELEMETRY = {"role": "user", "parts": [{"type": "text", "content": "hi"}]}
 words = st.text(max_size=20)
 calls = st.builds(ToolExecutionRequest, words.filter(bool), words, words)
@@ -48,7 +49,7 @@ def test_langchain4j_survives_a_round_trip(messages):
     assert rendered.losses == ()
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", WRITTEN)
 @pytest.mark.parametrize(
     ("given", "words"),
     [
@@ -65,12 +66,18 @@ def test_what_is_no_message_is_not_left_out(format, given, words):
         assert words in str(refused.value)
 
 
-@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("format", WRITTEN)
 def test_messages_are_written_from_an_iterator(format):
     said = [UserMessage("a"), AiMessage(None, [ToolExecutionRequest.of("find", {}, id="1")])]
     whole = render_messages(said, format)
     assert render_messages(iter(said), format) == whole
     assert render_each(iter(said), format).whole() == whole
+
+
+@pytest.mark.parametrize("format", [name for name in FORMATS if name not in WRITTEN])
+def test_a_format_that_is_only_read_writes_nothing(format):
+    with pytest.raises(InvalidValue, match=f"cannot be written in the format '{format}'"):
+        render_messages([UserMessage("a")], format)
 
 
 @pytest.mark.parametrize("format", ["openai_chat", "sharegpt"])
@@ -106,7 +113,7 @@ def test_an_unreadable_message_is_named(turns, format, index):
 
 
 def test_an_unknown_format_is_refused_with_a_list_of_formats():
-    with pytest.raises(InvalidValue, match="langchain4j, langchain, "):
+    with pytest.raises(InvalidValue, match="one of langchain4j, langchain, "):
         parse_messages([], "xml")
 
 
@@ -204,8 +211,8 @@ def test_other_data_of_a_file_is_listed_as_lost():
 
 
 def test_a_conversation_that_cannot_be_read_is_refused_and_the_others_are_read():
-    anthropic = [*CHAT, {"role": "assistant", "content": [{"type": "tool_use", "name": "find"}]}]
-    values = [CHAT, [{"role": "robot"}], "noise", [OPEN_TELEMETRY], anthropic]
+    unknown = [*CHAT, {"role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}]
+    values = [CHAT, [{"role": "robot"}], "noise", [OPEN_TELEMETRY], unknown]
     reading = read_transcripts(json.dumps(values))
     assert len(reading.transcripts) == 1
     no_chat = "no conversation in the format openai_chat: "
@@ -217,7 +224,7 @@ def test_a_conversation_that_cannot_be_read_is_refused_and_the_others_are_read()
         ),
         (
             "conversation 5",
-            "message 2: no part of its content can be read: parts of type 'tool_use'",
+            "message 2: no part of its content can be read: parts of type 'output_text'",
         ),
     ]
 

@@ -73,7 +73,7 @@ def message(text):
 
 def messages_in(format, turns):
     read = parse_messages(turns, format).messages
-    for other in FORMATS:
+    for other in (name for name in FORMATS if FORMATS[name].render):
         rendered = render_messages(read, other)
         json.dumps(rendered.value)
         with contextlib.suppress(InvalidValue):

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Protocol, TypeVar
 
-_DATE = re.compile(r"\d{4}[-./]\d{1,2}[-./]\d{1,2}(T.*)?|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}")
+DATE = re.compile(r"\d{4}[-./]\d{1,2}[-./]\d{1,2}(T.*)?|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}")
 _PRICE = re.compile(r"\d+\.\d{1,2}")
 _AMOUNT = re.compile(r"\d+([.]\d+)?[A-Za-z]{1,2}")  # 20th, 10am, 15kg
 _NAME = re.compile(r"\D+|.+@.+")
@@ -26,7 +26,7 @@ _Of = TypeVar("_Of", bound=_OfFact)
 
 def example_rank(fact: str) -> int | None:
     """Return 0 for an id, 1 for a name, 2 for a date; None for what is no example."""
-    if _DATE.fullmatch(fact):
+    if DATE.fullmatch(fact):
         return 2
     if _NAME.fullmatch(fact):
         return 1

@@ -84,7 +84,7 @@ def facts_of(message: ChatMessage, words: Words = NO_WORDS) -> frozenset[str]:
     digit, is at least 4 long and holds a digit; or one of the `words`. The mark of a redaction
     holds none.
     """
-    return frozenset(fact for text in _texts(message) for fact in _facts_in(text, words))
+    return frozenset(fact for text in said_texts(message) for fact in _facts_in(text, words))
 
 
 def _facts_in(text: str, words: Words) -> Iterator[str]:
@@ -98,7 +98,8 @@ def _facts_in(text: str, words: Words) -> Iterator[str]:
         yield from _pattern(words).findall(text)
 
 
-def _texts(message: ChatMessage) -> Iterator[str]:
+def said_texts(message: ChatMessage) -> Iterator[str]:
+    """Yield the texts in which facts are looked for: texts, tool arguments and tool results."""
     match message:
         case SystemMessage():
             yield message.text
@@ -108,6 +109,26 @@ def _texts(message: ChatMessage) -> Iterator[str]:
                 yield (request and request.arguments) or ""
         case UserMessage() | ToolExecutionResultMessage():
             yield from (each.text for each in message.contents if isinstance(each, TextContent))
+
+
+class Sayings:
+    """Who said each fact last: a user, else a tool."""
+
+    def __init__(self) -> None:
+        self._by_user: dict[str, int] = {}
+        self._by_tool: dict[str, int] = {}
+
+    def hear(self, number: int, type: MessageType, facts: Iterable[str]) -> None:
+        """Hear the facts of the message of this number."""
+        if type is MessageType.USER:
+            self._by_user.update(dict.fromkeys(facts, number))
+        elif type is MessageType.TOOL_EXECUTION_RESULT:
+            self._by_tool.update(dict.fromkeys(facts, number))
+
+    def said(self, fact: str) -> int | None:
+        """Return the latest message of a user that said a fact, else of a tool."""
+        found = self._by_user.get(fact)
+        return self._by_tool.get(fact) if found is None else found
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.eviction import Reason
 from chatmemory.core.loads import Keeping
-from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
+from chatmemory.core.messages import AiMessage, ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.comparison import smallest_limit_for
 from chatmemory.core.recall.curves import is_exact
-from chatmemory.core.recall.facts import NO_WORDS, History, Words, history_of
+from chatmemory.core.recall.facts import NO_WORDS, History, Sayings, Words, history_of
 from chatmemory.core.recall.kinds import Calls
 from chatmemory.core.recall.kinds import IncidentKind as IncidentKind
 from chatmemory.core.transitions import fold
@@ -145,8 +145,7 @@ class _Mentions:
         self._facts = facts
         self._in_memory: Counter[str] = Counter()
         self._left: dict[str, MemoryTime] = {}
-        self._by_user: dict[str, int] = {}
-        self._by_tool: dict[str, int] = {}
+        self._sayings = Sayings()
 
     def missed_by(
         self, arrival: StepMessage, kind: IncidentKind, asked: int | None
@@ -155,7 +154,7 @@ class _Mentions:
         if arrival.facts.isdisjoint(self._left):
             return
         for place, fact in enumerate(sorted(arrival.facts)):
-            said = self._by_user.get(fact) or self._by_tool.get(fact)
+            said = self._sayings.said(fact)
             left = self._left.get(fact)
             if said and left and left.left and left.reason and not self._in_memory[fact]:
                 yield Incident(
@@ -173,12 +172,8 @@ class _Mentions:
 
     def hear(self, arrivals: Iterable[StepMessage]) -> None:
         for arrival in arrivals:
-            if not arrival.is_said:
-                continue
-            if arrival.message.type is MessageType.USER:
-                self._by_user.update(dict.fromkeys(arrival.facts, arrival.number))
-            elif arrival.message.type is MessageType.TOOL_EXECUTION_RESULT:
-                self._by_tool.update(dict.fromkeys(arrival.facts, arrival.number))
+            if arrival.is_said:
+                self._sayings.hear(arrival.number, arrival.message.type, arrival.facts)
 
     def follow(self, step: int, times: Sequence[MemoryTime]) -> None:
         """Count what enters and leaves memory at a step. Of what leaves together, the last

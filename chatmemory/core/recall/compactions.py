@@ -1,0 +1,338 @@
+"""What a summary lost of the exact terms in what it replaced, without any model.
+
+A term is a fact (see `facts`). It was needed again if the assistant used it in a later message that
+is no summary. Only what happened afterwards shows that, so that what was needed is a lower bound.
+The summary holds a term if the term stands in it, or in a message that was kept. Words with the
+same sense are not seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chatmemory.core.estimators import TokenCountEstimator, estimator_for
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
+from chatmemory.core.policies import DEFAULT_ESTIMATOR
+from chatmemory.core.recall.examples import DATE
+from chatmemory.core.recall.facts import NO_WORDS, Sayings, Words, facts_of, said_texts
+from chatmemory.core.sessions import Compaction, Session
+
+APPENDED = (10, 25, 50, 100)  # how many terms are tried
+TAILS = (10_000, 20_000)  # how many tokens
+LIMIT = 50
+RARE = 2  # sessions of a corpus
+ENOUGH = 0.5  # of what was replaced
+# More is in no prompt before the first message of a session.
+_MOST_AT_FIRST = 45_000
+_SHORTEST_PATH = 6
+_NUMBER = re.compile(r"[\d.,+\-]+", re.ASCII)
+_VERSION = re.compile(r"\d+(\.\d+){2,}", re.ASCII)
+_WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1
+
+
+class Level(StrEnum):
+    """Which terms are counted: all of them, those that the assistant had been told, or the told
+    ones that few sessions mention.
+    """
+
+    ALL = "all"
+    TOLD = "told"
+    RARE = "rare"
+
+
+class CameBack(StrEnum):
+    """How a lost term was there again when the assistant used it."""
+
+    TOOL = "tool"
+    USER = "user"
+    UNKNOWN = "no recorded mention"
+
+
+@dataclass(frozen=True)
+class NeededTerm:
+    """A term that was replaced, and that the assistant used again.
+
+    `said`, `came` and `used` are positions: where a user said it last, else a tool, else the
+    assistant; the first mention after the summary, if one was recorded before the use; and the use.
+    `place` is that among the dropped terms, from 0; None for one that is none of them, such as a
+    plain number. `tail` are the tokens of the shortest end of the window that holds it.
+    """
+
+    term: str
+    said: int
+    used: int
+    back: CameBack
+    came: int | None
+    is_held: bool
+    is_told: bool
+    is_rare: bool
+    is_number: bool
+    place: int | None
+    tail: int
+
+    def counts_at(self, level: Level) -> bool:
+        return {Level.ALL: True, Level.TOLD: self.is_told, Level.RARE: self.is_rare}[level]
+
+    def is_held_with(self, terms: int) -> bool:
+        """Return whether the summary with so many dropped terms appended holds the term."""
+        return self.is_held or (self.place is not None and self.place < terms)
+
+    def is_in_tail(self, tokens: int) -> bool:
+        """Return whether the last so many tokens, kept in place of the summary, would hold it."""
+        return self.tail <= tokens
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one compaction lost, `number` from 1.
+
+    `coverage` is the share of the prompt's tokens that the replaced messages account for; None if
+    the prompts are not known. `dropped` are the terms that would be appended, best first.
+    """
+
+    number: int
+    compaction: Compaction
+    terms: tuple[NeededTerm, ...]
+    dropped: tuple[str, ...]
+    coverage: float | None
+
+    @property
+    def why_left_out(self) -> str | None:
+        """Why the compaction cannot be measured; None if it can."""
+        if self.compaction.is_opaque:
+            return "its summary is encrypted"
+        if self.coverage is not None and self.coverage < ENOUGH:
+            return f"the file has {self.coverage:.0%} of what it replaced"
+        return None
+
+    def needed(self, level: Level = Level.ALL) -> list[NeededTerm]:
+        return [each for each in self.terms if each.counts_at(level)]
+
+    def lost(self, level: Level = Level.ALL) -> list[NeededTerm]:
+        return [each for each in self.needed(level) if not each.is_held]
+
+    def held(self, level: Level = Level.ALL, terms: int = 0) -> int:
+        """Return how many needed terms the summary holds, with so many dropped terms appended."""
+        return sum(each.is_held_with(terms) for each in self.needed(level))
+
+    def in_tail(self, tokens: int, level: Level = Level.ALL) -> int:
+        """Return how many the last so many tokens would have held in place of the summary."""
+        return sum(each.is_in_tail(tokens) for each in self.needed(level))
+
+
+def dropped_terms(
+    replaced: Sequence[ChatMessage],
+    summary: str,
+    limit: int = LIMIT,
+    *,
+    words: Words = NO_WORDS,
+) -> list[str]:
+    """Return the terms of messages that a summary does not hold, those first that matter most.
+
+    A term weighs one for each message that mentions it, three if that is the user's or the
+    assistant's; of equal ones, the one mentioned latest is first. Plain numbers are left out.
+    Raises InvalidValue for a limit below 0.
+    """
+    if limit < 0:
+        raise InvalidValue(f"the limit of terms must be 0 or more, but is: {limit}")
+    weights = [_WEIGHTS.get(each.type, 1) for each in replaced]
+    return _dropped([facts_of(each, words) for each in replaced], weights, [summary])[:limit]
+
+
+def appended_terms(terms: Iterable[str]) -> str:
+    """Return the text with which terms are appended to a summary, "" for none."""
+    text = "\n".join(terms)
+    return f"Exact terms: {text}" if text else ""
+
+
+def compaction_evidence(
+    session: Session,
+    *,
+    mentions: Mapping[str, int] | None = None,
+    words: Words = NO_WORDS,
+    estimator: str = DEFAULT_ESTIMATOR,
+) -> list[Evidence]:
+    """Return what each compaction of a session lost.
+
+    `mentions` tell for each term how many sessions of a corpus mention it; without them, this
+    session is the corpus. Raises UnknownEstimator.
+    """
+    return list(_Sources(session, mentions, words, estimator_for(estimator)).evidence())
+
+
+def terms_of(session: Session, words: Words = NO_WORDS) -> frozenset[str]:
+    """Return all terms that a session mentions."""
+    return frozenset().union(*(facts_of(each, words) for each in session.messages))
+
+
+class _Sources:
+    """The terms and texts of a session, read once."""
+
+    def __init__(
+        self,
+        session: Session,
+        mentions: Mapping[str, int] | None,
+        words: Words,
+        estimator: TokenCountEstimator,
+    ) -> None:
+        self._session, self._estimator = session, estimator
+        self._mentions = {} if mentions is None else mentions
+        self._facts = [facts_of(each, words) for each in session.messages]
+        self._texts = [tuple(said_texts(each)) for each in session.messages]
+        self._types = list(map(self._type, range(len(self._facts))))
+        self._tokens: dict[int, int] = {}
+        self._first: dict[str, int] = {}
+        for position, facts in enumerate(self._facts):
+            for fact in facts:
+                self._first.setdefault(fact, position)
+
+    def _type(self, position: int) -> MessageType:
+        """Return the type of a message; what a program wrote for the user is a tool's."""
+        if position in self._session.by_programs:
+            return MessageType.TOOL_EXECUTION_RESULT
+        return self._session.messages[position].type
+
+    def evidence(self) -> Iterator[Evidence]:
+        for number, compaction in enumerate(self._session.compactions, 1):
+            seen = [each for each in compaction.covered if not self._is_cleared(each, compaction)]
+            dropped = self._dropped(seen, compaction)
+            terms = tuple(self._needed(seen, compaction, dropped))
+            yield Evidence(
+                number, compaction, terms, tuple(dropped), self._coverage(seen, compaction)
+            )
+
+    def _is_cleared(self, position: int, compaction: Compaction) -> bool:
+        cleared = self._session.cleared.get(position)
+        return cleared is not None and cleared <= compaction.summary
+
+    def _dropped(self, seen: Sequence[int], compaction: Compaction) -> list[str]:
+        weights = [_WEIGHTS.get(self._types[each], 1) for each in seen]
+        facts = [self._facts[each] for each in seen]
+        return _dropped(facts, weights, self._texts_after(compaction))
+
+    def _texts_after(self, compaction: Compaction) -> list[str]:
+        return [text for each in compaction.window for text in self._texts[each]]
+
+    def _needed(
+        self, seen: Sequence[int], compaction: Compaction, dropped: Sequence[str]
+    ) -> Iterator[NeededTerm]:
+        used = self._uses_after(compaction.summary)
+        mentions = _mentions_in({each: self._facts[each] for each in seen})
+        sayings = Sayings()
+        for position in seen:
+            sayings.hear(position, self._types[position], self._facts[position])
+        needed = sorted(mentions.keys() & used.keys(), key=lambda term: (used[term], term))
+        places = {term: place for place, term in enumerate(dropped)}
+        tails = self._tails([*seen, *compaction.kept], needed)
+        texts = self._texts_after(compaction)
+        for term in needed:
+            said = sayings.said(term)
+            came = self._came(term, compaction.summary, used[term])
+            first = self._types[self._first[term]]
+            is_told = first is not MessageType.AI
+            yield NeededTerm(
+                term,
+                mentions[term][-1] if said is None else said,
+                used[term],
+                self._how(came),
+                came,
+                is_held=_is_held(term, texts),
+                is_told=is_told,
+                is_rare=is_told and self._mentions.get(term, 1) <= RARE,
+                is_number=_is_number(term),
+                place=places.get(term),
+                tail=tails[term],
+            )
+
+    def _uses_after(self, summary: int) -> dict[str, int]:
+        """Return where the assistant used each term first after a summary."""
+        used: dict[str, int] = {}
+        for position in range(summary + 1, len(self._facts)):
+            if isinstance(self._session.messages[position], AiMessage):
+                for fact in self._facts[position]:
+                    used.setdefault(fact, position)
+        return used
+
+    def _came(self, term: str, summary: int, used: int) -> int | None:
+        """Return the first message between a summary and a use that mentions a term."""
+        between = range(summary + 1, used)
+        found = (each for each in between if term in self._facts[each])
+        return next((each for each in found if each not in self._session.summaries), None)
+
+    def _how(self, came: int | None) -> CameBack:
+        if came is None:
+            return CameBack.UNKNOWN
+        return CameBack.USER if self._types[came] is MessageType.USER else CameBack.TOOL
+
+    def _tails(self, window: Sequence[int], terms: Iterable[str]) -> dict[str, int]:
+        """Return the tokens of the shortest end of a window that holds each term."""
+        missing, tokens = set(terms), 0
+        tails: dict[str, int] = {}
+        for position in reversed(window):
+            tokens += self._count(position)
+            found = {term for term in missing if _is_held(term, self._texts[position])}
+            tails |= dict.fromkeys(found, tokens)
+            missing -= found
+        return tails
+
+    def _count(self, position: int) -> int:
+        if position not in self._tokens:
+            count = self._estimator.estimate_token_count_in_text
+            self._tokens[position] = sum(map(count, self._texts[position]))
+        return self._tokens[position]
+
+    def _coverage(self, seen: Sequence[int], compaction: Compaction) -> float | None:
+        prompts = sorted(self._session.prompts.items())
+        before = [tokens for position, tokens in prompts if position < compaction.summary]
+        after = [tokens for position, tokens in prompts if position > compaction.summary]
+        if not before:
+            return None
+        replaced = before[-1] - min([before[0], *after[:1], _MOST_AT_FIRST])
+        return sum(map(self._count, seen)) / replaced if replaced > 0 else None
+
+
+def _mentions_in(facts: Mapping[int, Collection[str]]) -> dict[str, list[int]]:
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for position, each in facts.items():
+        for fact in each:
+            found[fact].append(position)
+    return found
+
+
+def _dropped(
+    facts: Sequence[Collection[str]], weights: Sequence[int], texts: Sequence[str]
+) -> list[str]:
+    """Return the terms that the texts do not hold and that are no plain numbers, best first."""
+    mentions = _mentions_in(dict(enumerate(facts)))
+    weighed = {term: sum(weights[place] for place in mentions[term]) for term in mentions}
+    ranked = sorted(mentions, key=lambda term: (-weighed[term], -mentions[term][-1], term))
+    text = "\n".join(texts)
+    return [term for term in ranked if not _is_number(term) and not _is_held(term, [text])]
+
+
+def _is_number(term: str) -> bool:
+    """Return whether a term is a plain number: dates and dotted versions are none."""
+    is_named = DATE.fullmatch(term) or _VERSION.fullmatch(term)
+    return _NUMBER.fullmatch(term) is not None and is_named is None
+
+
+def _is_held(term: str, texts: Iterable[str]) -> bool:
+    """Return whether texts hold a term, or of a path what follows one of its slashes.
+
+    That must be six characters or more, and a bare name of a file must have a dot or a digit.
+    """
+    forms = [term, *_ends_of(term)]
+    return any(form in text for text in texts for form in forms)
+
+
+def _ends_of(path: str) -> Iterator[str]:
+    _, slash, end = path.partition("/")
+    while slash and len(end) >= _SHORTEST_PATH:
+        if "/" in end or re.search(r"[.\d]", end):
+            yield end
+        _, slash, end = end.partition("/")

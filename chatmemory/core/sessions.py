@@ -1,0 +1,152 @@
+"""Sessions of agents: everything that was said, and what the agent still saw of it.
+
+An agent whose window is full replaces messages by a summary: a compaction. Of a session that an
+agent recorded, the messages are here in order, its summaries among them, and each compaction says
+which messages it replaced and which the agent saw afterwards. A position is a place among the
+messages, from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from chatmemory.core.messages import AiMessage, ChatMessage, UserMessage
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """A summary that took the place of messages.
+
+    `summary` is its position. `covered` are the positions of the messages that it replaced, an
+    earlier summary included, and `window` those that the agent saw right afterwards, in order, the
+    summary included. `tokens_before` and `tokens_after` are of the whole prompt, as the agent or
+    its provider counted them; None if nothing tells. `is_opaque` tells that only the provider can
+    read the summary.
+    """
+
+    summary: int
+    covered: tuple[int, ...]
+    window: tuple[int, ...]
+    trigger: str | None = None
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    is_opaque: bool = False
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The positions of the messages that stayed as they were said."""
+        return tuple(position for position in self.window if position != self.summary)
+
+
+@dataclass(frozen=True)
+class Session:
+    """The messages of a session, and its compactions in order.
+
+    `by_programs` are the positions of users' messages that a program wrote, such as reminders.
+    `cleared` is after how many messages the result at a position was cleared in place: the agent
+    did not see its text any more. `prompts` are the tokens that the provider counted for the prompt
+    of an answer, by the answer's position.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    compactions: tuple[Compaction, ...] = ()
+    by_programs: frozenset[int] = frozenset()
+    cleared: Mapping[int, int] = field(default_factory=dict)
+    prompts: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def summaries(self) -> frozenset[int]:
+        return frozenset(each.summary for each in self.compactions)
+
+    def window(self, at: int) -> list[int]:
+        """Return the positions that the agent saw after `at` messages, cleared ones included."""
+        done = [each for each in self.compactions if each.summary < at]
+        if not done:
+            return list(range(at))
+        return [*done[-1].window, *range(done[-1].summary + 1, at)]
+
+
+class SessionBuilder:
+    """Puts a session together, one message after the other."""
+
+    def __init__(self) -> None:
+        self.messages: list[ChatMessage] = []
+        self.window: list[int] = []
+        self.compactions: list[Compaction] = []
+        self._by_programs: set[int] = set()
+        self._cleared: dict[int, int] = {}
+        self._prompts: dict[int, int] = {}
+
+    def add(self, message: ChatMessage, by_program: bool = False) -> int:
+        """Add a message and return its position."""
+        position = len(self.messages)
+        self.messages.append(message)
+        self.window.append(position)
+        if by_program:
+            self._by_programs.add(position)
+        return position
+
+    def join(self, position: int, part: AiMessage) -> None:
+        """Add what belongs to the answer at a position, of which agents write part after part."""
+        whole = self.messages[position]
+        assert isinstance(whole, AiMessage)
+        self.messages[position] = AiMessage(
+            _joined(whole.text, part.text),
+            whole.tool_execution_requests + part.tool_execution_requests,
+            _joined(whole.thinking, part.thinking),
+            {**part.attributes, **whole.attributes},
+        )
+
+    def count_prompt(self, position: int, tokens: int) -> None:
+        self._prompts[position] = tokens
+
+    def clear(self, positions: Iterable[int]) -> None:
+        """Take the texts of results out of what the agent sees."""
+        self._cleared.update(dict.fromkeys(positions, len(self.messages)))
+
+    def compact(
+        self,
+        summary: UserMessage,
+        kept: Collection[int] = (),
+        ahead: int = 0,
+        trigger: str | None = None,
+        tokens_before: int | None = None,
+        tokens_after: int | None = None,
+        is_opaque: bool = False,
+    ) -> None:
+        """Replace the window but for what is kept, of which some messages are `ahead` of the
+        summary.
+        """
+        covered = tuple(position for position in self.window if position not in kept)
+        stay = [position for position in self.window if position in kept]
+        self.window = []
+        place = self.add(summary)
+        self.window = [*stay[:ahead], place, *stay[ahead:]]
+        window = tuple(self.window)
+        self.compactions.append(
+            Compaction(place, covered, window, trigger, tokens_before, tokens_after, is_opaque)
+        )
+
+    def session(self) -> Session:
+        """Return the session. Tokens that a compaction did not tell are those of the prompts."""
+        return Session(
+            tuple(self.messages),
+            tuple(map(self._with_tokens, self.compactions)),
+            frozenset(self._by_programs),
+            self._cleared,
+            self._prompts,
+        )
+
+    def _with_tokens(self, each: Compaction) -> Compaction:
+        before = [self._prompts[place] for place in self._prompts if place < each.summary]
+        after = [self._prompts[place] for place in self._prompts if place > each.summary]
+        return replace(
+            each,
+            tokens_before=each.tokens_before or next(reversed(before), None),
+            tokens_after=each.tokens_after or next(iter(after), None),
+        )
+
+
+def _joined(one: str | None, other: str | None) -> str | None:
+    return f"{one}\n{other}" if one and other else one or other

@@ -1,0 +1,241 @@
+"""Codex CLI: rollout files, one JSON record a line. They are only read.
+
+`response_item` records are what the model was sent and said, `event_msg` records copies for the
+screen. A `compacted` record has the new window, or in older files nothing but the summary.
+Source of the shapes: openai/codex, codex-rs/core/src/compact.rs and protocol/src/models.rs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from chatmemory.core.contents import Content, Image, ImageContent, TextContent
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    text_of,
+)
+from chatmemory.formats.conversion import arguments_text, name_of, object_in, stand_in, text_in
+from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.sessions import SessionReader, texts_in, whole
+
+NAME = "codex"
+# How users' items begin that the program wrote.
+BY_PROGRAMS = (
+    *("# AGENTS.md instructions", "<environment_context>", "<user_instructions>"),
+    *("<turn_aborted>", "<user_shell_command>", "<INSTRUCTIONS>"),
+)
+# Older compactions keep so much of the users' messages, four bytes taken as a token.
+KEPT_OF_USERS = 20_000 * 4
+
+
+def find(value: Any) -> RawTranscript | None:
+    """Return the records of a file, each with a type and a payload."""
+    records = value if isinstance(value, list) else [value]
+    if not all(map(_is_record, records)):
+        return None
+    metas = [each["payload"] for each in records if each["type"] == "session_meta"]
+    if not metas and all(each["type"] != "response_item" for each in records):
+        return None
+    return RawTranscript(name_of(metas[0], "id", "session_id") if metas else None, records)
+
+
+def _is_record(value: Any) -> bool:
+    is_typed = isinstance(value, dict) and isinstance(value.get("type"), str)
+    return is_typed and isinstance(value.get("payload"), dict)
+
+
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    return _Reader().read_all(turns, range(len(turns)), after)
+
+
+class _Reader(SessionReader):
+    format = NAME
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._answer: int | None = None  # the position of the one that goes on
+        self._last_answer: int | None = None
+
+    def read(self, record: dict[str, Any]) -> None:
+        payload = object_in(record.get("payload"), "a record needs a payload")
+        match record.get("type"):
+            case "session_meta":
+                given = payload.get("base_instructions")
+                text = given.get("text") if isinstance(given, dict) else None
+                if isinstance(text, str) and text.strip():
+                    self.add(SystemMessage(text))
+                else:
+                    self.miss("system prompts, which are not recorded")
+            case "response_item":
+                self.item(payload)
+            case "compacted":
+                self.compacted(payload)
+            case "event_msg":
+                self.event(payload)
+
+    def event(self, payload: dict[str, Any]) -> None:
+        info = payload.get("info")
+        usage = info.get("last_token_usage") if isinstance(info, dict) else None
+        if payload.get("type") == "token_count" and isinstance(usage, dict):
+            tokens = whole(usage.get("input_tokens"))
+            if tokens and self._last_answer is not None:
+                self.built.count_prompt(self._last_answer, tokens)
+            self._answer = None
+        elif payload.get("type") == "thread_rolled_back":
+            self.miss("times that turns were taken back, which are still here")
+
+    def item(self, item: dict[str, Any]) -> None:
+        message = self.message(item)
+        if isinstance(message, AiMessage):
+            joins = self._answer is not None and not (message.text and self.has_text())
+            if joins and self._answer is not None:
+                self.built.join(self._answer, message)
+            else:
+                self._answer = self._last_answer = self.add(message)
+        elif message is not None:
+            self._answer = None
+            self.add(message, _is_by_program(message))
+
+    def has_text(self) -> bool:
+        answer = self.built.messages[self._answer or 0]
+        return isinstance(answer, AiMessage) and bool(answer.text or answer.tool_execution_requests)
+
+    def message(self, item: dict[str, Any]) -> ChatMessage | None:
+        """Return what an item says; None for one that says nothing."""
+        kind = str(item.get("type"))
+        if kind == "message":
+            return self.said(item)
+        if kind == "reasoning":
+            thoughts = "\n".join([*texts_in(item.get("summary")), *texts_in(item.get("content"))])
+            about = self.own({name: item.get(name) for name in ("id", "encrypted_content")})
+            return AiMessage(None, (), thoughts or None, about) if thoughts or about else None
+        if kind.endswith("_call_output"):
+            id, name = self.calls.answered(text_in(item, "call_id"))
+            return ToolExecutionResultMessage(id, name, _output(item.get("output")) or "")
+        if kind.endswith("_call"):
+            name = text_in(item, "name") or kind.removesuffix("_call")
+            id = self.calls.opened(text_in(item, "call_id") or text_in(item, "id"), name)
+            given = (item[key] for key in ("arguments", "input", "action") if key in item)
+            arguments = arguments_text(next(given, None))
+            return AiMessage(None, (ToolExecutionRequest(id, name, arguments),))
+        self.miss(f"items of type {kind!r}")
+        return None
+
+    def said(self, item: dict[str, Any]) -> ChatMessage | None:
+        contents = [_content(part) for part in _parts(item.get("content"))]
+        text = "\n".join(each.text for each in contents if isinstance(each, TextContent))
+        match item.get("role"):
+            case "user":
+                return UserMessage(contents) if contents else None
+            case "assistant":
+                return AiMessage(text, attributes=self.own({"phase": item.get("phase")}))
+            case "system" | "developer":
+                return SystemMessage(text) if text.strip() else None
+        raise InvalidMessage(f"unknown role {item.get('role')!r}")
+
+    def compacted(self, payload: dict[str, Any]) -> None:
+        self._answer = None
+        history = payload.get("replacement_history")
+        told = text_in(payload, "message")
+        if isinstance(history, list):
+            self.replaced([object_in(each, "an item must be an object") for each in history], told)
+        else:
+            kept = self.kept_of_users()
+            self.compact(UserMessage(told or "[no summary]"), kept=kept, ahead=len(kept))
+
+    def replaced(self, history: list[dict[str, Any]], told: str | None) -> None:
+        """Read a new window: what was in the old one is kept, and all else is the summary."""
+        free = {_key(self.built.messages[place]): place for place in self.built.window}
+        kept: set[int] = set()
+        texts: list[str] = []
+        secrets: list[Any] = []
+        ahead = 0
+        for item in history:
+            is_message = item.get("type", "message") == "message"
+            message = self.said(item) if is_message else None
+            place = free.pop(_key(message), None) if message else None
+            if place is not None:
+                kept.add(place)
+                ahead += not texts and not secrets
+            elif message:
+                texts.append(text_of(message))
+            elif item.get("encrypted_content"):
+                secrets.append(item["encrypted_content"])
+        text = "\n\n".join(texts) or told
+        summary = TextContent(text) if text else stand_in("encrypted summary", None)
+        self.miss("summaries that are encrypted: what they hold cannot be measured", bool(secrets))
+        self.compact(
+            UserMessage([summary], attributes=self.own({"encrypted_content": secrets})),
+            kept=kept,
+            ahead=ahead,
+            is_opaque=bool(secrets),
+        )
+
+    def kept_of_users(self) -> set[int]:
+        """Return what an older compaction kept: what came before the first answer but the user's
+        messages, and the latest of these, of which the one at the limit was cut.
+        """
+        window, messages = self.built.window, self.built.messages
+        is_answer = [isinstance(messages[place], AiMessage) for place in window]
+        first = is_answer.index(True) if any(is_answer) else len(window)
+        kept = {place for place in window[:first] if _is_by_program(messages[place])}
+        kept |= {place for place in window if isinstance(messages[place], SystemMessage)}
+        room = KEPT_OF_USERS
+        for place in reversed(window):
+            message = messages[place]
+            if isinstance(message, UserMessage) and place not in kept | self.summaries():
+                room -= len(text_of(message).encode())
+                if room < 0:
+                    self.miss("messages of the user of which a compaction kept a part")
+                    break
+                kept.add(place)
+        return kept
+
+    def summaries(self) -> set[int]:
+        return {each.summary for each in self.built.compactions}
+
+
+def _key(message: ChatMessage) -> tuple[Any, str]:
+    return message.type, text_of(message)
+
+
+def _is_by_program(message: ChatMessage) -> bool:
+    is_user = isinstance(message, UserMessage)
+    return is_user and text_of(message).lstrip().startswith(BY_PROGRAMS)
+
+
+def _parts(content: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(content, str):
+        yield {"type": "input_text", "text": content}
+    elif isinstance(content, list):
+        yield from (object_in(part, "a part must be an object") for part in content)
+    elif content is not None:
+        raise InvalidMessage("content must be a string or a list of parts")
+
+
+def _content(part: dict[str, Any]) -> Content:
+    url = text_in(part, "image_url")
+    if url:
+        return ImageContent(Image(url=url))
+    text = text_in(part, "text")
+    return TextContent(text) if text is not None else stand_in(str(part.get("type")), None)
+
+
+def _output(output: Any) -> str | list[Content]:
+    """Return what a call gave: a text, parts, or an object whose `output` or `content` is that."""
+    if isinstance(output, dict):
+        output = output.get("content", output.get("output", output))
+    if isinstance(output, list):
+        return [_content(part) for part in _parts(output)]
+    return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+
+
+FORMAT = Format(NAME, find, parse)

@@ -1,0 +1,443 @@
+"""Gemini: `{"systemInstruction": …, "contents": [{"role": …, "parts": [part, …]}, …]}`.
+
+Source of the shapes: Google's API reference, generateContent, Content and Part. Names are written
+in camelCase; where a turn has them in snake_case, as Google's libraries do, they come back so.
+
+- The response of a function is an object. A message has its JSON text; `{"result": text}` and
+  `{"output": text}` are that text, and `{"error": …}` is an error. Google's library for Python
+  writes `result` and `error`.
+- Code that Gemini runs is a call of `code_execution`, and what comes of it is the result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from mimetypes import guess_type
+from typing import Any
+
+from chatmemory.core.contents import (
+    Audio,
+    AudioContent,
+    Content,
+    DetailLevel,
+    Image,
+    ImageContent,
+    Media,
+    PdfFile,
+    PdfFileContent,
+    TextContent,
+    Video,
+    VideoContent,
+)
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    with_attributes,
+)
+from chatmemory.formats.blocks import BlockReader, BlockWriter
+from chatmemory.formats.conversion import (
+    Response,
+    Said,
+    arguments_text,
+    ids_of_calls,
+    is_list_of,
+    json_object,
+    name_of,
+    object_in,
+    stand_in,
+    text_in,
+    unread,
+)
+from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
+
+_CALLS = ("functionCall", "toolCall", "executableCode")
+_RESULTS = ("functionResponse", "toolResponse", "codeExecutionResult")
+_KINDS = (*_CALLS, *_RESULTS, "inlineData", "fileData", "text")
+_SYSTEM = ("systemInstruction", "system_instruction")
+_OF_USER = (None, "user", "function", "tool")
+_CODE = "code_execution"
+
+# Reading
+
+
+def find(value: Any) -> RawTranscript | None:
+    """Return a list of turns, an object that holds one under `contents`, or one response."""
+    if _are_turns(value):
+        return RawTranscript(None, value)
+    if not isinstance(value, dict):
+        return None
+    if is_list_of(value.get("candidates")) and _is_candidate(value["candidates"][0]):
+        return _response(value)
+    if not _are_turns(value.get("contents")):
+        return None
+    system = [{name: value[name]} for name in _SYSTEM if value.get(name)]
+    losses = unread("conversation", value, ("contents", *_SYSTEM, "id", "conversation_id"))
+    name = name_of(value, "id", "conversation_id")
+    return RawTranscript(name, [*system, *value["contents"]], tuple(losses))
+
+
+def _are_turns(value: Any) -> bool:
+    """Whether a list begins with a turn whose parts are Gemini's: those of others have a type."""
+    parts: Any = value[0]["parts"] if is_list_of(value, "parts") else None
+    return is_list_of(parts) and "type" not in parts[0] and _kind(parts[0]) in _KINDS
+
+
+def _is_candidate(value: dict[str, Any]) -> bool:
+    """Whether an object is an answer; one that was stopped may have no content."""
+    is_told = not {"content", "finishReason", "finish_reason"}.isdisjoint(value)
+    return is_told and isinstance(value.get("content") or {}, dict)
+
+
+def _response(value: dict[str, Any]) -> RawTranscript:
+    first, *others = value["candidates"]
+    history = "automaticFunctionCallingHistory"
+    losses = [*unread("conversation", {history: value.get(history)}, ())]
+    losses += [Loss("conversation", f"{len(others)} other candidates")] if others else []
+    other = ("candidates", history, "sdkHttpResponse", "parsed")
+    about = {name: each for name, each in value.items() if name not in other}
+    about |= {name: each for name, each in first.items() if name != "content"}
+    content = {"role": "model", "parts": [], **(first.get("content") or {})}
+    return RawTranscript(None, [Response(content, about)], tuple(losses))
+
+
+def _kind(part: Any) -> str:
+    """Return which of its properties tells what a part is."""
+    names = [_camel(name) for name in part] if isinstance(part, dict) else []
+    return next((kind for kind in _KINDS if kind in names), names[0] if names else "")
+
+
+def _camel(name: str) -> str:
+    return re.sub("_([a-z])", lambda found: found[1].upper(), name)
+
+
+def _snake(name: str) -> str:
+    return re.sub("([A-Z])", lambda found: f"_{found[1].lower()}", name)
+
+
+def _named(part: Mapping[str, Any], spell: Any) -> dict[str, Any]:
+    """Return a part with its names in another spelling, and those of the object that it holds."""
+    return {
+        spell(name): {spell(n): v for n, v in each.items()} if isinstance(each, dict) else each
+        for name, each in part.items()
+    }
+
+
+def _parts(turn: Mapping[str, Any]) -> list[Any]:
+    parts = turn.get("parts")
+    if not isinstance(parts, list):
+        raise InvalidMessage("parts must be a list" if parts is not None else "parts is missing")
+    return [object_in(part, "a part must be an object") for part in parts]
+
+
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    return _Reader(_ids_of_turns(turns) | ids_of_calls(after)).read_all(turns, after)
+
+
+def _ids_of_turns(turns: Sequence[Any]) -> frozenset[str]:
+    """Return the ids of all calls, whatever else is in the turns: reading checks them later."""
+    turns = [turn.turn if isinstance(turn, Response) else turn for turn in turns]
+    lists = (turn.get("parts") for turn in turns if isinstance(turn, dict))
+    parts = (part for each in lists if isinstance(each, list) for part in each)
+    held = (each for part in parts if isinstance(part, dict) for each in part.values())
+    ids = (each.get("id") for each in held if isinstance(each, dict))
+    return frozenset(id for id in ids if isinstance(id, str))
+
+
+class _Reader(BlockReader):
+    format = "gemini"
+    within_turn = "parts"
+
+    def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
+        turn = object_in(turn, "a message must be a JSON object")
+        beside = [name for name in _SYSTEM if name in turn]
+        if beside and "parts" not in turn:
+            texts = [text_in(part, "text") for part in _system_parts(turn[beside[0]])]
+            yield from self.system("\n".join(filter(None, texts)))
+            return
+        role = turn.get("role")
+        if role == "model":
+            read = self.assistant(_parts(turn))
+        elif role in _OF_USER:
+            read = self.user(_parts(turn))
+        else:
+            raise InvalidMessage(f"unknown role {role!r}: one of user, model, function")
+        is_snake = any(_snake(kind) in part for part in _parts(turn) for kind in _KINDS[:-1])
+        for said in self.joined(turn, read):
+            yield self.in_snake_case(said) if is_snake else said
+
+    def in_snake_case(self, said: Said) -> Said:
+        attributes = getattr(said.message, "attributes", {})
+        own = {**attributes.get(self.format, {}), "names": "snake_case"}
+        return replace(said, message=with_attributes(said.message, {self.format: own}))
+
+    def type_of(self, block: Any) -> str:
+        return _kind(block)
+
+    def is_result(self, block: Any) -> bool:
+        return _is_result(block)
+
+    def is_of_model(self, block: Any) -> bool:
+        return _kind(block) in _KINDS
+
+    def contents(self, block: Any) -> list[Content]:
+        part, kind = _named(block, _camel), _kind(block)
+        if kind == "text":
+            return [TextContent(text_in(part, "text") or "")]
+        if kind not in ("inlineData", "fileData"):
+            return []
+        held = object_in(part[kind], f"{kind} must be an object")
+        data, url = text_in(held, "data"), text_in(held, "fileUri")
+        return [_media(text_in(held, "mimeType") or "", url, data)]
+
+    def said_by_model(self, blocks: list[Any]) -> AiMessage:
+        calls: list[ToolExecutionRequest] = []
+        types: dict[str | None, str] = {}
+        said: dict[bool, str] = {True: "", False: ""}
+        for block in blocks:
+            kind = _kind(block)
+            if kind == "text":
+                said[block.get("thought") is True] += text_in(block, "text") or ""
+            elif kind in _CALLS:
+                call = self.request(kind, block)
+                calls.append(call)
+                types |= {} if kind == "functionCall" else {call.id: kind}
+        text, thinking = said[False] or None, said[True] or None
+        if text is None and not calls and not thinking:
+            text = next((_mark(part) for part in blocks if _kind(part) in _KINDS[-3:-1]), None)
+        return AiMessage(text, calls, thinking, {self.format: {"types": types}} if types else None)
+
+    def request(self, kind: str, block: Any) -> ToolExecutionRequest:
+        held = object_in(_named(block, _camel)[kind], f"{kind} must be an object")
+        arguments = held.get("args")
+        name = text_in(held, "toolType" if kind == "toolCall" else "name")
+        if kind == "executableCode":
+            name, arguments = _CODE, {key: each for key, each in held.items() if key != "id"}
+        id = self.calls.opened(text_in(held, "id"), name)
+        return ToolExecutionRequest(id, name, arguments_text(arguments))
+
+    def result(self, block: Any) -> ToolExecutionResultMessage:
+        kind = _kind(block)
+        held = object_in(_named(block, _camel)[kind], f"{kind} must be an object")
+        parts = _parts(held) if held.get("parts") else []
+        contents = [each for part in parts for each in self.contents(part)]
+        said = text_in(held, "toolType" if kind == "toolResponse" else "name")
+        text, is_error = _text_of_response(held.get("response"))
+        if kind == "codeExecutionResult":
+            said, text = _CODE, text_in(held, "output") or ""
+            is_error = None if held.get("outcome") == "OUTCOME_OK" else True
+        id, name = self.calls.answered(text_in(held, "id"), said)
+        own = {} if kind == "functionResponse" else {self.format: {"type": kind}}
+        return ToolExecutionResultMessage(id, name, [TextContent(text), *contents], is_error, own)
+
+
+def _is_result(part: Any) -> bool:
+    return _kind(part) in _RESULTS
+
+
+def _system_parts(value: Any) -> list[Any]:
+    """Return the parts of a system instruction, which may be a text or have a role."""
+    if isinstance(value, str):
+        return [{"text": value}]
+    return _parts(value) if isinstance(value, dict) else _parts({"parts": value})
+
+
+def _mark(part: Any) -> str:
+    """Return a text for an image or a file of the model, whose messages are text."""
+    held = next(each for each in _named(part, _camel).values() if isinstance(each, dict))
+    return stand_in("file", text_in(held, "mimeType")).text
+
+
+def _media(kind: str, url: str | None, data: str | None) -> Content:
+    match kind.partition("/")[0]:
+        case "image":
+            return ImageContent(Image(url, data, kind), DetailLevel.AUTO)
+        case "audio":
+            return AudioContent(Audio(url, data, kind))
+        case "video":
+            return VideoContent(Video(url, data, kind))
+    if kind == "application/pdf":
+        return PdfFileContent(PdfFile(url, data, kind))
+    return stand_in("file", url or kind)
+
+
+def _text_of_response(response: Any) -> tuple[str, bool | None]:
+    """Return the text of a function's response, and whether it is an error."""
+    if isinstance(response, dict) and _wraps(response):
+        (name, held), *_ = response.items()
+        is_error = True if name == "error" else None
+        return held if isinstance(held, str) else arguments_text(held) or "", is_error
+    return arguments_text(response) or "", None
+
+
+def _wraps(response: dict[str, Any]) -> bool:
+    """Whether an object is not the result itself, but holds one that is no object, or an error.
+
+    An object that looks so and is the result is held by another.
+    """
+    if len(response) != 1:
+        return False
+    ((name, held),) = response.items()
+    if isinstance(held, dict):
+        return name == "error" or (name == "result" and _wraps(held))
+    return name == "error" or (
+        name in ("result", "output") and isinstance(held, str) and json_object(held) is None
+    )
+
+
+# Writing
+
+
+def render(messages: Iterable[ChatMessage]) -> Rendering:
+    return _Writer(ids_of_calls(messages)).write_each(messages)
+
+
+class _Writer(BlockWriter):
+    format = "gemini"
+    within = "contents"
+    beside = _SYSTEM
+    within_turn = "parts"
+    _has_begun = False
+
+    def is_result(self, block: Any) -> bool:
+        return _is_result(block)
+
+    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
+        own = getattr(message, "attributes", {}).get(self.format)
+        is_snake = isinstance(own, Mapping) and own.get("names") == "snake_case"
+        for value in self.in_camel_case(message):
+            if is_snake and "parts" in value:
+                value = {**value, "parts": [_named(part, _snake) for part in value["parts"]]}
+            yield value
+        self._has_begun = True
+
+    def in_camel_case(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
+        match message:
+            case SystemMessage():
+                if self._has_begun:
+                    self.lose("the place of a system message: its text is in `systemInstruction`")
+                yield {"systemInstruction": {"parts": [{"text": message.text}]}}
+            case UserMessage():
+                self.calls.interrupted()
+                if message.name:
+                    self.lose("the name of the user")
+                yield from self.turn("user", self.parts(message.contents))
+            case AiMessage():
+                parts: list[dict[str, Any]] = []
+                if message.thinking:
+                    parts.append({"thought": True, "text": message.thinking})
+                parts += [{"text": message.text}] if message.text else []
+                parts += [self.call(call, message) for call in self.calls_of(message)]
+                yield from self.turn("model", parts)
+            case ToolExecutionResultMessage():
+                yield self.result(message)
+
+    def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
+        """Put the text of every system message into one instruction."""
+        for name in beside.keys() & set(_SYSTEM):
+            (more,) = value.values()
+            value = {name: {"parts": _system_parts(beside[name]) + _system_parts(more)}}
+        beside.update(value)
+
+    def call(self, call: ToolExecutionRequest, message: AiMessage) -> dict[str, Any]:
+        kind = self.kind_of_call(message, call.id, "functionCall")
+        id, args = self.calls.opened(call.id, call.name), self.arguments(call)
+        if kind == "executableCode":
+            return {kind: args}
+        name = "toolType" if kind == "toolCall" else "name"
+        return {kind: {name: call.name or "", "args": args, "id": id}}
+
+    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
+        kind = self.kind_of_result(message, "functionResponse")
+        id, known = self.calls.answered(message.id, message.tool_name)
+        texts = [each.text for each in message.contents if isinstance(each, TextContent)]
+        if len(texts) > 1:
+            self.lose("how the text is divided into parts")
+        text = "\n".join(texts)
+        if kind == "codeExecutionResult":
+            outcome = "OUTCOME_FAILED" if message.is_error else "OUTCOME_OK"
+            return {"role": "model", "parts": [{kind: {"outcome": outcome, "output": text}}]}
+        name = "toolType" if kind == "toolResponse" else "name"
+        held: dict[str, Any] = {name: message.tool_name or known or ""}
+        held |= {"response": _response_of(text, message.is_error)}
+        held |= {"id": id} if id else {}
+        media = [each for each in message.contents if not isinstance(each, TextContent)]
+        held |= {"parts": parts} if (parts := self.parts(media)) else {}
+        return {"role": "model" if kind == "toolResponse" else "user", "parts": [{kind: held}]}
+
+    def parts(self, contents: Iterable[Content | None]) -> list[dict[str, Any]]:
+        return [part for content in contents if (part := self.part(content)) is not None]
+
+    def part(self, content: Content | None) -> dict[str, Any] | None:
+        match content:
+            case TextContent():
+                return {"text": content.text} if content.text else None
+            case ImageContent(image=media):
+                part = self.media(content, media, "image/png")
+            case AudioContent(audio=Audio() as media):
+                part = self.media(content, media, "audio/wav")
+            case VideoContent(video=Video() as media):
+                part = self.media(content, media, "video/mp4")
+            case PdfFileContent(pdf_file=PdfFile() as media):
+                part = self.media(content, media, "application/pdf")
+            case _:
+                part = None
+        if part is None:
+            self.lose_content(content)
+        return part
+
+    def media(self, content: Content, media: Media, if_untold: str) -> dict[str, Any] | None:
+        binary = media.binary_data if isinstance(media, Audio) else None
+        data = media.base64_data or binary
+        kind = media.mime_type or guess_type(media.url or "")[0] or if_untold
+        if not data and not media.url:
+            return None
+        self.lose_of_media(content, media)
+        if data:
+            return {"inlineData": {"mimeType": kind, "data": data}}
+        return {"fileData": {"mimeType": kind, "fileUri": media.url}}
+
+
+def _response_of(text: str, is_error: bool | None) -> dict[str, Any]:
+    found = json_object(text)
+    if is_error:
+        return {"error": text if found is None else found}
+    if found is None:
+        return {"result": text}
+    return {"result": found} if _wraps(found) else found
+
+
+# Google's library
+
+
+def plain(given: Any) -> Any:
+    """Return objects of Google's library as the JSON values that its service takes."""
+    if isinstance(given, list | tuple):
+        return [plain(each) for each in given]
+    if isinstance(given, Mapping):
+        return {name: plain(each) for name, each in given.items()}
+    if hasattr(given, "model_dump"):
+        return _with_base64(given.model_dump(mode="json", by_alias=True, exclude_none=True))
+    return given
+
+
+def _with_base64(value: Any) -> Any:
+    """Return values with standard base64, where the library has the alphabet for URLs."""
+    if isinstance(value, list):
+        return [_with_base64(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {name: _with_base64(each) for name, each in value.items()}
+    if "mimeType" in found and isinstance(found.get("data"), str):
+        found["data"] = found["data"].replace("-", "+").replace("_", "/")
+    return found
+
+
+_Reader.writer = _Writer
+FORMAT = Format("gemini", find, parse, render, plain)

@@ -1,0 +1,229 @@
+"""OpenHands: the events of a conversation, a list or one JSON object a line. They are only read.
+
+Events of the SDK have a `kind`, those of version 0 an `action` or an `observation`. A condensation
+names the events that were forgotten, and where its summary stands among the others.
+Source of the shapes: OpenHands/software-agent-sdk, openhands-sdk/openhands/sdk/event, and
+OpenHands/OpenHands, openhands/events.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from chatmemory.core.contents import Content, Image, ImageContent, TextContent
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    UserMessage,
+)
+from chatmemory.formats.conversion import arguments_text, name_of, text_in
+from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.sessions import SessionReader, texts_in, whole
+
+NAME = "openhands"
+_KINDS = {"SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "Condensation"}
+_RESULTS = ("ObservationEvent", "UserRejectObservation", "AgentErrorEvent")
+_SILENT = ("change_agent_state", "condensation_request", "null", "recall", "")
+_SILENT_RESULTS = ("agent_state_changed", "null", "recall", "")
+
+
+def find(value: Any) -> RawTranscript | None:
+    """Return the events of a conversation, or an object that has them under `events`."""
+    name = None
+    if isinstance(value, dict) and "events" in value:
+        name, value = name_of(value, "id", "conversation_id"), value["events"]
+    events = value if isinstance(value, list) else [value]
+    if not all(isinstance(each, dict) and "id" in each and "source" in each for each in events):
+        return None
+    kinds = {each["kind"] for each in events if isinstance(each.get("kind"), str)}
+    is_first_version = any("args" in each and "action" in each for each in events)
+    return RawTranscript(name, events) if kinds & _KINDS or is_first_version else None
+
+
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    return _Reader().read_all(turns, range(len(turns)), after)
+
+
+class _Reader(SessionReader):
+    format = NAME
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._places: dict[str, int] = {}  # of messages by the ids of their events
+        self._calls: dict[str, str] = {}  # the ids of calls by those of their events
+        self._trigger: str | None = None
+
+    def read(self, record: dict[str, Any]) -> None:
+        place = self.sdk(record) if "kind" in record else self.first_version(record)
+        if place is not None:
+            self._places[str(record.get("id"))] = place
+
+    # The SDK
+
+    def sdk(self, event: dict[str, Any]) -> int | None:
+        kind = event["kind"]
+        about = {name: event.get(name) for name in ("id", "timestamp", "security_risk")}
+        if kind == "SystemPromptEvent":
+            texts = texts_in([event.get("system_prompt"), event.get("dynamic_context")])
+            self.miss("definitions of tools", len(_list(event.get("tools"))))
+            return self.add(SystemMessage("\n".join(texts))) if "".join(texts).strip() else None
+        if kind == "MessageEvent":
+            return self.message(event, about)
+        if kind == "ActionEvent":
+            call = event.get("tool_call")
+            call = call if isinstance(call, dict) else {}
+            call = call.get("function", call)
+            name = text_in(call, "name") or text_in(event, "tool_name")
+            arguments = call.get("arguments", event.get("action"))
+            return self.call(
+                event,
+                text_in(event, "tool_call_id"),
+                name,
+                arguments,
+                texts_in(event.get("thought")),
+                text_in(event, "llm_response_id"),
+                about,
+            )
+        if kind in _RESULTS:
+            given = event.get("observation", event.get("rejection_reason", event.get("error")))
+            failed = kind != "ObservationEvent" or _is_error(given) or None
+            return self.result(text_in(event, "tool_call_id"), _observed(given), failed, about)
+        if kind == "CondensationRequest":
+            self._trigger = text_in(event, "reason")
+        elif kind == "Condensation":
+            self.forget(_list(event.get("forgotten_event_ids")), event)
+        elif kind not in ("CondensationSummaryEvent",):
+            self.miss(f"events of kind {kind!r}")
+        return None
+
+    def message(self, event: dict[str, Any], about: dict[str, Any]) -> int | None:
+        said = event.get("llm_message")
+        said = said if isinstance(said, dict) else {}
+        contents = _contents(said.get("content")) + _contents(event.get("extended_content"))
+        if said.get("role") == "assistant":
+            texts = [each.text for each in contents if isinstance(each, TextContent)]
+            thinking = text_in(said, "reasoning_content")
+            return self.add(AiMessage("\n".join(texts), (), thinking, self.own(about)))
+        if not contents:
+            self.miss("messages without content")
+            return None
+        is_user = event.get("source") == "user"
+        return self.add(UserMessage(contents, None, self.own(about)), by_program=not is_user)
+
+    def call(
+        self,
+        event: dict[str, Any],
+        id: str | None,
+        name: str | None,
+        arguments: Any,
+        thought: list[str],
+        answer: str | None,
+        about: dict[str, Any],
+    ) -> int:
+        id = self.calls.opened(id, name)
+        self._calls[str(event.get("id"))] = id
+        request = ToolExecutionRequest(id, name, arguments_text(arguments))
+        thinking = text_in(event, "reasoning_content")
+        text = "\n".join(thought) or None
+        return self.answer(AiMessage(text, (request,), thinking, self.own(about)), answer)
+
+    # Version 0
+
+    def first_version(self, event: dict[str, Any]) -> int | None:
+        args = event.get("args")
+        args = args if isinstance(args, dict) else {}
+        about = {name: event.get(name) for name in ("id", "timestamp")}
+        action, observation = event.get("action"), event.get("observation")
+        text = args.get("content")
+        if observation is not None:
+            if observation in _SILENT_RESULTS:
+                return None
+            call = self._calls.get(str(event.get("cause")))
+            content = _observed(event.get("content"))
+            if call:
+                return self.result(call, content, observation == "error" or None, about)
+            said = UserMessage(content or f"[{observation}]", None, self.own(about))
+            return self.add(said, by_program=True)
+        if action == "condensation":
+            self.forget(_forgotten(args, self._places), args)
+        elif action in ("system", "message") and isinstance(text, str):
+            own = self.own(about)
+            if action == "system":
+                return self.add(SystemMessage(text)) if text.strip() else None
+            is_agent = event.get("source") == "agent"
+            return self.add(
+                AiMessage(text, attributes=own) if is_agent else UserMessage(text, None, own)
+            )
+        elif event.get("source") == "agent" and action not in (*_SILENT, None):
+            made = event.get("tool_call_metadata")
+            made = made if isinstance(made, dict) else {}
+            response = made.get("model_response")
+            answer = response.get("id") if isinstance(response, dict) else None
+            given = {name: value for name, value in args.items() if name != "thought"}
+            thought = [text] if isinstance(text := args.get("thought"), str) and text else []
+            name = text_in(made, "function_name") or str(action)
+            id = text_in(made, "tool_call_id")
+            return self.call(event, id, name, given, thought, answer, about)
+        return None
+
+    # Both
+
+    def forget(self, ids: Iterable[Any], about: dict[str, Any]) -> None:
+        """Read a condensation. The summary of an earlier one goes with what is forgotten."""
+        earlier = {each.summary for each in self.built.compactions}
+        gone = {place for id in ids if (place := self._places.get(str(id))) is not None}
+        summary, trigger = text_in(about, "summary"), self._trigger
+        self._trigger = None
+        self.miss("events that were forgotten without a summary", summary is None)
+        self.compact(
+            UserMessage(summary or "[no summary]"),
+            kept=[place for place in self.built.window if place not in gone | earlier],
+            ahead=whole(about.get("summary_offset")) or 0,
+            trigger=trigger,
+        )
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _forgotten(args: dict[str, Any], known: Iterable[str]) -> list[Any]:
+    """Return the ids that a condensation names, or those from its first to its last."""
+    named = args.get("forgotten_event_ids")
+    first = whole(args.get("forgotten_events_start_id"))
+    last = whole(args.get("forgotten_events_end_id"))
+    if isinstance(named, list) or first is None or last is None:
+        return _list(named)
+    return [id for id in known if id.isdecimal() and first <= int(id) <= last]
+
+
+def _is_error(observation: Any) -> bool:
+    return isinstance(observation, dict) and observation.get("is_error") is True
+
+
+def _observed(given: Any) -> Any:
+    """Return what a tool gave: its content or output, else all of it as JSON."""
+    if isinstance(given, dict):
+        for name in ("content", "output"):
+            if isinstance(given.get(name), list):
+                return _contents(given[name])
+            if isinstance(given.get(name), str):
+                return given[name]
+        return json.dumps(given, ensure_ascii=False)
+    return given if isinstance(given, str) else _contents(given)
+
+
+def _contents(parts: Any) -> list[Content]:
+    found: list[Content] = []
+    for part in parts if isinstance(parts, list) else ():
+        found += [TextContent(text) for text in texts_in([part])]
+        urls = part.get("image_urls") if isinstance(part, dict) else None
+        found += [ImageContent(Image(url=url)) for url in urls or () if isinstance(url, str)]
+    return found
+
+
+FORMAT = Format(NAME, find, parse)

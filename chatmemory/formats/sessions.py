@@ -1,0 +1,117 @@
+"""What the readers of agents' session files share: these formats are read and never written."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.core.sessions import SessionBuilder
+from chatmemory.formats.conversion import Calls, object_in
+from chatmemory.formats.format import Loss, Transcript
+
+
+class SessionReader(ABC):
+    """Reads the records of one session; subclasses read one record.
+
+    What a message cannot hold of its record, such as its time and what the provider counted, is in
+    its attributes under the name of the format. Whatever is left out is a loss.
+    """
+
+    format: ClassVar[str]
+
+    def __init__(self) -> None:
+        self.calls = Calls()
+        self.built = SessionBuilder()
+        self._missing: Counter[str] = Counter()
+        self._turns: list[int] = []
+        self._turn = 0
+        self._answers: dict[str, int] = {}
+
+    def read_all(
+        self, turns: Sequence[Any], order: Iterable[int], after: Iterable[ChatMessage] = ()
+    ) -> Transcript:
+        """Return the session of the records at these places, in this order.
+
+        Its `messages` are those that were said, without the summaries. Raises UnreadableTranscript
+        with a record's index.
+        """
+        self.calls.continue_from(after)
+        for self._turn in order:
+            try:
+                self.read(object_in(turns[self._turn], "a record must be a JSON object"))
+            except InvalidMessage as error:
+                raise UnreadableTranscript(self._turn, str(error)) from error
+        session = self.built.session()
+        said = [place for place in range(len(session.messages)) if place not in session.summaries]
+        losses = [Loss("session", f"{what} ({n:,})") for what, n in self._missing.items()]
+        return Transcript(
+            None,
+            tuple(session.messages[place] for place in said),
+            tuple(losses),
+            turns=tuple(self._turns[place] for place in said),
+            session=session,
+        )
+
+    @abstractmethod
+    def read(self, record: dict[str, Any]) -> None:
+        """Add the messages of one record. Raises InvalidMessage."""
+
+    def miss(self, what: str, times: int = 1) -> None:
+        """Record that the session is without something; things of one name are counted."""
+        if times:
+            self._missing[what] += times
+
+    def add(self, message: ChatMessage, by_program: bool = False) -> int:
+        self._turns.append(self._turn)
+        return self.built.add(message, by_program)
+
+    def answer(self, part: AiMessage, id: str | None) -> int:
+        """Add a part of what the model said, and return its position: parts that have the id of one
+        answer are one message.
+        """
+        place = self._answers.get(id) if id is not None else None
+        if place is None:
+            place = self.add(part)
+            if id is not None:
+                self._answers[id] = place
+        else:
+            self.built.join(place, part)
+        return place
+
+    def compact(self, summary: UserMessage, **how: Any) -> None:
+        self._turns.append(self._turn)
+        self._answers.clear()
+        self.built.compact(summary, **how)
+
+    def result(
+        self, id: str | None, contents: Any, is_error: bool | None, about: Mapping[str, Any]
+    ) -> int:
+        id, name = self.calls.answered(id)
+        contents = contents or ""
+        return self.add(ToolExecutionResultMessage(id, name, contents, is_error, self.own(about)))
+
+    def own(self, about: Mapping[str, Any]) -> dict[str, Any]:
+        """Return attributes with what is known of a message besides what it says."""
+        known = {name: value for name, value in about.items() if value not in (None, "", [], {})}
+        return {self.format: known} if known else {}
+
+
+def whole(value: Any) -> int | None:
+    """Return a count that a file tells; None for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def texts_in(parts: Any) -> list[str]:
+    """Return the texts of a list of parts that have one."""
+    given = parts if isinstance(parts, list) else ()
+    found = [part.get("text") for part in given if isinstance(part, dict)]
+    return [text for text in found if isinstance(text, str) and text]

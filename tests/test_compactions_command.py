@@ -1,0 +1,125 @@
+"""manage.py compactions, of session files. It needs no database, and these tests have none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from .formats.test_sessions import Claude
+
+PAGE = Path(__file__).parents[1] / "docs/compaction.md"
+
+
+@pytest.fixture
+def file(tmp_path):
+    claude = Claude()
+    claude.user("1", "Fix ENT-1182 in cmd/hooks2.go, for 3000 ms.")
+    claude.ai("2", "m1", "Reading.")
+    claude.compact("3", "The user wants a fix.", "2", trigger="auto", preTokens=150, postTokens=40)
+    claude.user("4", "It is ENT-1182.")
+    claude.ai("5", "m2", "ENT-1182 is in cmd/hooks2.go, after 3000 ms.")
+    path = tmp_path / "session.jsonl"
+    path.write_text("\n".join(map(json.dumps, claude.records)))
+    return str(path)
+
+
+def lines(capsys):
+    return list(map(json.loads, capsys.readouterr().out.splitlines()))
+
+
+def test_each_compaction_is_a_line_of_json(file, capsys):
+    call_command("compactions", file, "--json")
+    compaction, total = lines(capsys)
+    unknown = {"said": 1, "used": 5, "came": None, "back": "no recorded mention"}
+    assert compaction == {
+        "session": "s",
+        "n": 1,
+        "tokens_before": 150,
+        "tokens_after": 40,
+        "replaced": 2,
+        "needed": 3,
+        "held": 0,
+        "lost": [
+            {"term": "3000", **unknown},
+            {"term": "ENT-1182", "said": 1, "used": 5, "came": 4, "back": "user"},
+            {"term": "cmd/hooks2.go", **unknown},
+        ],
+        "appended": {"25": 2, "50": 2},
+        "tail": {"20000": 3},
+    }
+    sums = {"needed": 3, "held": 0, "appended": {"25": 2, "50": 2}, "tail": {"20000": 3}}
+    assert total == {"total": {"compactions": 1, **sums}}
+
+
+def test_people_read_sentences(file, capsys):
+    call_command("compactions", file, "--level", "told")
+    instead = (
+        "2 with 10 terms, 2 with 25 terms, 2 with 50 terms, 2 with 100 terms; "
+        "3 in the last 10,000 tokens, 3 in the last 20,000 tokens"
+    )
+    first = (
+        "s: compaction 1 (auto), 150 became 40 tokens, 2 messages replaced: of 3 told exact terms "
+        "that were needed again the summary holds 0; "
+    )
+    last = (
+        "3 lost: 1 are plain numbers; 0 came back from a tool, 1 said again by the user, "
+        "2 no recorded mention"
+    )
+    total = "1 compactions: of 3 told exact terms that were needed again the summaries hold 0; "
+    assert capsys.readouterr().out.splitlines() == [
+        first + instead,
+        "  lost 3000, said in #1, used in #5: no recorded mention",
+        "  lost ENT-1182, said in #1, used in #5: said again by the user in #4",
+        "  lost cmd/hooks2.go, said in #1, used in #5: no recorded mention",
+        total + instead,
+        last,
+    ]
+
+
+def test_rare_terms_are_those_that_few_of_the_files_mention(file, capsys):
+    for files, needed in (2, 3), (3, 0):
+        call_command("compactions", *[file] * files, "--level", "rare", "--json")
+        assert lines(capsys)[-1]["total"]["needed"] == files * needed
+
+
+def test_files_without_a_session_are_named_and_left_out(file, tmp_path, capsys):
+    (tmp_path / "chat.json").write_text(json.dumps([{"role": "user", "content": "hi"}]))
+    (tmp_path / "titles.jsonl").write_text('{"type": "summary", "summary": "A title"}')
+    others = [str(tmp_path / name) for name in ("chat.json", "titles.jsonl", "missing.jsonl")]
+    call_command("compactions", *others, file, "--json")
+    told = capsys.readouterr()
+    assert json.loads(told.out.splitlines()[-1])["total"]["compactions"] == 1
+    for words in ("does not record compactions", "no conversation in the", "No such file"):
+        assert words in told.err
+    with pytest.raises(CommandError, match="none of the files holds a session"):
+        call_command("compactions", *others)
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [("all", (72, 20, 39, 39, 47)), ("told", (44, 8, 21, 21, 22))],
+)
+def test_the_real_sessions(claude_sessions, capsys, level, expected):
+    """The figures of docs/compaction.md; two of the files lack most of what was replaced."""
+    call_command("compactions", *map(str, claude_sessions), "--level", level, "--json")
+    told = capsys.readouterr()
+    *compactions, total = map(json.loads, told.out.splitlines())
+    sums = total["total"]
+    appended = sums["appended"]
+    needed, held = sums["needed"], sums["held"]
+    found = (needed, held, appended["25"], appended["50"], sums["tail"]["20000"])
+    assert (sums["compactions"], found) == (13, expected)
+    assert len(compactions) == 13
+    left_out = [line.split()[5][:8] for line in told.err.splitlines()]
+    assert left_out == ["198393f2", "839b35f7"]
+    row = " | ".join(map(str, (needed, held, *found[2:])))
+    assert f"| {level} | 13 | {row} |" in PAGE.read_text("utf-8")
+
+
+def test_the_page_tells_how_lost_terms_came_back(claude_sessions, capsys):
+    call_command("compactions", *map(str, claude_sessions))
+    *_, last = capsys.readouterr().out.splitlines()
+    assert last in " ".join(PAGE.read_text("utf-8").split())
