@@ -25,7 +25,7 @@ from chatmemory.core.estimators import (
     count_tokens,
     family_of,
 )
-from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.core.given import brief, chat_message, message_list, string_id
 from chatmemory.core.messages import ChatMessage, SystemMessage
 from chatmemory.core.policies import (
@@ -149,6 +149,16 @@ class ChatMemory(ABC):
         window = self._read_window()
         return [entry.message for entry in visible(window, policy) if entry.message is not None]
 
+    def history(self) -> list[ChatMessage]:
+        """Return everything that was said, where the store keeps it, else the messages."""
+        read = getattr(self._store, "get_history", None)
+        if read is None:
+            return self.messages()
+        try:
+            return list(read(self.id))
+        except MemoryNotFound:
+            return []
+
     def clear(self) -> None:
         """Remove all messages. A store with a history keeps the history."""
         with self._turn:
@@ -157,28 +167,31 @@ class ChatMemory(ABC):
     # The same for asyncio, by Django's convention of names
 
     async def aadd(self, message: ChatMessage, *more: ChatMessage) -> None:
-        await self._in_thread(self.add, message, *more)
+        await self.in_thread(self.add, message, *more)
 
     async def aextend(self, messages: Iterable[ChatMessage]) -> None:
-        await self._in_thread(self.extend, messages)
+        await self.in_thread(self.extend, messages)
 
     async def aset(self, messages: Iterable[ChatMessage]) -> None:
-        await self._in_thread(self.set, messages)
+        await self.in_thread(self.set, messages)
 
     async def amessages(self) -> list[ChatMessage]:
-        return await self._in_thread(self.messages)
+        return await self.in_thread(self.messages)
 
     async def aadd_from(self, values: Any, format: str) -> tuple[Loss, ...]:
-        return await self._in_thread(self.add_from, values, format)
+        return await self.in_thread(self.add_from, values, format)
+
+    async def ahistory(self) -> list[ChatMessage]:
+        return await self.in_thread(self.history)
 
     async def arender(self, format: str) -> list[dict[str, Any]] | dict[str, Any] | str:
-        return await self._in_thread(self.render, format)
+        return await self.in_thread(self.render, format)
 
     async def aclear(self) -> None:
-        await self._in_thread(self.clear)
+        await self.in_thread(self.clear)
 
-    async def _in_thread(self, method: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-        """Run a method in a thread, which the store chooses if it has `to_thread`."""
+    async def in_thread(self, method: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        """Run a call in a thread, which the store chooses if it has `to_thread`."""
         to_thread = getattr(self._store, "to_thread", asyncio.to_thread)
         result: T = await to_thread(method, *args, **options)
         return result

@@ -35,8 +35,8 @@ from chatmemory.formats import (
     parse_messages,
     read_transcripts,
     readable_formats,
-    two_way_formats,
     render_messages,
+    two_way_formats,
 )
 from chatmemory.ledger.verification import verify
 from chatmemory.stores.database import DjangoChatMemoryStore

@@ -135,6 +135,7 @@ def test_a_django_project_needs_only_the_extra_django(run):
     ("extra", "module"),
     [
         ("http", "chatmemory.stores.http"),
+        ("langchain", "chatmemory.integrations.langchain"),
         ("otel", "opentelemetry.exporter.otlp.proto.http.trace_exporter"),
         ("serve", "uvicorn_worker"),
     ],

@@ -21,7 +21,7 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     with_attributes,
 )
-from chatmemory.formats.difference import applied, difference, texts_of
+from chatmemory.formats.difference import applied, difference, sources_of
 from chatmemory.formats.format import Loss, Rendered, Rendering, Transcript
 
 
@@ -189,7 +189,9 @@ class Writer(_Conversion, ABC):
         known = len(self.losses)
         written = list(self._written(message))
         try:
-            said: list[Any] = applied(own["differs"], written, texts_of(message))
+            said: list[Any] = applied(own["differs"], written, sources_of(message))
+            if not isinstance(said, list) or not all(map(self.is_value, said)):
+                raise ValueError("these are no values of the format")
         except ValueError:
             said = [None]
         if not isinstance(said, list) or not all(isinstance(value, dict) for value in said):
@@ -207,7 +209,7 @@ class Writer(_Conversion, ABC):
     def with_difference(self, said: Said) -> ChatMessage:
         """Return a message that was read, with what it cannot hold in its attributes."""
         message = said.message
-        differs = difference([*self._written(message)], [*said.values], texts_of(message))
+        differs = difference([*self._written(message)], [*said.values], sources_of(message))
         attributes = getattr(message, "attributes", {})
         own = {**attributes.get(self.format, {})}
         own |= {} if said.joins is None else {"joins": said.joins}
@@ -223,6 +225,10 @@ class Writer(_Conversion, ABC):
 
         The property that tells the kind of a value, if it is not its role or type, is the first.
         """
+
+    def is_value(self, value: Any) -> bool:
+        """Whether `join` can take a value, which attributes say that a client may have sent."""
+        return isinstance(value, dict)
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
         """Add a value to the last one and return True if they are one value.

@@ -6,7 +6,9 @@ values into those that were said, and it is kept in the message's attributes; `a
 back. A message that was edited since is written with its new texts:
 
 - A difference holds no text of its message. Where one was said in another place, or in pieces, it
-  has a hole: `{"$": [source, start, end, length]}`, characters of one of the message's texts.
+  has a hole: `{"$": [source, start, end, length]}`, characters of one of the message's texts, or
+  `{"$": [source]}`, the JSON value that the text is. `before` and `after` stand around a text that
+  was said within another one, such as a data URL.
 - A value that stands for a written one is given back only if the same would be written today, or,
   where the text of the written one was said in a hole, a value of the same shape.
 
@@ -24,11 +26,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from zlib import crc32
 
-from chatmemory.core.contents import TextContent
+from chatmemory.core.contents import Content, Media, TextContent
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
@@ -43,10 +46,12 @@ _REPEATS = 100  # of its texts in one message, in pieces or as they are: a bound
 
 # The properties in which formats write texts, arguments and results.
 _TEXT = {
-    *("arguments", "content", "data", "error", "input", "instructions", "output", "rawInput"),
-    *("reason", "reasoning", "reasoning_content", "refusal", "response", "result", "summary"),
-    *("text", "thinking", "value"),
+    *("args", "arguments", "artifact", "content", "data", "error", "input", "instructions"),
+    *("output", "partial_json", "rawInput", "reason", "reasoning", "reasoning_content", "refusal"),
+    *("response", "result", "summary", "text", "thinking", "transcript", "value"),
 }
+_MEDIA = {"base64", "data", "file_data", "image_url", "url"}  # the same for images and files
+_LONG = 8  # characters of a text that is found within another one
 
 
 def texts_of(message: ChatMessage) -> dict[str, str]:
@@ -80,6 +85,29 @@ def texts_in(value: Any, name: str = "") -> Iterator[str]:
         yield value
 
 
+def sources_of(message: ChatMessage) -> dict[str, str]:
+    """Return all that a hole can have: the texts, and the data or URLs of images and files."""
+    contents = getattr(message, "contents", ())
+    media = {f"media.{i}": _data_of(content) for i, content in enumerate(contents)}
+    return texts_of(message) | {name: data for name, data in media.items() if data}
+
+
+def _data_of(content: Content | None) -> str | None:
+    values = vars(content).values() if content and not isinstance(content, TextContent) else ()
+    media = next((value for value in values if isinstance(value, Media)), None)
+    return media.base64_data or media.url if media else None
+
+
+def _json_of(texts: Texts) -> dict[str, Any]:
+    """Return the JSON objects and lists that texts are, by the names of the texts."""
+    found = {}
+    for name, text in texts.items():
+        if text[:1] in ("{", "["):
+            with suppress(ValueError, RecursionError):
+                found[name] = json.loads(text)
+    return {name: value for name, value in found.items() if value}
+
+
 def difference(written: Any, said: Any, texts: Texts) -> dict[str, Any] | None:
     """Return what turns the written value into the one that was said; None if they are equal."""
     first = _Difference(texts)
@@ -92,8 +120,10 @@ class _Difference:
 
     def __init__(self, texts: Texts, moved: frozenset[str] | set[str] = frozenset()) -> None:
         self._texts = texts
+        self._values = _json_of(texts)
         self._moved = moved
         self._ends: Counter[str] = Counter()
+        self._uses: Counter[str] = Counter()
         self._room = _REPEATS * sum(map(len, texts.values()))
         self.in_holes: set[str] = set()
 
@@ -118,7 +148,7 @@ class _Difference:
     def _guard(self, written: Any, has_holes: bool = False) -> dict[str, int]:
         """Return the mark of a written value for which another stands, or of its shape."""
         if has_holes or not self._moved.isdisjoint(_strings(written)):
-            return {"like": _mark(_shape(written))}
+            return {"like": _mark(_shape(written, self._values))}
         return {"was": _mark(written)}
 
     def _of_objects(self, written: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
@@ -154,7 +184,10 @@ class _Difference:
     def _hollow(self, value: Any, name: str) -> Any:
         """Return a value that was said with holes in place of the message's texts."""
         if isinstance(value, str):
-            return self._hole(value) if name in _TEXT else value
+            return self._hole(value) if name in _TEXT or name in _MEDIA else value
+        if source := self._used(each for each in self._values if _same(self._values[each], value)):
+            self._moved_now(source, len(self._texts[source]))
+            return {"$": [source]}
         if isinstance(value, list):
             return [self._hollow(each, name) for each in value]
         if isinstance(value, dict):
@@ -163,27 +196,45 @@ class _Difference:
         return value
 
     def _hole(self, said: str) -> Any:
-        """Return a hole for a string that is one of the texts or a piece of one, else the string.
+        """Return a hole for a string that is one of the texts, a piece of one, or around one.
 
         The next piece is looked for behind the last one, and then from the beginning: a text may be
-        said twice.
+        said twice. Without any, and beyond what `applied` allows, it is the string itself.
         """
-        source, start = next(self._places(said), ("", -1))
-        if start < 0 or len(said) > self._room:
+        if len(said) > self._room:
             return said
-        self._room -= len(said)
-        text = self._texts[source]
-        self._ends[source] = end = start + len(said)
-        self.in_holes.add(text)
-        return {"$": [source, start, end, len(text)]}
-
-    def _places(self, said: str) -> Iterator[tuple[str, int]]:
-        """Yield where a string is: in a text as a whole, else in pieces."""
-        yield from ((source, 0) for source, text in self._texts.items() if said == text)
+        if source := self._used(each for each, text in self._texts.items() if said == text):
+            return self._whole(source)
         for source, text in self._texts.items():
             if said and said in text:
                 start = text.find(said, self._ends[source])
-                yield source, text.find(said) if start < 0 else start
+                start = text.find(said) if start < 0 else start
+                self._ends[source] = end = start + len(said)
+                self._moved_now(source, len(said))
+                return {"$": [source, start, end, len(text)]}
+        for source, text in self._texts.items():
+            before, found, after = said.partition(text) if len(text) >= _LONG else (said, "", "")
+            if found:
+                return {**self._whole(source), "before": before, "after": after}
+        return said
+
+    def _whole(self, source: str) -> dict[str, Any]:
+        length = len(self._texts[source])
+        self._moved_now(source, length)
+        return {"$": [source, 0, length, length]}
+
+    def _moved_now(self, source: str, characters: int) -> None:
+        self._room -= characters
+        self.in_holes.add(self._texts[source])
+        if source in self._values:
+            self.in_holes.add(_spelt(self._values[source]))
+
+    def _used(self, sources: Iterable[str]) -> str | None:
+        """Return the source that is in the fewest holes: two calls may have equal arguments."""
+        source = min(sources, key=self._uses.__getitem__, default=None)
+        if source is not None:
+            self._uses[source] += 1
+        return source
 
 
 def applied(difference: Any, written: Any, texts: Texts) -> Any:
@@ -201,6 +252,7 @@ def applied(difference: Any, written: Any, texts: Texts) -> Any:
 class _Applied:
     def __init__(self, texts: Texts) -> None:
         self._texts = texts
+        self._values = _json_of(texts)
         self._room = _REPEATS * sum(map(len, texts.values()))
 
     def to(self, difference: Mapping[str, Any] | None, written: Any) -> Any:
@@ -211,7 +263,7 @@ class _Applied:
                 return self._list(items, written)
             case {"was": was} if was != _mark(written):
                 return written
-            case {"like": like} if like != _mark(_shape(written)):
+            case {"like": like} if like != _mark(_shape(written, self._values)):
                 return written
             case {"=": value}:
                 return self._filled(value)
@@ -248,7 +300,9 @@ class _Applied:
             return value
         inner = value.get("$")
         if isinstance(inner, list):
-            return self._text(*inner)
+            found = self._text(*inner) if len(inner) > 1 else self._value(*inner)
+            around = "before" in value and isinstance(found, str)
+            return f"{value['before']}{found}{value['after']}" if around else found
         given = inner or value
         whole = {key: self._filled(each) for key, each in given.items()}
         left = {key: each for key, each in whole.items() if each is not _NOTHING}
@@ -259,13 +313,21 @@ class _Applied:
 
     def _text(self, source: str, start: int, end: int, length: int) -> Any:
         """Return the text of a hole. An edited text is in the first of its holes as a whole."""
-        text = self._texts.get(source, "")
-        self._room -= end - start
-        if self._room < 0:
-            raise ValueError("more texts than the message can have been said with")
+        text = self._taken(source, end - start)
         if len(text) == length:
             return text[start:end]
         return text if start == 0 and text else _NOTHING
+
+    def _value(self, source: str) -> Any:
+        """Return the JSON value that a text is; the text itself if it is none any more."""
+        text = self._taken(source, len(self._texts.get(source, "")))
+        return self._values.get(source, text or _NOTHING)
+
+    def _taken(self, source: str, characters: int) -> str:
+        self._room -= characters
+        if self._room < 0:
+            raise ValueError("more texts than the message can have been said with")
+        return self._texts.get(source, "")
 
 
 def names_in(difference: Any) -> list[str]:
@@ -346,19 +408,23 @@ def _mark(value: Any) -> int:
     return crc32(_spelt(value).encode("utf-8", "surrogatepass"))
 
 
-def _shape(value: Any) -> Any:
-    """Return a value with "…" in place of its texts."""
+def _shape(value: Any, values: Mapping[str, Any]) -> Any:
+    """Return a value with "…" in place of its texts, and of the `values` that texts are."""
+    if isinstance(value, dict | list) and any(_same(value, each) for each in values.values()):
+        return "…"
     if isinstance(value, dict):
-        return {key: _shape(each) for key, each in value.items()}
+        return {key: _shape(each, values) for key, each in value.items()}
     if isinstance(value, list):
-        return [_shape(each) for each in value]
+        return [_shape(each, values) for each in value]
     return "…" if value and isinstance(value, str) else value
 
 
 def _strings(value: Any) -> Iterator[str]:
+    """Yield the strings in a value, and its objects and lists as JSON."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
+        yield _spelt(value)
         for each in value.values() if isinstance(value, dict) else value:
             yield from _strings(each)
 

@@ -34,6 +34,7 @@ LAYERS = [
     ["chatmemory.access", "chatmemory.queries", "chatmemory.services"],
     ["chatmemory.explain"],
     ["chatmemory.live", "chatmemory.stores.database"],
+    ["chatmemory.integrations"],
     ["chatmemory.api"],
     ["chatmemory.admin", "chatmemory.management"],
     ["inspector"],
@@ -58,6 +59,7 @@ ALONE = (  # of other rooms
 PURE = (
     "chatmemory.core",
     "chatmemory.formats",
+    "chatmemory.integrations",
     "chatmemory.memory",
     "chatmemory.stores.http",
     "chatmemory.stores.memory",

@@ -10,10 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import AiMessage, CustomMessage, TextContent, ToolExecutionRequest, UserMessage
+from chatmemory import (
+    AiMessage,
+    CustomMessage,
+    Image,
+    ImageContent,
+    TextContent,
+    ToolExecutionRequest,
+    UserMessage,
+)
 from chatmemory.core.messages import text_of, with_attributes
 from chatmemory.formats import parse_messages, parse_objects, render_messages
-from chatmemory.formats.difference import applied, difference, names_in, texts_of
+from chatmemory.formats.difference import applied, difference, names_in, sources_of, texts_of
 
 # Few words, so that a text is also that of a type, of a property or of another text.
 words = st.sampled_from(["text", "type", "$", "a", "ab", "b", "so it is", ""])
@@ -35,6 +43,17 @@ messages = st.one_of(
         st.lists(words, max_size=2),
     ),
 )
+
+
+labels = st.sampled_from(["assistant#0", "ai#0", "response#0"])
+inner = st.dictionaries(
+    st.sampled_from(["as", "data", "content", "kind", "parts", "type", "instructions"]),
+    st.builds(lambda value: {"=": value}, values)
+    | st.builds(lambda value: {"=": {"around": value, "type": value}}, values)
+    | st.builds(lambda name, value: {"in": {name: {"=": value}}}, names, values),
+    max_size=3,
+)
+hostile_items = st.builds(lambda label, found: {"at": label, "in": found}, labels, inner)
 
 
 def spelt(value: object) -> str:
@@ -95,6 +114,19 @@ def test_what_a_client_says_in_place_of_values_is_not_written(differs):
     rendered = render_messages([message], "openai_chat")
     assert rendered.value == [{"role": "assistant", "content": "x"}]
     assert [loss.what for loss in rendered.losses] == ["attributes.openai_chat"]
+
+
+@pytest.mark.parametrize("format", ["openai_chat", "langchain", "pydantic_ai"])
+@given(given=st.data())
+def test_attributes_of_clients_do_not_break_a_format(format, given):
+    said = given.draw(
+        st.lists(values, max_size=2).map(lambda said: {"=": said})
+        | st.fixed_dictionaries({"items": st.lists(hostile_items, max_size=2)})
+    )
+    own = {"differs": said, "joins": True}
+    message = AiMessage("so it is", attributes={format: own})
+    written = render_messages([message, message], format).value
+    json.dumps(written)
 
 
 # Real exchanges: what is edited after reading is what is written
@@ -227,3 +259,49 @@ def test_the_names_are_those_of_properties_and_of_the_kinds_of_items():
     start, text = {"type": "step-start"}, {"type": "text", "text": "x", "state": "done"}
     said = {"id": "1", "role": "a", "parts": [start, text]}
     assert names_in(difference(written, said, {})) == ["id", "step-start", "state", "gone"]
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        (
+            {"type": "call", "args": '{"city": "Paris"}'},
+            {"type": "call", "args": {"city": "Paris"}},
+        ),
+        (
+            {"type": "call", "args": {"city": "Paris"}},
+            {"type": "tool_use", "input": {"city": "Paris"}},
+        ),
+        ({"type": "call"}, {"type": "call", "error": 'no JSON: {"city": "Paris"}'}),
+    ],
+)
+def test_arguments_are_found_as_values_and_within_texts(written, said):
+    texts = texts_of(AiMessage("x", [ToolExecutionRequest("1", "f", '{"city": "Paris"}')]))
+    differs = difference(written, said, texts)
+    assert "Paris" not in json.dumps(differs)
+    assert applied(differs, written, texts) == said
+    edit = '{"town": "Rome", "days": 3}'
+    written = json.loads(json.dumps(written).replace(json.dumps('{"city": "Paris"}'), "0"))
+    if "args" in written:
+        written["args"] = edit if written["args"] == 0 else json.loads(edit)
+    found = json.dumps(applied(differs, written, {"text": "x", "arguments.0": edit}))
+    assert "Rome" in found
+    assert "Paris" not in found
+
+
+def test_two_equal_calls_are_edited_each():
+    calls = [ToolExecutionRequest(id, "f", '{"city": "Paris"}') for id in "ab"]
+    blocks = [{"type": "tool_use", "id": id, "input": {"city": "Paris"}} for id in "ab"]
+    differs = difference([], blocks, texts_of(AiMessage(None, calls)))
+    edit = [calls[0], replace(calls[1], arguments='{"city": "Rome"}')]
+    _, second = applied(differs, [], texts_of(AiMessage(None, edit)))
+    assert second["input"] == {"city": "Rome"}
+
+
+def test_the_data_of_an_image_is_kept_once():
+    data = "iVBORw0KGgoAAAANSUhEUg=="
+    message = UserMessage([ImageContent(Image(None, data, "image/png"))])
+    said = {"url": f"data:image/png;base64,{data}"}
+    differs = difference({"data": data}, said, sources_of(message))
+    assert data not in json.dumps(differs)
+    assert applied(differs, {"data": data}, sources_of(message)) == said

@@ -1,0 +1,547 @@
+"""LangChain messages, in the three ways in which it writes them.
+
+    {"type": "human", "data": {"content": …}}                      messages_to_dict
+    {"type": "human", "content": …}                                model_dump
+    {"lc": 1, "type": "constructor", "id": […], "kwargs": {…}}     dumpd
+
+Each comes back as it was said; messages of other origin are written as messages_to_dict does, so
+that `messages_from_dict` reads them. Source of the shapes: langchain_core.messages 1.x.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from chatmemory.core.contents import Content, DetailLevel, ImageContent, TextContent
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.formats.conversion import (
+    Reader,
+    Said,
+    Writer,
+    arguments_text,
+    name_of,
+    object_in,
+    stand_in,
+    text_in,
+    unread,
+)
+from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
+from chatmemory.formats.media import DETAILS, data_of, media_content, media_of, mime_type_of
+
+_CLASSES = {"human": "Human", "ai": "AI", "system": "System", "tool": "Tool"}
+_CLASSES |= {"function": "Function", "chat": "Chat"}
+# The types by the names that messages, their chunks and dumpd have for them
+_TYPES = {
+    name: type
+    for type, stem in _CLASSES.items()
+    for name in (type, f"{stem}Message", f"{stem}MessageChunk")
+}
+_ROLES = {"assistant": "ai", "ai": "ai", "system": "system", "developer": "system"}
+
+# Blocks of the content that say again what tool_calls say
+_CALLS = ("tool_call", "tool_use", "function_call", "custom_tool_call")
+_SAID_AGAIN = (*_CALLS, "invalid_tool_call", "tool_call_chunk", "input_json_delta")
+_ARGUMENTS = ("args", "input", "arguments", "action", "queries", "code")
+_RESULTS = ("output", "outputs", "results", "result")
+_KINDS_OF_MEDIA = dict.fromkeys(("image", "image_url", "input_image"), "image")
+_KINDS_OF_MEDIA |= {"audio": "audio", "input_audio": "audio", "video": "video"}
+_KINDS_OF_MEDIA |= dict.fromkeys(("file", "input_file", "document", "media"), "file")
+
+# Reading
+
+
+def find(value: Any) -> RawTranscript | None:
+    """Return a list of messages, or an object that holds one, such as the state of an agent."""
+    if _are_messages(value):
+        return RawTranscript(None, value)
+    if isinstance(value, dict):
+        within = value["values"] if isinstance(value.get("values"), dict) else value
+        if _are_messages(within.get("messages")):
+            read = ("messages", "values", "id", "thread_id")
+            losses = [*unread("conversation", within, read)]
+            losses += unread("thread", value, read) if within is not value else ()
+            name = name_of(value, "thread_id", "id")
+            return RawTranscript(name, within["messages"], tuple(losses))
+    return None
+
+
+def _are_messages(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and _is_message(value[0])
+
+
+def _is_message(turn: Any) -> bool:
+    if not isinstance(turn, dict):
+        return False
+    type, how, data = _taken_apart(turn)
+    needs = {"tool": "tool_call_id", "function": "name"}.get(type or "", "content")
+    has_role = "role" in data or "role" in how
+    return type is not None and {"content", needs} <= data.keys() and has_role == (type == "chat")
+
+
+def _taken_apart(turn: Mapping[str, Any]) -> tuple[str | None, dict[str, Any], dict[str, Any]]:
+    """Return the type of a message, how it is spelt, and its fields."""
+    name, how, data = turn.get("type"), dict[str, Any](), turn
+    if isinstance(turn.get("kwargs"), dict) and isinstance(turn.get("id"), list) and turn["id"]:
+        name, data = turn["id"][-1], turn["kwargs"]
+        how["around"] = {key: each for key, each in turn.items() if key != "kwargs"}
+    elif isinstance(turn.get("data"), dict):
+        data = turn["data"]
+    else:
+        how["is_flat"] = True
+    type = _TYPES.get(name) if isinstance(name, str) else None
+    if type != name:
+        how["type"] = name
+    if "is_flat" not in how and data.get("type", "") != name:
+        how["inner"] = data.get("type")
+    if type == "chat" and "role" in data:
+        how["role"] = data["role"]
+    outside = ("type", "role") if type == "chat" else ("type",)
+    return type, how, {key: each for key, each in data.items() if key not in outside}
+
+
+def _spelt(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message as it was said, of its type, fields, and how it was spelt."""
+    how = value.get("as", {})
+    name = how.get("type", value["type"])
+    data = {**value["data"], **({"role": how["role"]} if "role" in how else {})}
+    if how.get("is_flat"):
+        return {**data, "type": name}
+    inner = how.get("inner", name)
+    data |= {} if inner is None else {"type": inner}
+    return {**how["around"], "kwargs": data} if "around" in how else {"type": name, "data": data}
+
+
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    return _Reader().read_all(turns, after)
+
+
+class _Reader(Reader):
+    def read(self, turn: Any) -> Iterator[Said]:
+        turn = object_in(turn, "a message must be a JSON object")
+        type, how, data = _taken_apart(turn)
+        if turn.get("type") == "remove" or how.get("type") == "RemoveMessage":
+            raise InvalidMessage("a remove message says nothing: it removes another one")
+        if type is None:
+            name = how.get("type")
+            raise InvalidMessage(f"unknown type {name!r}: one of {', '.join(_CLASSES)}")
+        kind = {"function": "tool"}.get(type, type)
+        if type == "chat":
+            kind = _ROLES.get(str(how.get("role")), "human")
+        if kind != type:
+            how = {"type": type, **how}
+        value = {"type": kind, "data": data, **({"as": how} if how else {})}
+        if kind == "ai":
+            yield from self.assistant(value)
+        else:
+            yield from (Said(message, [value]) for message in self.other(kind, data))
+
+    def other(self, kind: str, data: dict[str, Any]) -> Iterator[ChatMessage]:
+        contents = _contents(data)
+        if kind == "system":
+            yield from self.system("".join(map(_text, contents)))
+        elif kind == "human":
+            self.calls.interrupted()
+            yield UserMessage(contents, text_in(data, "name"))
+        else:
+            id, name = text_in(data, "tool_call_id"), text_in(data, "name")
+            is_error = True if data.get("status") == "error" else None
+            yield ToolExecutionResultMessage(*self.calls.answered(id, name), contents, is_error)
+
+    def assistant(self, value: dict[str, Any]) -> Iterator[Said]:
+        """Yield a message and, with tools that the provider runs, their results and what follows.
+
+        The last message has the fields of the turn beside its content.
+        """
+        data = value["data"]
+        calls = list(self.requests(data))
+        content = data.get("content")
+        if not isinstance(content, list):
+            yield Said(self.said_by_model(data, [text_in(data, "content")], calls), [value])
+            return
+        groups = list(_groups(content))
+        if not groups or (calls and _result_in(groups[-1])):
+            groups.append([])
+        last = max(i for i, group in enumerate(groups) if not _result_in(group))
+        for i, group in enumerate(groups):
+            fields = {**data, "content": group} if i == last else {"content": group}
+            part = {**value, "data": fields}
+            if _result_in(group):
+                yield Said(self.result(group[0]), [part], joins=True)
+                continue
+            own = [self.server_request(block) for block in group if _server_call(block)]
+            own += calls if i == last else []
+            message = self.said_by_model(fields, group, own)
+            yield Said(message, [part], joins=i > 0 or None)
+
+    def said_by_model(
+        self, data: Mapping[str, Any], content: Sequence[Any], calls: list[ToolExecutionRequest]
+    ) -> AiMessage:
+        more = object_in(data.get("additional_kwargs") or {}, "additional_kwargs must be an object")
+        thoughts = [thought for block in content if (thought := _thought(block))]
+        thoughts += [thought] if (thought := text_in(more, "reasoning_content")) else []
+        audio = object_in(more.get("audio") or {}, "audio must be an object")
+        texts = [text for block in content if (text := _text_in(block))]
+        text = "".join(texts) or text_in(more, "refusal") or text_in(audio, "transcript")
+        if not text and not calls and not thoughts:
+            text = _stand_ins(content)
+        return AiMessage(text, calls, "\n".join(thoughts) or None)
+
+    def requests(self, data: Mapping[str, Any]) -> Iterator[ToolExecutionRequest]:
+        """Yield the calls of an AI message, with arguments as the model wrote them if it has that.
+
+        Calls are in tool_calls and invalid_tool_calls; older messages have them elsewhere.
+        """
+        more = object_in(data.get("additional_kwargs") or {}, "additional_kwargs must be an object")
+        content = data.get("content")
+        blocks = _objects(content) if isinstance(content, list) else []
+        raw = _objects(more.get("tool_calls")) + _objects(data.get("tool_call_chunks"))
+        raw += [block for block in blocks if block.get("type") in _CALLS]
+        said = [_plain_call(call) for call in raw]
+        calls = [*_objects(data.get("tool_calls")), *_objects(data.get("invalid_tool_calls"))]
+        if not calls:
+            calls = said + [_plain_call(call) for call in _objects([more.get("function_call")])]
+        for call in calls:
+            id, name, arguments = text_in(call, "id"), text_in(call, "name"), call.get("args")
+            texts = [each["args"] for each in said if (each["id"], each["name"]) == (id, name)]
+            if not data.get("tool_call_chunks"):  # else the text is not complete, and is what it is
+                texts = [text for text in texts if _is_json_of(arguments, text)]
+            text = next((text for text in texts if isinstance(text, str)), None)
+            text = arguments_text(arguments) if text is None else text
+            yield ToolExecutionRequest(self.calls.opened(id, name), name, text)
+
+    def server_request(self, block: Mapping[str, Any]) -> ToolExecutionRequest:
+        """Return the call of a tool that the provider runs itself."""
+        name = text_in(block, "name") or str(block["type"]).removesuffix("_call")
+        arguments = next((block[key] for key in _ARGUMENTS if key in block), None)
+        id = self.calls.opened(text_in(block, "id"), name)
+        return ToolExecutionRequest(id, name, arguments_text(arguments))
+
+    def result(self, block: Mapping[str, Any]) -> ToolExecutionResultMessage:
+        """Return the result that such a tool gave."""
+        ids = (text_in(block, key) for key in ("tool_call_id", "tool_use_id", "call_id", "id"))
+        id, name = self.calls.answered(next(filter(None, ids), None))
+        keys = (*_RESULTS, "content")
+        result = next((block[key] for key in keys if block.get(key) is not None), "")
+        failed = block.get("status") == "error" or block.get("is_error") is True
+        return ToolExecutionResultMessage(id, name, arguments_text(result) or "", failed or None)
+
+
+def _objects(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _plain_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    """Return id, name and arguments of a call in the shape of a provider."""
+    said = call["function"] if isinstance(call.get("function"), dict) else call
+    arguments = next((said[key] for key in ("args", "arguments", "input") if key in said), None)
+    return {
+        "id": call.get("call_id") or call.get("id"),
+        "name": said.get("name"),
+        "args": arguments,
+    }
+
+
+def _is_json_of(value: Any, text: Any) -> bool:
+    """Whether a text is these arguments as JSON."""
+    if not isinstance(text, str) or isinstance(value, str):
+        return isinstance(text, str) and text == value
+    try:
+        return bool(json.loads(text) == value)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _groups(content: Sequence[Any]) -> Iterator[list[Any]]:
+    """Yield the blocks of an AI message in groups: what the model says, or one result."""
+    group: list[Any] = []
+    for block in content:
+        if _is_result(block):
+            if group:
+                yield group
+            yield [block]
+            group = []
+            continue
+        results = [key for key in _RESULTS if _server_call(block) and block.get(key) is not None]
+        group.append(
+            {key: each for key, each in block.items() if key not in results} if results else block
+        )
+        if results:
+            yield group
+            yield [{key: block[key] for key in ("type", "id", *results) if key in block}]
+            group = []
+    if group:
+        yield group
+
+
+def _is_result(block: Any) -> bool:
+    type = _type(block)
+    return type == "server_tool_result" or type.endswith(("_tool_result", "_call_output"))
+
+
+def _result_in(group: Sequence[Any]) -> bool:
+    """Whether a group is a result: a block of its own, or the part of a call that has one."""
+    return len(group) == 1 and (
+        _is_result(group[0]) or (_server_call(group[0]) and not {*_RESULTS}.isdisjoint(group[0]))
+    )
+
+
+def _server_call(block: Any) -> bool:
+    type = _type(block)
+    is_call = type in ("server_tool_use", "mcp_tool_use") or type.endswith("_call")
+    return is_call and type not in _SAID_AGAIN
+
+
+def _type(block: Any) -> str:
+    type = block.get("type") if isinstance(block, dict) else None
+    return type if isinstance(type, str) else ""
+
+
+def _text_in(block: Any) -> str | None:
+    """Return the text of a block; None for one of another kind."""
+    if isinstance(block, str):
+        return block
+    match _type(block):
+        case "text" | "output_text" | "input_text" | "text-plain":
+            return text_in(block, "text")
+        case "refusal":
+            return text_in(block, "refusal")
+    return None
+
+
+def _thought(block: Any) -> str | None:
+    """Return the text of a block in which the model reasons."""
+    match _type(block):
+        case "thinking":
+            return text_in(block, "thinking")
+        case "reasoning":
+            texts = [text_in(each, "text") or "" for each in _objects(block.get("summary"))]
+            return text_in(block, "reasoning") or "\n".join(texts)
+        case "reasoning_content":
+            return text_in(object_in(block.get("reasoning_content"), "no reasoning"), "text")
+    return None
+
+
+def _stand_ins(content: Sequence[Any]) -> str:
+    """Return what stands for images and files that a model made. Raises InvalidMessage."""
+    blocks = [block for block in content if block]
+    kinds = [kind for block in blocks if (kind := _KINDS_OF_MEDIA.get(_type(block)))]
+    if blocks and not kinds:
+        raise _nothing_in(blocks)
+    return " ".join(stand_in(kind, None).text for kind in kinds)
+
+
+def _nothing_in(content: Sequence[Any]) -> InvalidMessage:
+    types = ", ".join(dict.fromkeys(repr(_type(block)) for block in content))
+    return InvalidMessage(f"no block of its content can be read: blocks of type {types}")
+
+
+def _contents(data: Mapping[str, Any]) -> list[Content]:
+    """Return the content of a message that no model said. Raises InvalidMessage without any."""
+    content = data.get("content")
+    if isinstance(content, str):
+        return [TextContent(content)]
+    if not isinstance(content, list) or not content:
+        raise InvalidMessage("content must be a string or a list of blocks")
+    contents = [read for block in content if (read := _block(block)) is not None]
+    if not contents:
+        raise _nothing_in(content)
+    return contents
+
+
+def _block(block: Any) -> Content | None:
+    text = _text_in(block)
+    if text is not None:
+        return TextContent(text)
+    kind = _KINDS_OF_MEDIA.get(_type(block))
+    if kind is None:
+        return None
+    inner = next((block[key] for key in _INNER if isinstance(block.get(key), dict)), block)
+    url = text_in(inner, "url") or text_in(inner, "file_uri")
+    if isinstance(block.get("image_url"), str):
+        url = block["image_url"]
+    mime_type = text_in(inner, "mime_type") or text_in(inner, "media_type")
+    if kind == "audio" and mime_type is None and "format" in inner:
+        mime_type = f"audio/{text_in(inner, 'format')}"
+    data = next((text_in(inner, key) for key in _DATA if key in inner), None)
+    if inner.get("type") == "text" or mime_type == "text/plain":
+        return TextContent(data or url or "")
+    if not data and not url:
+        names = (text_in(inner, key) for key in ("file_id", "filename", "id"))
+        return stand_in(kind, next(filter(None, names), None))
+    if data and data.startswith("data:"):
+        url, data = data, None
+    detail = DETAILS.get(str(inner.get("detail")), DetailLevel.AUTO)
+    return media_content(kind, url, data or None, mime_type, detail)
+
+
+_DATA = ("base64", "data", "file_data")
+_INNER = ("source", "image_url", "input_audio", "file")
+
+
+def _text(content: Content) -> str:
+    return content.text if isinstance(content, TextContent) else ""
+
+
+# Writing
+
+
+def render(messages: Iterable[ChatMessage]) -> Rendering:
+    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
+    return _Writer(frozenset(c.id for c in calls if c is not None and c.id)).write_each(messages)
+
+
+class _Writer(Writer):
+    format = "langchain"
+
+    def _values(
+        self, messages: Iterable[ChatMessage], beside: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        yield from map(_spelt, super()._values(messages, beside))
+
+    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
+        match message:
+            case SystemMessage():
+                yield {"type": "system", "data": {"content": message.text}}
+            case UserMessage():
+                self.calls.interrupted()
+                name = {"name": message.name} if message.name else {}
+                data = {"content": self.contents(message.contents), **name}
+                yield {"type": "human", "data": data}
+            case AiMessage():
+                yield {"type": "ai", "data": self.assistant(message)}
+            case ToolExecutionResultMessage():
+                yield {"type": "tool", "data": self.result(message)}
+
+    def assistant(self, message: AiMessage) -> dict[str, Any]:
+        data: dict[str, Any] = {"content": message.text or ""}
+        if message.thinking:
+            data["additional_kwargs"] = {"reasoning_content": message.thinking}
+        for call in self.calls_of(message):
+            arguments = _arguments(call.arguments)
+            type = "invalid_tool_call" if arguments is None else "tool_call"
+            said = call.arguments if arguments is None else arguments
+            id = self.calls.opened(call.id, call.name)
+            written = {"name": call.name or "", "args": said, "id": id, "type": type}
+            written |= {"error": None} if arguments is None else {}
+            data.setdefault(f"{type}s", []).append(written)
+        return data
+
+    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
+        id, name = self.calls.answered(message.id, message.tool_name)
+        data = {"content": self.contents(message.contents), "tool_call_id": id or ""}
+        data |= {"name": name} if name else {}
+        return data | ({"status": "error"} if message.is_error else {})
+
+    def contents(self, contents: Sequence[Content | None]) -> Any:
+        if len(contents) == 1 and isinstance(contents[0], TextContent):
+            return contents[0].text
+        return [block for content in contents if (block := self.block(content))] or ""
+
+    def block(self, content: Content | None) -> dict[str, Any] | None:
+        if isinstance(content, TextContent):
+            return {"type": "text", "text": content.text}
+        found = media_of(content)
+        if found is None:
+            self.lose("empty content" if content is None else f"{content.type.lower()} content")
+            return None
+        kind, media = found
+        data, mime_type = data_of(media), mime_type_of(kind, media)
+        if data and media.url:
+            self.lose(f"the url of {kind} content that is given inline too")
+        if isinstance(content, ImageContent):
+            url = f"data:{mime_type};base64,{data}" if data else media.url
+            return {"type": "image_url", "image_url": {"url": url, **self.detail(content)}}
+        if data:
+            return {"type": kind, "base64": data, "mime_type": mime_type}
+        return {"type": kind, "url": media.url} | (
+            {"mime_type": media.mime_type} if media.mime_type else {}
+        )
+
+    def detail(self, content: ImageContent) -> dict[str, str]:
+        if getattr(content.image, "revised_prompt", None):
+            self.lose("the revised prompt of an image")
+        detail = content.detail_level.value.lower()
+        if detail not in DETAILS:
+            self.lose(f"the detail level {detail!r}")
+            detail = "high"
+        return {} if detail == "auto" else {"detail": detail}
+
+    def is_value(self, value: Any) -> bool:
+        match value:
+            case {"type": str(), "data": dict(), "as": dict(how)}:
+                return isinstance(how.get("around", {}), dict)
+            case {"type": str(), "data": dict()}:
+                return "as" not in value
+        return False
+
+    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
+        """Join what was said in one turn of the model, with tools that the provider runs."""
+        if not joins or (last["type"], value["type"]) != ("ai", "ai"):
+            return False
+        data, more = last["data"], dict(value["data"])
+        before, blocks = _blocks(data.get("content")), _blocks(more.pop("content", []))
+        if before and blocks and _is_rest_of(before[-1], blocks[0]):
+            before[-1] = {**before[-1], **blocks.pop(0)}
+        data |= {**more, "content": before + blocks}
+        last |= {name: each for name, each in value.items() if name != "data"}
+        return True
+
+
+def _is_rest_of(call: Any, block: Any) -> bool:
+    """Whether a block is the result that was said within the block of its call."""
+    return (
+        isinstance(call, dict)
+        and isinstance(block, dict)
+        and _server_call(call)
+        and (block.get("type"), block.get("id")) == (call.get("type"), call.get("id"))
+    )
+
+
+def _blocks(content: Any) -> list[Any]:
+    return list(content) if isinstance(content, list) else [content] if content else []
+
+
+def _arguments(text: str | None) -> dict[str, Any] | None:
+    """Return arguments as an object; None for a text that is none."""
+    try:
+        found = json.loads(text) if text and text.strip() else {}
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def as_dict(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a written message as messages_to_dict has it, whichever way it was said."""
+    type, how, data = _taken_apart(message)
+    return {"type": type, "data": data | ({"role": how["role"]} if "role" in how else {})}
+
+
+def plain(given: Any) -> Any:
+    """Return messages of LangChain as messages_to_dict does, in lists and objects too."""
+    if isinstance(given, list | tuple):
+        return [plain(each) for each in given]
+    if isinstance(given, Mapping):
+        return {name: plain(each) for name, each in given.items()}
+    if not hasattr(given, "model_dump"):
+        return given
+    data = given.model_dump(mode="json", fallback=_without_json)
+    return {"type": data["type"], "data": data} if "type" in data else data
+
+
+def _without_json(value: Any) -> str:
+    """Return what stands for a part of an artifact that is no JSON."""
+    return stand_in(type(value).__name__, None).text
+
+
+_Reader.writer = _Writer
+FORMAT = Format("langchain", find, parse, render, plain)

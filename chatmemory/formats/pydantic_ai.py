@@ -1,0 +1,349 @@
+"""Pydantic AI's messages, the JSON of its ModelMessagesTypeAdapter.
+
+    {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": …}, …], …}
+    {"kind": "response", "parts": [{"part_kind": "text", "content": …}, …], …}
+
+A request is several messages here: its instructions and system prompts, results of tools, and what
+the user says. A response with tools that the provider runs is several, too: the calls, each result,
+and what follows. They are one again on the way out. Source of the shapes: pydantic_ai.messages 2.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from chatmemory.core.contents import Content, DetailLevel, ImageContent, TextContent
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.formats.conversion import (
+    Reader,
+    Said,
+    Writer,
+    arguments_text,
+    name_of,
+    object_in,
+    stand_in,
+    text_in,
+    unread,
+)
+from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
+from chatmemory.formats.media import (
+    DETAILS,
+    data_of,
+    media_content,
+    media_of,
+    mime_type_of,
+)
+
+_URLS = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}
+_KIND_OF_URL = {kind: name for name, kind in _URLS.items()}
+_BUILT_IN = ("builtin-tool-call", "builtin-tool-return")
+_RETRIES = ("retry-prompt", "retry-feedback")
+_SAME = True  # stands for instructions that are those of the request before
+
+# Reading
+
+
+def find(value: Any) -> RawTranscript | None:
+    """Return a list of requests and responses, or an object that holds one under `messages`."""
+    if _are_messages(value):
+        return RawTranscript(None, value)
+    if isinstance(value, dict) and _are_messages(value.get("messages")):
+        losses = tuple(unread("conversation", value, ("messages", "conversation_id", "id")))
+        return RawTranscript(name_of(value, "conversation_id", "id"), value["messages"], losses)
+    return None
+
+
+def _are_messages(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and isinstance(value[0], dict)
+        and value[0].get("kind") in ("request", "response")
+        and isinstance(value[0].get("parts"), list)
+        and all(isinstance(part, dict) and "part_kind" in part for part in value[0]["parts"])
+    )
+
+
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    return _Reader().read_all(turns, after)
+
+
+class _Reader(Reader):
+    _instructions: str | None = None  # of the last request that had any
+
+    def read(self, turn: Any) -> Iterator[Said]:
+        turn = object_in(turn, "a message must be a JSON object")
+        kind, parts = turn.get("kind"), turn.get("parts")
+        if kind not in ("request", "response"):
+            raise InvalidMessage(f"unknown kind {kind!r}: one of request, response")
+        if not isinstance(parts, list):
+            raise InvalidMessage("parts must be a list")
+        parts = [object_in(part, "a part must be an object") for part in parts]
+        about = {name: value for name, value in turn.items() if name != "parts"}
+        said = [*self.instructions(about)] if kind == "request" else []
+        said += self.request(parts) if kind == "request" else self.response(parts)
+        if not said:
+            kinds = ", ".join(repr(part.get("part_kind")) for part in parts) or "none"
+            raise InvalidMessage(f"no part of the {kind} can be read: parts of kind {kinds}")
+        for i, (message, value) in enumerate(said):
+            value = {"kind": kind, **(about if i == len(said) - 1 else {}), **value}
+            yield Said(message, [value], joins=i > 0 or None)
+
+    def instructions(self, about: dict[str, Any]) -> Iterator[tuple[ChatMessage, dict[str, Any]]]:
+        """Yield the instructions of a request, unless they are those of the request before."""
+        text = text_in(about, "instructions")
+        if text and text == self._instructions:
+            about["instructions"] = _SAME
+        elif text:
+            for message in self.system(text):
+                self._instructions = about.pop("instructions")
+                yield message, {"instructions": text, "parts": []}
+
+    def request(
+        self, parts: Sequence[dict[str, Any]]
+    ) -> Iterator[tuple[ChatMessage, dict[str, Any]]]:
+        found: list[tuple[ChatMessage, list[Any]]] = []
+        waiting: list[Any] = []  # parts that say nothing here, beside one that does
+        for part in parts:
+            message = self.asked(part)
+            if message is None:
+                (found[-1][1] if found else waiting).append(part)
+            else:
+                found.append((message, [*waiting, part]))
+                waiting = []
+        yield from ((message, {"parts": own}) for message, own in found)
+
+    def asked(self, part: dict[str, Any]) -> ChatMessage | None:
+        """Return what a part of a request says; None if that is nothing."""
+        kind, content = part.get("part_kind"), part.get("content")
+        if kind == "system-prompt":
+            return next(self.system(text_in(part, "content")), None)
+        if kind == "tool-return" or (kind == "retry-prompt" and part.get("tool_name")):
+            return self.result(part)
+        if kind in _RETRIES and isinstance(content, list):
+            return UserMessage(arguments_text(content) or "")
+        if kind == "user-prompt":
+            self.calls.interrupted()
+        if kind in ("user-prompt", "compaction", *_RETRIES):
+            contents = _contents(content)
+            return UserMessage(contents) if contents else None
+        return None
+
+    def result(self, part: dict[str, Any]) -> ToolExecutionResultMessage:
+        id, name = text_in(part, "tool_call_id"), text_in(part, "tool_name")
+        content = part.get("content")
+        contents = _contents(content) if _are_contents(content) else None
+        is_retry = part.get("part_kind") == "retry-prompt"
+        is_error = is_retry or part.get("outcome", "success") != "success"
+        answered = self.calls.answered(id, name)
+        text = "null" if content is None else arguments_text(content) or ""
+        return ToolExecutionResultMessage(*answered, contents or text, is_error or None)
+
+    def response(
+        self, parts: Sequence[dict[str, Any]]
+    ) -> Iterator[tuple[ChatMessage, dict[str, Any]]]:
+        """Yield what the model says, and each result of a tool that the provider ran."""
+        own: list[dict[str, Any]] = []
+        if not parts or not {part.get("part_kind") for part in parts}.isdisjoint(_OF_MODEL):
+            for part in parts:
+                if part.get("part_kind") == "builtin-tool-return":
+                    if own:
+                        yield self.said_by_model(own), {"parts": own}
+                    yield self.result(part), {"parts": [part]}
+                    own = []
+                else:
+                    own.append(part)
+            if own or not parts:
+                yield self.said_by_model(own), {"parts": own}
+
+    def said_by_model(self, parts: Sequence[dict[str, Any]]) -> AiMessage:
+        texts = [text for part in parts if (text := _text_in(part)) is not None]
+        thoughts = [
+            text_in(part, "content") for part in parts if part.get("part_kind") == "thinking"
+        ]
+        calls = []
+        for part in parts:
+            if part.get("part_kind") in ("tool-call", "builtin-tool-call"):
+                name, arguments = text_in(part, "tool_name"), arguments_text(part.get("args"))
+                id = self.calls.opened(text_in(part, "tool_call_id"), name)
+                calls.append(ToolExecutionRequest(id, name, arguments))
+        text = "\n".join(texts) if texts else None
+        return AiMessage(text, calls, "\n".join(filter(None, thoughts)) or None)
+
+
+_OF_MODEL = ("text", "thinking", "tool-call", *_BUILT_IN, "file", "compaction", "speech")
+
+
+def _text_in(part: Mapping[str, Any]) -> str | None:
+    match part.get("part_kind"):
+        case "text" | "compaction":
+            return text_in(part, "content")
+        case "speech":
+            return text_in(part, "transcript")
+        case "file":
+            content = object_in(part.get("content"), "a file needs a content")
+            return stand_in(str(content.get("media_type") or "file"), None).text
+    return None
+
+
+def _are_contents(content: Any) -> bool:
+    """Whether the content of a result is texts and media, and no other JSON value."""
+    return isinstance(content, list) and all(
+        isinstance(each, str) or (isinstance(each, dict) and each.get("kind") in _KINDS)
+        for each in content
+    )
+
+
+_KINDS = (*_URLS, "binary", "uploaded-file", "text-content")
+
+
+def _contents(content: Any) -> list[Content]:
+    if isinstance(content, str):
+        return [TextContent(content)]
+    if not isinstance(content, list):
+        raise InvalidMessage("content must be a string or a list")
+    return [read for each in content if (read := _content(each)) is not None]
+
+
+def _content(item: Any) -> Content | None:
+    """Return an item of a content; None for one that says nothing, such as a cache point."""
+    if isinstance(item, str):
+        return TextContent(item)
+    item = object_in(item, "an item of the content must be a string or an object")
+    kind, mime_type = item.get("kind"), text_in(item, "media_type")
+    vendor = item.get("vendor_metadata")
+    detail = vendor.get("detail") if isinstance(vendor, dict) else None
+    level = DETAILS.get(detail, DetailLevel.AUTO) if isinstance(detail, str) else DetailLevel.AUTO
+    if kind in _URLS:
+        return media_content(_URLS[kind], text_in(item, "url"), None, mime_type, level)
+    match kind:
+        case "binary":
+            return media_content("file", None, text_in(item, "data"), mime_type, level)
+        case "text-content" | "structured-content":
+            return TextContent(text_in(item, "content") or arguments_text(item.get("value")) or "")
+        case "uploaded-file":
+            return stand_in("file", text_in(item, "file_id"))
+    return None
+
+
+# Writing
+
+
+def render(messages: Iterable[ChatMessage]) -> Rendering:
+    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
+    return _Writer(frozenset(c.id for c in calls if c is not None and c.id)).write_each(messages)
+
+
+class _Writer(Writer):
+    format = "pydantic_ai"
+
+    def _values(
+        self, messages: Iterable[ChatMessage], beside: dict[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield requests and responses; instructions that stay the same are said again."""
+        last = None
+        for value in super()._values(messages, beside):
+            if value.get("instructions") is _SAME:
+                value["instructions"] = last
+            last = value.get("instructions") or last
+            yield value
+
+    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
+        match message:
+            case SystemMessage():
+                part = {"part_kind": "system-prompt", "content": message.text}
+                yield {"kind": "request", "parts": [part]}
+            case UserMessage():
+                self.calls.interrupted()
+                if message.name:
+                    self.lose("the name of the user")
+                part = {"part_kind": "user-prompt", "content": self.contents(message.contents)}
+                yield {"kind": "request", "parts": [part]}
+            case AiMessage():
+                yield {"kind": "response", "parts": [*self.parts(message)]}
+            case ToolExecutionResultMessage():
+                yield {"kind": "request", "parts": [self.result(message)]}
+
+    def parts(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        if message.thinking:
+            yield {"part_kind": "thinking", "content": message.thinking}
+        if message.text is not None:
+            yield {"part_kind": "text", "content": message.text}
+        for call in self.calls_of(message):
+            id = self.calls.opened(call.id, call.name)
+            about = {"tool_name": call.name or "", "args": call.arguments, "tool_call_id": id}
+            yield {"part_kind": "tool-call", **about}
+
+    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
+        id, name = self.calls.answered(message.id, message.tool_name)
+        about = {"tool_name": name or "", "tool_call_id": id or ""}
+        outcome = {"outcome": "failed"} if message.is_error else {}
+        content = self.contents(message.contents)
+        return {"part_kind": "tool-return", "content": content, **about, **outcome}
+
+    def contents(self, contents: Sequence[Content | None]) -> Any:
+        if len(contents) == 1 and isinstance(contents[0], TextContent):
+            return contents[0].text
+        return [item for content in contents if (item := self.item(content)) is not None] or ""
+
+    def item(self, content: Content | None) -> Any:
+        if isinstance(content, TextContent):
+            return content.text
+        found = media_of(content)
+        if found is None:
+            self.lose("empty content" if content is None else f"{content.type.lower()} content")
+            return None
+        kind, media = found
+        data = data_of(media)
+        if data and media.url:
+            self.lose(f"the url of {kind} content that is given inline too")
+        detail = self.detail(content) if isinstance(content, ImageContent) else {}
+        if data:
+            mime_type = mime_type_of(kind, media)
+            return {"kind": "binary", "data": data, "media_type": mime_type, **detail}
+        type = {"media_type": media.mime_type} if media.mime_type else {}
+        return {"kind": _KIND_OF_URL[kind], "url": media.url, **type, **detail}
+
+    def detail(self, content: ImageContent) -> dict[str, Any]:
+        if getattr(content.image, "revised_prompt", None):
+            self.lose("the revised prompt of an image")
+        detail = content.detail_level.value.lower()
+        if detail not in DETAILS:
+            self.lose(f"the detail level {detail!r}")
+            detail = "high"
+        return {} if detail == "auto" else {"vendor_metadata": {"detail": detail}}
+
+    def is_value(self, value: Any) -> bool:
+        return isinstance(value, dict) and "kind" in value and isinstance(value.get("parts"), list)
+
+    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
+        """Join what was said in one request or response."""
+        if not joins or last["kind"] != value["kind"]:
+            return False
+        last |= {**value, "parts": [*last["parts"], *value["parts"]]}
+        return True
+
+
+def plain(given: Any) -> Any:
+    """Return messages of Pydantic AI as its adapter writes them."""
+    if isinstance(given, Mapping):
+        return {name: plain(value) for name, value in given.items()}
+    messages = list(given) if isinstance(given, list | tuple) else [given]
+    if not any(hasattr(message, "parts") for message in messages):
+        return given
+    from pydantic_ai.messages import ModelMessagesTypeAdapter  # the library of these objects
+
+    return ModelMessagesTypeAdapter.dump_python(messages, mode="json")
+
+
+_Reader.writer = _Writer
+FORMAT = Format("pydantic_ai", find, parse, render, plain)

@@ -1,0 +1,163 @@
+"""The memory of an agent of LangChain 1.x, as a middleware.
+
+    memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
+    agent = create_agent(model, tools, middleware=[ChatMemoryMiddleware(memories.get)])
+
+The model sees the window, and the store keeps what was said. List the middleware first: it then
+sees messages before another one changes or removes them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, cast
+from uuid import uuid4
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.store import turn_of
+from chatmemory.formats import render_each
+from chatmemory.formats.langchain import as_dict
+from chatmemory.memory import ChatMemory
+
+try:
+    from langchain.agents.middleware import (
+        AgentMiddleware,
+        AgentState,
+        ModelRequest,
+        ModelResponse,
+    )
+    from langchain_core.messages import (
+        AIMessage,
+        AnyMessage,
+        BaseMessage,
+        ToolMessage,
+        messages_from_dict,
+    )
+    from langgraph.runtime import Runtime
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "ChatMemoryMiddleware needs LangChain 1.x: pip install '.[langchain]' in a checkout"
+    ) from error
+
+logger = logging.getLogger(__name__)
+_FORMAT = "langchain"
+
+
+class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+    """Gives the model the window of a memory, and adds to it what the agent and its user say.
+
+    - `memory` is a ChatMemory, or a callable that returns the one of a thread by its id.
+    - Each message of the agent's state is added once, in order: input and results before the model
+      is called, answers after it. Messages are known again by their ids, in the history if the
+      store keeps one, so that a run can be resumed, repeated, or begin at an earlier checkpoint.
+      What changes in the state later stays in the memory as it was first said.
+    - What stands before a message that is in the memory is not added. A summary that
+      SummarizationMiddleware puts there is no part of the conversation: the model sees it before
+      the window, and what it removes stays in the memory.
+    - The system prompt is the agent's own.
+
+    What a memory refuses, such as a message that is too long, stops the run with its error.
+    """
+
+    def __init__(self, memory: ChatMemory | Callable[[str], ChatMemory]) -> None:
+        super().__init__()
+        self._memory = memory
+
+    def wrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], ModelResponse[Any]],
+    ) -> ModelResponse[Any]:
+        memory = self._memory_of(request.runtime)
+        return handler(request.override(messages=self._seen(memory, request.messages)))
+
+    def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        if not _will_be_repaired(state["messages"]):
+            self._keep(self._memory_of(runtime), state["messages"])
+
+    def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        self._keep(self._memory_of(runtime), state["messages"])
+
+    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        """Add the results of tools that end a run."""
+        self._keep(self._memory_of(runtime), state["messages"])
+
+    # The same for asyncio
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        memory = self._memory_of(request.runtime)
+        messages = await memory.in_thread(self._seen, memory, request.messages)
+        return await handler(request.override(messages=messages))
+
+    async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        if not _will_be_repaired(state["messages"]):
+            await self._akeep(state, runtime)
+
+    async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        await self._akeep(state, runtime)
+
+    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        await self._akeep(state, runtime)
+
+    async def _akeep(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
+        memory = self._memory_of(runtime)
+        await memory.in_thread(self._keep, memory, state["messages"])
+
+    def _memory_of(self, runtime: Runtime[Any]) -> ChatMemory:
+        """Return the memory of the thread. Raises InvalidValue for a run without a thread id."""
+        if isinstance(self._memory, ChatMemory):
+            return self._memory
+        thread = runtime.execution_info and runtime.execution_info.thread_id
+        if not thread:
+            raise InvalidValue(
+                "the run has no thread id, by which its memory is chosen: "
+                'pass config={"configurable": {"thread_id": …}}, or give the middleware one memory'
+            )
+        return self._memory(thread)
+
+    def _seen(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+        """Return what the model sees in place of the messages of the agent."""
+        summary = self._keep(memory, messages)
+        window = messages_from_dict(_dicts(memory.messages()))
+        return [*summary, *cast("list[AnyMessage]", window)]
+
+    def _keep(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
+        """Add those messages that are new. Return the summary that stands before all others."""
+        for message in messages:  # LangChain gives a result that it makes up an id later
+            message.id = message.id or str(uuid4())
+        with turn_of(self, memory.id):
+            known = _ids(memory.messages())
+            if not known.issuperset(message.id for message in messages):
+                known |= _ids(memory.history())
+            places = [i for i, message in enumerate(messages) if message.id in known]
+            begin = places[-1] + 1 if places else 0
+            if new := list(messages[begin:]):
+                for loss in memory.add_from(new, _FORMAT):
+                    logger.warning("lost in memory %r, %s: %s", memory.id, loss.where, loss.what)
+        return [m for m in messages[:1] if begin and m.id not in known and _is_summary(m)]
+
+
+def _will_be_repaired(messages: Sequence[BaseMessage]) -> bool:
+    """Whether LangChain is about to insert results of calls that no tool could take."""
+    answered = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+    calls = (m.invalid_tool_calls for m in messages if isinstance(m, AIMessage))
+    return any(call.get("id") not in answered for each in calls for call in each)
+
+
+def _ids(messages: Iterable[ChatMessage]) -> set[str | None]:
+    """Return the ids that LangChain's messages had."""
+    return {value["data"].get("id") for value in _dicts(messages)}
+
+
+def _dicts(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
+    return [as_dict(value) for value in render_each(messages, _FORMAT).values]
+
+
+def _is_summary(message: BaseMessage) -> bool:
+    return message.additional_kwargs.get("lc_source") == "summarization"

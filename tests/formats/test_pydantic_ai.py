@@ -1,0 +1,298 @@
+from __future__ import annotations
+
+import json
+import warnings
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic_ai.messages import (
+    BinaryContent,
+    CachePoint,
+    DocumentUrl,
+    FilePart,
+    ImageUrl,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelResponse,
+    NativeToolCallPart,
+    NativeToolReturnPart,
+    RetryFeedbackPart,
+    RetryInfo,
+    RetryPromptPart,
+    SystemPromptPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UploadedFile,
+    UserPromptPart,
+)
+from pydantic_ai.usage import RequestUsage
+
+from chatmemory import (
+    AiMessage,
+    AudioContent,
+    ImageContent,
+    MessageWindowChatMemory,
+    PdfFileContent,
+    SystemMessage,
+    TextContent,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    VideoContent,
+)
+from chatmemory.core.contents import Audio, DetailLevel, Image, PdfFile, Video
+from chatmemory.core.exceptions import UnreadableTranscript
+from chatmemory.core.messages import text_of, with_attributes
+from chatmemory.formats import parse_messages, parse_objects, read_transcripts, render_messages
+
+from .test_difference import edited, texts_in, texts_of
+from .test_langchain import values_in
+
+NOW = datetime(2026, 11, 24, tzinfo=UTC)
+ERRORS = [
+    {"type": "missing", "loc": ("city",), "msg": "Field required", "input": {"a": "bcdefghij"}}
+]
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    RETRY = ModelRequest(
+        [
+            RetryPromptPart("no such city", tool_name="find", tool_call_id="c"),
+            RetryPromptPart(ERRORS),
+        ]
+    )
+OBJECTS = [
+    ModelRequest(
+        [SystemPromptPart("You are brief."), UserPromptPart("the weather, please")],
+        instructions="Answer in rhymes.",
+        timestamp=NOW,
+        run_id="r",
+    ),
+    ModelResponse(
+        [
+            ThinkingPart("I should look", signature="s==", provider_name="anthropic"),
+            TextPart("Let me look."),
+            ToolCallPart("find", {"city": "Paris in France"}, "c"),
+            ToolCallPart("find", '{"city":"Rome in Italy"}', "d"),
+        ],
+        usage=RequestUsage(input_tokens=3),
+        model_name="m",
+    ),
+    ModelRequest(
+        [
+            ToolReturnPart("find", {"weather": "sunny in Paris"}, "c", metadata={"a": 1}),
+            ToolReturnPart("find", "no such city", "d", outcome="failed"),
+        ],
+        instructions="Answer in rhymes.",
+    ),
+    ModelResponse(
+        [
+            NativeToolCallPart("web_search", {"query": "the weather"}, "s"),
+            NativeToolReturnPart("web_search", [{"title": "It is sunny"}], "s"),
+            TextPart("It is sunny there."),
+            FilePart(BinaryContent(b"picture", media_type="image/png")),
+        ],
+    ),
+    ModelRequest(
+        [
+            UserPromptPart(
+                [
+                    "look at this",
+                    ImageUrl("https://example.org/a.png", vendor_metadata={"detail": "high"}),
+                    BinaryContent(b"a picture", media_type="image/png"),
+                    DocumentUrl("https://example.org/a.pdf"),
+                    UploadedFile("file-1", "openai"),
+                    CachePoint(),
+                ]
+            )
+        ]
+    ),
+    ModelRequest([ToolReturnPart("find", ["see this", ImageUrl("https://example.org/b")], "c")]),
+    ModelRequest([ToolReturnPart("find", None, "c"), UserPromptPart("and now?")]),
+    ModelRequest([RetryFeedbackPart("say something", retry=RetryInfo("no_output"))]),
+    ModelRequest([], instructions="Answer in prose."),
+    RETRY,
+    ModelResponse([]),
+    ModelResponse([ThinkingPart("", signature="s==")]),
+]
+words = st.text(max_size=20)
+arguments = st.none() | words | st.dictionaries(words, words, max_size=2).map(json.dumps)
+images = st.builds(
+    ImageContent,
+    st.sampled_from([Image("https://example.org/a.png", None, "image/png")]),
+    st.sampled_from([DetailLevel.LOW, DetailLevel.HIGH, DetailLevel.AUTO]),
+)
+others = st.sampled_from(
+    [
+        ImageContent(Image(None, "QUJD", "image/png"), DetailLevel.AUTO),
+        AudioContent(Audio(base64_data="QUJD", mime_type="audio/mpeg")),
+        VideoContent(Video("https://example.org/a.mp4", None, "video/mp4")),
+        PdfFileContent(PdfFile(base64_data="QUJD")),
+        PdfFileContent(PdfFile("https://example.org/a.pdf")),
+    ]
+)
+contents = st.lists(st.builds(TextContent, words) | images | others, min_size=1, max_size=3)
+exchanges = st.builds(
+    lambda ids, arguments, text, thinking, results, failed: [
+        AiMessage(text, [ToolExecutionRequest(id, f"f{id}", arguments) for id in ids], thinking),
+        *[ToolExecutionResultMessage(id, f"f{id}", results, failed) for id in reversed(ids)],
+    ],
+    st.lists(words.filter(bool), min_size=1, max_size=3, unique=True),
+    arguments,
+    words | st.none(),
+    words.filter(bool) | st.none(),
+    words | contents,
+    st.sampled_from([True, None]),
+)
+turns = st.one_of(
+    st.builds(lambda text: [SystemMessage(f"s{text}")], words),
+    st.builds(lambda contents: [UserMessage(contents)], contents),
+    st.builds(lambda text: [AiMessage(text)], words),
+    exchanges,
+)
+
+
+def dumped(messages=OBJECTS):
+    return ModelMessagesTypeAdapter.dump_python(messages, mode="json")
+
+
+def parse(*messages):
+    return parse_messages(list(messages), "pydantic_ai")
+
+
+def render(messages):
+    return render_messages(messages, "pydantic_ai")
+
+
+@given(st.lists(turns, max_size=4).map(lambda turns: [m for turn in turns for m in turn]))
+def test_messages_survive_a_round_trip_and_pydantic_ai_reads_them(messages):
+    rendered = render(messages)
+    read = ModelMessagesTypeAdapter.validate_json(json.dumps(rendered.value))
+    back = parse_objects(read, "pydantic_ai")
+    plain = [with_attributes(message, {}) for message in back.messages]
+    assert (plain, rendered.losses, back.losses) == (messages, (), ())
+
+
+def test_what_pydantic_ai_dumps_comes_back_as_it_was():
+    read = parse_objects(OBJECTS, "pydantic_ai")
+    rendered = render(read.messages)
+    assert (rendered.value, read.losses, rendered.losses) == (dumped(), (), ())
+    assert read.messages == parse(*dumped()).messages
+    for message in dumped():
+        assert render(parse(message).messages).value == [message]
+
+
+@pytest.mark.parametrize("said", dumped(), ids=range(len(OBJECTS)))
+def test_edits_are_found_and_no_text_stands_in_attributes(said):
+    read = parse(said).messages
+    changed = [edited(message) for message in read]
+    written = texts_in(render(changed).value)
+    for message, change in zip(read, changed, strict=True):
+        kept = texts_in(getattr(message, "attributes", {}))
+        texts = {text for text in texts_of(message).values() if len(text) > 8}
+        texts |= {each for text in texts if text[0] in "[{" for each in values_in(text)}
+        texts -= {"missing"}
+        assert not [text for text in texts for each in kept if text in each]
+        for text in texts_of(change).values():
+            assert any(each in {text, *values_in(text)} for each in written), (text, written)
+        assert not texts & set(written) - {getattr(change, "thinking", None)}
+
+
+def test_a_request_is_instructions_prompts_and_results():
+    read = parse(*dumped()[:3]).messages
+    assert [text_of(message) for message in read] == [
+        "Answer in rhymes.",
+        "You are brief.",
+        "the weather, please",
+        'Let me look.\nfind({"city": "Paris in France"})\nfind({"city":"Rome in Italy"})',
+        '{"weather": "sunny in Paris"}',
+        "no such city",
+    ]
+    assert [read[-2].is_error, read[-1].is_error] == [None, True]
+
+
+def test_instructions_are_edited_once_for_all_requests():
+    first, *others = parse(*dumped()[:3]).messages
+    change = SystemMessage("Answer in prose.", first.attributes)
+    request, _, again = render([change, *others]).value
+    assert request["instructions"] == again["instructions"] == "Answer in prose."
+
+
+def test_tools_that_the_provider_runs_are_calls_results_and_what_follows():
+    called, result, said = parse(dumped()[3]).messages
+    request = ToolExecutionRequest("s", "web_search", '{"query": "the weather"}')
+    assert called.tool_execution_requests == (request,)
+    assert text_of(result) == '[{"title": "It is sunny"}]'
+    assert text_of(said) == "It is sunny there.\n[image/png]"
+
+
+def test_a_memory_takes_the_messages_of_a_run():
+    memory = MessageWindowChatMemory("a", 20)
+    assert memory.add_from(OBJECTS[3:6], "pydantic_ai") == ()
+    assert memory.render("pydantic_ai") == dumped(OBJECTS[3:6])
+
+
+@pytest.mark.parametrize(
+    ("message", "what"),
+    [
+        (UserMessage("x", "Ada"), "the name of the user"),
+        (UserMessage([TextContent("x"), None]), "empty content"),
+        (UserMessage([ImageContent(Image("u"), DetailLevel.MEDIUM)]), "the detail level 'medium'"),
+        (
+            UserMessage([ImageContent(Image("u", revised_prompt="p"))]),
+            "the revised prompt of an image",
+        ),
+        (
+            UserMessage([PdfFileContent(PdfFile("u", "QQ=="))]),
+            "the url of file content that is given inline too",
+        ),
+        (AiMessage("x", (None,)), "an empty tool call"),
+    ],
+)
+def test_losses_of_writing_are_listed(message, what):
+    assert [loss.what for loss in render([message]).losses] == [what]
+
+
+def request(*parts, **about):
+    return {"kind": "request", "parts": list(parts), **about}
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        ("x", "must be a JSON object"),
+        ({"kind": "event", "parts": []}, "unknown kind 'event'"),
+        ({"kind": "request"}, "parts must be a list"),
+        (request(), "no part of the request can be read: parts of kind none"),
+        (request("x"), "a part must be an object"),
+        (request({"part_kind": "instruction-delta"}), "parts of kind 'instruction-delta'"),
+        (request({"part_kind": "user-prompt", "content": []}), "parts of kind 'user-prompt'"),
+        (request({"part_kind": "user-prompt"}), "content must be a string or a list"),
+        (request({"part_kind": "user-prompt", "content": [5]}), "an item of the content must be"),
+        ({"kind": "response", "parts": [{"part_kind": "x"}]}, "parts of kind 'x'"),
+    ],
+)
+def test_a_malformed_message_is_refused_with_its_place(message, why):
+    with pytest.raises(UnreadableTranscript, match=why) as caught:
+        parse(request({"part_kind": "user-prompt", "content": "x"}), message)
+    assert caught.value.index == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "is_found"),
+    [
+        (dumped(), True),
+        ({"messages": dumped()[:2], "conversation_id": "a"}, True),
+        ([{"kind": "request", "parts": "x"}], False),
+        ([{"kind": "request", "parts": [{"text": "x"}]}], False),
+        ([{"parts": [{"part_kind": "text"}]}], False),
+    ],
+)
+def test_messages_are_found_by_what_they_need(value, is_found):
+    try:
+        assert (read_transcripts(json.dumps(value)).format == "pydantic_ai") == is_found
+    except UnreadableTranscript:
+        assert not is_found
