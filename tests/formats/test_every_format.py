@@ -249,7 +249,8 @@ def essence(messages: Iterable[ChatMessage]) -> list[Any]:
 
 
 def replace_id(message: ToolExecutionResultMessage, id: str) -> ChatMessage:
-    return ToolExecutionResultMessage(id, message.tool_name, message.contents, message.is_error)
+    error = message.is_error or None
+    return ToolExecutionResultMessage(id, message.tool_name, message.contents, error)
 
 
 def as_json(text: str | None) -> Any:
