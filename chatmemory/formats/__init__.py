@@ -1,6 +1,7 @@
 """Transcripts in the field's formats: pure readers and writers that say what they lost.
 
 read_transcripts(text)            a whole file, its format detected or named
+stream_transcripts(file)          the same, conversation by conversation
 parse_messages(values, format)    one list of messages
 parse_objects(values, format)     what a provider's library has
 render_messages(messages, format)
@@ -15,11 +16,13 @@ from chatmemory.formats.registry import (
     FORMATS,
     Reading,
     Refused,
+    TranscriptStream,
     parse_messages,
     parse_objects,
     read_transcripts,
     render_each,
     render_messages,
+    stream_transcripts,
 )
 
 __all__ = [
@@ -36,10 +39,12 @@ __all__ = [
     "Response",
     "Said",
     "Transcript",
+    "TranscriptStream",
     "Writer",
     "parse_messages",
     "parse_objects",
     "read_transcripts",
     "render_each",
     "render_messages",
+    "stream_transcripts",
 ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
+from itertools import chain, islice
 from typing import IO, Any
 
-from chatmemory.core.codec import JsonBounds, bytes_of, check_density, load_json_file
+from chatmemory.core.codec import JsonBounds, bytes_of, check_density, json_values
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
 from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
@@ -107,6 +108,16 @@ class Reading:
     refused: tuple[Refused, ...]
 
 
+@dataclass(frozen=True)
+class TranscriptStream:
+    """The conversations of a file in order, and those that could not be read; each is read when it
+    is asked for.
+    """
+
+    format: str
+    conversations: Iterator[Transcript | Refused]
+
+
 def read_transcripts(
     content: str | bytes | IO[bytes],
     format: str = "auto",
@@ -121,35 +132,77 @@ def read_transcripts(
     which names the content as it is `called`, when it is not JSON, exceeds the `bounds`, or holds
     no conversation in the format.
     """
-    value = _decode(content, bounds)
+    stream = stream_transcripts(content, format, called=called, bounds=bounds)
+    transcripts: list[Transcript] = []
+    refused: list[Refused] = []
+    for each in stream.conversations:
+        if isinstance(each, Refused):
+            refused.append(each)
+        else:
+            transcripts.append(each)
+    return Reading(stream.format, tuple(transcripts), tuple(refused))
+
+
+def stream_transcripts(
+    content: str | bytes | IO[bytes],
+    format: str = "auto",
+    *,
+    called: str = "the file",
+    bounds: JsonBounds | None = None,
+) -> TranscriptStream:
+    """Return the same conversation by conversation.
+
+    Of a JSON Lines file whose first line is a conversation, one line is in memory at a time, and
+    what is wrong with a line raises UnreadableTranscript when it is reached. Any other file is
+    decoded as a whole.
+    """
     known = FORMATS if format == "auto" else {format: format_named(format)}
+    values = _values(content, bounds)
+    first = list(islice(values, 2))
+    if name := _format_of_lines(first, known):
+        return TranscriptStream(name, _read(chain(first, values), name, known[name], bounds))
+    several = [*first, *values]
+    value = several if len(several) > 1 else several[0]
     for name, each in known.items():
-        conversations = _conversations(value, each)
-        if conversations:
-            return _read(conversations, name, each, bounds)
+        if conversations := _conversations(value, each):
+            return TranscriptStream(name, _read(conversations, name, each, bounds))
     formats = " or ".join(known)
     why = f"no conversation in the format {formats} found: {called} is {_shape(value)}"
     raise UnreadableTranscript(-1, why)
 
 
-def _decode(content: str | bytes | IO[bytes], bounds: JsonBounds | None) -> Any:
+def _format_of_lines(first: Sequence[Any], known: Mapping[str, Format]) -> str | None:
+    """Return the format of a file with a conversation in each line, given its first two values;
+    None if it has one value, or if the lines are messages of one conversation.
+    """
+    for name, each in known.items() if len(first) > 1 else ():
+        if each.find(first):
+            return None
+        if each.find(first[0]):
+            return name
+    return None
+
+
+def _values(content: str | bytes | IO[bytes], bounds: JsonBounds | None) -> Iterator[Any]:
     try:
         if isinstance(content, str):
             check_density(content)
-            return load_json_file(StringIO(content.removeprefix(_BOM), newline="\n"), bounds)
-        file = BytesIO(content) if isinstance(content, bytes) else content
-        return _decode_file(file, bounds)
+            yield from json_values(StringIO(content.removeprefix(_BOM), newline="\n"), bounds)
+        else:
+            file = BytesIO(content) if isinstance(content, bytes) else content
+            yield from _values_of_file(file, bounds)
+        return
     except InvalidMessage as error:
         why = str(error)  # the error itself holds what was decoded
     raise UnreadableTranscript(-1, why)
 
 
-def _decode_file(file: IO[bytes], bounds: JsonBounds | None) -> Any:
+def _values_of_file(file: IO[bytes], bounds: JsonBounds | None) -> Iterator[Any]:
     text = TextIOWrapper(file, "utf-8-sig", newline="\n")
     try:
         if text.read(1) != _BOM:
             text.seek(0)
-        return load_json_file(text, bounds)
+        yield from json_values(text, bounds)
     except UnicodeDecodeError as error:
         place = file.tell() - len(error.object) + error.start
         raise UnreadableTranscript(-1, f"not UTF-8: {error.reason} at byte {place}") from error
@@ -193,26 +246,22 @@ def _conversations(value: Any, format: Format) -> list[Any]:
 
 
 def _read(
-    conversations: Sequence[Any], name: str, format: Format, bounds: JsonBounds | None
-) -> Reading:
-    transcripts: list[Transcript] = []
-    refused: list[Refused] = []
+    conversations: Iterable[Any], name: str, format: Format, bounds: JsonBounds | None
+) -> Iterator[Transcript | Refused]:
     for number, value in enumerate(conversations, 1):
         raw = format.find(value)
         where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw and raw.name else "")
         if raw is None:
-            refused.append(Refused(where, f"no conversation in the format {name}: {_shape(value)}"))
+            yield Refused(where, f"no conversation in the format {name}: {_shape(value)}")
             continue
         try:
             read = format.parse(raw.turns, ())
             _check_sizes(read, bounds)
         except UnreadableTranscript as error:
-            refused.append(Refused(where, str(error)))
+            yield Refused(where, str(error))
             continue
         losses = raw.losses + read.losses
-        name_or_number = raw.name or str(number)
-        transcripts.append(replace(read, name=name_or_number, losses=losses, number=number))
-    return Reading(name, tuple(transcripts), tuple(refused))
+        yield replace(read, name=raw.name or str(number), losses=losses, number=number)
 
 
 def _check_sizes(read: Transcript, bounds: JsonBounds | None) -> None:

@@ -21,7 +21,6 @@ from inspector.forms import ExportForm, ImportForm, first_problem
 from inspector.middleware.bodies import upload_bounds
 
 PREVIEWED = 500  # messages, read by one query
-MAX_LISTED = 100
 
 
 @require_safe
@@ -74,14 +73,14 @@ def import_file(request: HttpRequest) -> HttpResponse:
         report = _import(form, actor_of(request))
     except InvalidValue as error:
         return _form(request, form, str(error))
-    context = {"report": report, "name": form.cleaned_data["file"].name, "shown": MAX_LISTED}
+    context = {"report": report, "name": form.cleaned_data["file"].name}
     return render(request, "inspector/transfer/imported.html", context)
 
 
 def _import(form: ImportForm, actor: str) -> Report:
     data = form.cleaned_data
     reading = read_transcripts(data["file"], data["format"], bounds=upload_bounds())
-    report = Report(reading.format, refused=list(reading.refused))
+    report = Report(reading.format)
     for result in import_all(reading, form.policy, form.id_prefix, actor):
         report.add(result)
     return report
