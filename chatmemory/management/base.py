@@ -76,19 +76,21 @@ def check_ignored(option: str, others: Iterable[str], options: Mapping[str, Any]
             raise CommandError("use {} without {}".format(*names))
 
 
-def add_file_arguments(parser: CommandParser, nargs: Literal["*", "+"]) -> None:
-    """Add the arguments of a command that reads transcripts: files, and their format."""
+def add_file_arguments(parser: CommandParser, nargs: Literal["*", "+"], *formats: str) -> None:
+    """Add the arguments of a command that reads transcripts: files, and their format, which may
+    also be one of `formats`.
+    """
     parser.add_argument(
         "files",
         nargs=nargs,
         metavar="FILE",
         type=Path,
-        help="a JSON file with one or more conversations",
+        help="a JSON or JSON Lines file with one or more conversations",
     )
     parser.add_argument(
         "--format",
         default="auto",
-        choices=["auto", *FORMATS],
+        choices=["auto", *FORMATS, *formats],
         help="the format of the files; default: auto, which finds it out for each",
     )
 

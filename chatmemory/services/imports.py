@@ -75,7 +75,7 @@ class Report:
             self.refused_count += 1
             if len(self.refused) < LISTED:
                 self.refused.append(Refused(result.memory_id, result.refused))
-        elif result.messages:
+        elif not result.already:
             self.stored_count += 1
             self.messages += result.messages
             self.losses.update(loss.what for loss in result.losses)

@@ -16,7 +16,8 @@ from chatmemory.core.written_policies import policy_from_text
 from chatmemory.explain import counted
 from chatmemory.formats import stream_transcripts
 from chatmemory.management.base import DatabaseCommand, add_file_arguments, naming, open_file
-from chatmemory.services.imports import Report, import_each
+from chatmemory.services.archives import FORMAT, import_archive, is_archive
+from chatmemory.services.imports import Imported, Report, import_each
 
 SHOWN = 20
 ACTOR = "import_transcripts"
@@ -24,17 +25,21 @@ ACTOR = "import_transcripts"
 
 class Command(DatabaseCommand):
     help = (
-        "Import transcript files, one step per message. A second run skips imported ones, and goes "
-        "on where the first was interrupted."
+        "Import transcript files, one step per message, or what export_conversations wrote, with "
+        "the same steps. A second run skips imported ones, and goes on where the first was "
+        "interrupted."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        add_file_arguments(parser, "+")
+        add_file_arguments(parser, "+", FORMAT)
         parser.add_argument(
             "--policy",
             help="such as token_window:1000; default: the default policy of the id, or 20 messages",
         )
-        parser.add_argument("--prefix", help="prefix of the new ids; default: FILE's name and -")
+        parser.add_argument(
+            "--prefix",
+            help=f"prefix of the new ids; default: FILE's name and -, none in the format {FORMAT}",
+        )
         parser.add_argument(
             "--progress", action="store_true", help="show progress where stderr is no terminal, too"
         )
@@ -44,11 +49,7 @@ class Command(DatabaseCommand):
             policy = policy_from_text(options["policy"]) if options["policy"] else None
         except InvalidValue as error:
             raise CommandError(str(error)) from error
-        reports = []
-        for file in options["files"]:
-            prefix = options["prefix"]
-            prefix = f"{file.name.partition('.')[0]}-" if prefix is None else prefix
-            reports.append(self.import_file(file, policy, prefix, options))
+        reports = [self.import_file(file, policy, options) for file in options["files"]]
         if refused := sum(report.refused_count for report in reports):
             imported = sum(report.stored_count for report in reports)
             raise CommandError(
@@ -56,14 +57,12 @@ class Command(DatabaseCommand):
                 f"{f'{imported:,}' if imported else 'none was'} imported"
             )
 
-    def import_file(
-        self, path: Path, policy: Policy | None, prefix: str, options: dict[str, Any]
-    ) -> Report:
+    def import_file(self, path: Path, policy: Policy | None, options: dict[str, Any]) -> Report:
         with open_file(path) as file, naming(path):
-            stream = stream_transcripts(file, options["format"])
-            report = Report(stream.format)
+            format, results = _results(file, path, policy, options)
+            report = Report(format)
             with self.summarised(path, report), _progress(file, options["progress"]) as tell:
-                for result in import_each(stream.conversations, policy, prefix, ACTOR):
+                for result in results:
                     report.add(result)
                     tell(report)
         return report
@@ -91,6 +90,20 @@ class Command(DatabaseCommand):
             self.stderr.write(f"  refused {refused.where}: {refused.why}")
         if report.refused_count > SHOWN:
             self.stderr.write(f"  and {report.refused_count - SHOWN:,} more")
+
+
+def _results(
+    file: IO[bytes], path: Path, policy: Policy | None, options: dict[str, Any]
+) -> tuple[str, Iterator[Imported]]:
+    """Return the format of a file, and what imports its conversations. Raises CommandError."""
+    prefix = options["prefix"]
+    if options["format"] == FORMAT or (options["format"] == "auto" and is_archive(file)):
+        if policy:
+            raise CommandError(f"{path}: its conversations have policies: leave out --policy")
+        return FORMAT, import_archive(file, prefix or "", ACTOR)
+    stream = stream_transcripts(file, options["format"])
+    prefix = f"{path.name.partition('.')[0]}-" if prefix is None else prefix
+    return stream.format, import_each(stream.conversations, policy, prefix, ACTOR)
 
 
 @contextmanager
