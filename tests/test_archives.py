@@ -252,12 +252,32 @@ def test_a_conversation_of_which_any_value_is_altered_is_refused(lines):
         (4, {"actor": "eve"}, "line 5: step 1 is not what its digest says: it was altered"),
         (1, {"labels": {"team": 1}}, "line 2: label 'team' must be a string"),
         (1, {"policy_limit": 0}, "line 2: "),
+        (1, {"policy_options": {"low_water": "x"}}, "line 2: "),
+        (1, {"policy_options": {"oversized": []}}, "line 2: "),
+        (4, {"policy_options": {"low_water": {}}}, "line 5: "),
+        (2, {"frame": "{"}, "line 3: message #1 of 'chat' cannot be read"),
+        (2, {"number": 3}, "line 3: a message has no 'number'"),
+        (2, {"message": 7}, "line 3: message 7 is where message 1 must be"),
         (1, {"last_step": 3}, "step"),
     ],
 )
 def test_it_is_told_what_is_wrong_and_in_which_line(lines, line, values, why):
     lines[line] = json.dumps(json.loads(lines[line]) | values)
     assert why in refusal(lines)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("{", "line 3: not valid JSON"),
+        ("[]", "line 3: it must be a JSON object"),
+        ('{"what":1}', "line 3: it is no line of this conversation"),
+        ('{"end":"other"}', "line 3: it is no line of this conversation"),
+        ('{"audit":"delete","at":"2026-01-01T00:00Z","detail":{"head":"00"}}', "line 3: it tells"),
+    ],
+)
+def test_a_line_that_does_not_belong_there_is_refused(lines, line, why):
+    assert why in refusal([*lines[:2], line, *lines[2:]])
 
 
 def test_bounds_hold(lines, settings):

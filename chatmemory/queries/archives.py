@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeVar
 
+from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.ledger import lines
 from chatmemory.ledger.chain import stored
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
-READ_AT_ONCE = 50  # rows: each may have media of 4 MB
+# Rows that are read at once; a message may have media of 4 MB
+READ_AT_ONCE = {Message: 5, Stay: 500, Step: 500}
 
 Row = TypeVar("Row", Message, Stay, Step)
 
@@ -20,13 +23,15 @@ Row = TypeVar("Row", Message, Stay, Step)
 def archive_lines(memory_ids: Iterable[str]) -> Iterator[str]:
     """Yield the lines of a file with some conversations, each as it is at one moment.
 
-    A step follows the messages and the stays that it began. Raises MemoryNotFound.
+    A step follows the messages and the stays that it began. Conversations that are deleted
+    meanwhile are left out.
     """
     yield lines.line({"chatmemory": lines.VERSION})
     count = 0
     for memory_id in memory_ids:
-        yield from _conversation_lines(memory_id)
-        count += 1
+        with suppress(MemoryNotFound):
+            yield from _conversation_lines(memory_id)
+            count += 1
     yield lines.line({"conversations": count})
 
 
@@ -47,7 +52,7 @@ def _conversation_lines(memory_id: str) -> Iterator[str]:
 
 def _rows(model: type[Row], memory: Memory, number: str) -> Iterator[Row]:
     rows: Any = model.objects.filter(memory=memory).order_by(number)
-    return iter(rows.iterator(chunk_size=READ_AT_ONCE))
+    return iter(rows.iterator(chunk_size=READ_AT_ONCE[model]))
 
 
 def _audit_entries(memory: Memory) -> Iterator[AuditEntry]:

@@ -46,7 +46,7 @@ from chatmemory.services.validation import (
 
 FORMAT = "chatmemory"
 LONGEST = 2**26  # bytes of a line
-WRITTEN_AT_ONCE = 500  # rows
+STEPS_AT_ONCE, CHARACTERS_AT_ONCE = 500, 1_000_000  # are written
 
 _FIRST_NAME = re.compile(rb'\s*\{\s*"(\w+)"')
 
@@ -142,7 +142,7 @@ def _import(first: Line, others: Iterable[Line], prefix: str, actor: str) -> Imp
             check_labels(given_labels(memory.labels))
             check_storable_limit(memory.policy)
             where = printable(f"{prefix}{memory.pk}")
-            rows = _Rows(memory, check_id(f"{prefix}{memory.pk}"))
+            rows = _FileRows(memory, check_id(f"{prefix}{memory.pk}"))
             if same := Memory.objects.filter(pk=memory.pk).first():
                 return _exists(same, rows)
         _store(rows, others, first, actor)
@@ -153,7 +153,7 @@ def _import(first: Line, others: Iterable[Line], prefix: str, actor: str) -> Imp
     return Imported(memory.pk, memory.said_count)
 
 
-def _exists(stored: Memory, rows: _Rows) -> Imported:
+def _exists(stored: Memory, rows: _FileRows) -> Imported:
     """Return that a conversation was imported before, even if it has gone on since: its first
     labels have the same random salt, and it has the step that is the last one in the file.
 
@@ -167,7 +167,7 @@ def _exists(stored: Memory, rows: _Rows) -> Imported:
     raise MemoryExists(f"a conversation with the id {memory.pk!r} already exists")
 
 
-def _store(rows: _Rows, others: Iterable[Line], first: Line, actor: str) -> None:
+def _store(rows: _FileRows, others: Iterable[Line], first: Line, actor: str) -> None:
     """Store a conversation in one transaction, or nothing of it. Raises InvalidValue."""
     memory, last = rows.memory, first
     with database.atomic():
@@ -186,7 +186,7 @@ def _store(rows: _Rows, others: Iterable[Line], first: Line, actor: str) -> None
         database.on_commit(lambda: notify_followers(memory.pk))
 
 
-class _Rows:
+class _FileRows:
     """The rows of a conversation, which are checked in the order of its lines, and written some at
     a time. Under another `new_id` than that of its lines, its digests are computed anew.
     """
@@ -203,6 +203,7 @@ class _Rows:
         self._messages: list[InsertedMessage] = []
         self._stays: list[InsertedStay] = []
         self._steps: list[InsertedStep] = []
+        self._characters = 0
         self._last = dict.fromkeys(("message", "stay", "step"), 0)
         # Of the step whose line comes next, and of those to come: what they began and ended
         self._commitments: list[chain.Bytes] = []
@@ -248,6 +249,7 @@ class _Rows:
             raise InvalidValue(f"message #{row.seq} is not what its digest says: it was altered")
         self._commitments.append(row.commitment)
         self._messages.append(row)
+        self._characters += len(row.frame) + len(row.text)
 
     def _read_stay(self, row: InsertedStay) -> None:
         self._check_next("stay", row.n)
@@ -274,7 +276,7 @@ class _Rows:
             check_bounds(row.count_after, self._window_size)
         self._commitments, self._begun = [], []
         self._steps.append(row)
-        if len(self._messages) + len(self._stays) + len(self._steps) >= WRITTEN_AT_ONCE:
+        if len(self._steps) >= STEPS_AT_ONCE or self._characters >= CHARACTERS_AT_ONCE:
             self._write()
 
     def _read_audit(self, row: AuditEntry) -> None:
@@ -301,4 +303,4 @@ class _Rows:
         }
         sql.write(self.memory, self._inserted, {}, **rows)
         self._inserted = sql.values_of(self.memory)
-        self._messages, self._stays, self._steps = [], [], []
+        self._messages, self._stays, self._steps, self._characters = [], [], [], 0

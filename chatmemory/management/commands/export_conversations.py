@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.explain import counted
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.models import Memory
@@ -31,20 +30,22 @@ class Command(DatabaseCommand):
         chosen = [name for name in ("ids", "all", "label") if options[name]]
         if len(chosen) != 1:
             raise CommandError("use ids, --all or --label: one of them")
-        ids: Iterable[str] = options["ids"]
-        if not ids:
-            rows = Memory.objects.all()
-            rows = rows.with_label(options["label"]) if options["label"] else rows
-            ids = list(rows.order_by("id").values_list("id", flat=True))
-            if not ids:
-                raise CommandError("there are no such conversations")
-        try:
-            self.export(archive_lines(ids), options["output"])
-        except ChatMemoryError as error:
-            raise CommandError(str(error)) from error
+        ids = list(dict.fromkeys(options["ids"])) or self.selected(options["label"])
+        for memory_id in options["ids"]:
+            if not Memory.objects.filter(pk=memory_id).exists():
+                raise CommandError(f"no conversation has the id {memory_id!r}")
+        self.export(archive_lines(ids), options["output"])
         if options["output"]:
-            count = counted(len(list(ids)), "conversation")
-            self.stdout.write(f"{options['output']}: {count} exported")
+            self.stdout.write(f"{options['output']}: {counted(len(ids), 'conversation')} exported")
+
+    def selected(self, label: str | None) -> list[str]:
+        """Return the ids of those with a label, or of all."""
+        rows = Memory.objects.all()
+        rows = rows.with_label(label) if label else rows
+        ids = list(rows.order_by("id").values_list("id", flat=True))
+        if not ids:
+            raise CommandError("there are no such conversations")
+        return ids
 
     def export(self, lines: Iterator[str], path: Path | None) -> None:
         """Write lines to a new file that only its owner can read, or print them."""
