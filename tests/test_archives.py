@@ -366,7 +366,7 @@ def test_a_file_is_not_replaced(chat, tmp_path):
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ('{"chatmemory":2}\n', "another version has exported it"),
+        ('{"chatmemory":2}\n', "this is another format or version"),
         ('{"chatmemory":', "line 1: not valid JSON"),
     ],
 )

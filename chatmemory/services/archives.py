@@ -101,7 +101,7 @@ def _check_begin(file: IO[bytes]) -> None:
     except ValueError as error:
         raise UnreadableTranscript(-1, f"line 1: {error}") from error
     if value != {FORMAT: lines.VERSION}:
-        why = f'line 1 is not {{"{FORMAT}":{lines.VERSION}}}: another version has exported it'
+        why = f'line 1 must be {{"{FORMAT}":{lines.VERSION}}}: this is another format or version'
         raise UnreadableTranscript(-1, why)
 
 
