@@ -21,9 +21,9 @@ from chatmemory import database
 
 APP = "chatmemory"
 WHAT_TO_DO = (
-    "Download the history of each conversation there from its export page, with the earlier "
-    "checkout. Then migrate an empty database with this one, and import the files here. Steps, "
-    "policies and labels are not carried."
+    "Export its conversations with the earlier checkout: manage.py export_conversations --all "
+    "--output FILE. Then migrate an empty database with this one, and import them here: manage.py "
+    "import_transcripts FILE. Default policies, tokens and accounts are not carried."
 )
 
 

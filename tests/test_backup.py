@@ -171,7 +171,7 @@ def test_only_a_whole_copy_is_restored(file, tmp_path):
         torn: "is damaged",
         other: "is damaged: file is not a database",
         own: "has no tables of chatmemory",
-        earlier: "its schema is 0001_initial, which is not ours. Download the history",
+        earlier: "its schema is 0001_initial, which is not ours. Export its conversations",
         tmp_path / "nothing": "no such file",
         file: "is the database in use",
     }.items():

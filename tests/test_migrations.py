@@ -82,10 +82,10 @@ def test_migrate_changes_nothing_in_a_database_of_another_version(earlier, argum
     assert {query["sql"].split()[0] for query in queries} <= {*READS}
     assert str(refused.value) == (
         f"The database 'default' ({connection.settings_dict['NAME']}) was made by another version "
-        "of chatmemory: its schema is 0001_initial to 0026_frames, which is not ours. Download the "
-        "history of each conversation there from its export page, with the earlier checkout. Then "
-        "migrate an empty database with this one, and import the files here. Steps, policies and "
-        "labels are not carried."
+        "of chatmemory: its schema is 0001_initial to 0026_frames, which is not ours. Export its "
+        "conversations with the earlier checkout: manage.py export_conversations --all --output "
+        "FILE. Then migrate an empty database with this one, and import them here: manage.py "
+        "import_transcripts FILE. Default policies, tokens and accounts are not carried."
     )
 
 
@@ -122,7 +122,7 @@ def test_commands_end_before_they_begin(template, tmp_path, django_db_blocker):
             with pytest.raises(subprocess.CalledProcessError) as ended:
                 site.manage(*command.split())
             assert "its schema is 0001_initial, which is not ours" in ended.value.stderr
-            assert "Download the history of each conversation there" in ended.value.stderr
+            assert "manage.py export_conversations --all" in ended.value.stderr
         with connected_to(url):
             recorded = MigrationRecorder.Migration.objects.filter(app=APP)
             assert [row.name for row in recorded] == ["0001_initial"]

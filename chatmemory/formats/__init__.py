@@ -1,6 +1,7 @@
 """Transcripts in the field's formats: pure readers and writers that say what they lost.
 
 read_transcripts(text)            a whole file, its format detected or named
+stream_transcripts(file)          the same, conversation by conversation
 parse_messages(values, format)    one list of messages
 parse_objects(values, format)     what a provider's library has
 render_messages(messages, format)
@@ -15,6 +16,7 @@ from chatmemory.formats.registry import (
     FORMATS,
     Reading,
     Refused,
+    TranscriptStream,
     kept_in,
     parse_messages,
     parse_objects,
@@ -22,6 +24,7 @@ from chatmemory.formats.registry import (
     readable_formats,
     render_each,
     render_messages,
+    stream_transcripts,
     two_way_formats,
     writable_formats,
 )
@@ -40,6 +43,7 @@ __all__ = [
     "Response",
     "Said",
     "Transcript",
+    "TranscriptStream",
     "Writer",
     "kept_in",
     "parse_messages",
@@ -48,6 +52,7 @@ __all__ = [
     "readable_formats",
     "render_each",
     "render_messages",
+    "stream_transcripts",
     "two_way_formats",
     "writable_formats",
 ]

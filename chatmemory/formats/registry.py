@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
+from itertools import chain, islice
 from math import inf
 from typing import IO, Any
 
-from chatmemory.core.codec import JsonBounds, bytes_of, check_density, load_json_file
+from chatmemory.core.codec import JsonBounds, bytes_of, check_density, json_values
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
 from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
@@ -162,6 +163,7 @@ def _names(part: str, value: Any) -> Iterable[str]:
 
 
 _BOM = "\ufeff"
+LOOKED_AT = 20  # lines of a JSON Lines file that tell its format
 
 
 @dataclass(frozen=True)
@@ -181,6 +183,16 @@ class Reading:
     refused: tuple[Refused, ...]
 
 
+@dataclass(frozen=True)
+class TranscriptStream:
+    """The conversations of a file in order, and those that could not be read; each is read when it
+    is asked for.
+    """
+
+    format: str
+    conversations: Iterator[Transcript | Refused]
+
+
 def read_transcripts(
     content: str | bytes | IO[bytes],
     format: str = "auto",
@@ -195,34 +207,89 @@ def read_transcripts(
     their position, from 1. Raises UnreadableTranscript, which names the content as it is `called`,
     when it is not JSON, exceeds the `bounds`, or holds no conversation in the format.
     """
-    value = _decode(content, bounds)
+    stream = stream_transcripts(content, format, called=called, bounds=bounds)
+    transcripts: list[Transcript] = []
+    refused: list[Refused] = []
+    for each in stream.conversations:
+        if isinstance(each, Refused):
+            refused.append(each)
+        else:
+            transcripts.append(each)
+    return Reading(stream.format, tuple(transcripts), tuple(refused))
+
+
+def stream_transcripts(
+    content: str | bytes | IO[bytes],
+    format: str = "auto",
+    *,
+    called: str = "the file",
+    bounds: JsonBounds | None = None,
+) -> TranscriptStream:
+    """Return the same conversation by conversation.
+
+    Of a JSON Lines file whose first line is a conversation, one line is in memory at a time, and
+    what is wrong with a line raises UnreadableTranscript when it is reached. Any other file is
+    decoded as a whole.
+    """
     known = readable_formats() if format == "auto" else {format: format_named(format)}
-    name = _detected(value, known)
-    if name is not None:
-        return _read(_conversations(value, known[name]), name, known[name], bounds)
+    first, values = _begun(_values(content, bounds))
+    if len(first) > 1 and (name := _format_of_lines(first, known)):
+        return TranscriptStream(name, _read(chain(first, values), name, known[name], bounds))
+    several = [*first, *values]
+    value = several if len(several) > 1 else several[0]
+    if name := _detected(value, known):
+        found = _conversations(value, known[name])
+        return TranscriptStream(name, _read(found, name, known[name], bounds))
     formats = " or ".join(known)
     why = f"no conversation in the format {formats} found: {called} is {_shape(value)}"
     raise UnreadableTranscript(-1, why)
 
 
-def _decode(content: str | bytes | IO[bytes], bounds: JsonBounds | None) -> Any:
+def _begun(values: Iterator[Any]) -> tuple[list[Any], Iterator[Any]]:
+    """Return the first values and the others. What is wrong with one is raised by the others."""
+    first: list[Any] = []
+    try:
+        first += islice(values, 1)
+        for value in islice(values, LOOKED_AT - 1):
+            first.append(value)
+    except UnreadableTranscript as error:
+        return first, _raising(error)
+    return first, values
+
+
+def _raising(error: UnreadableTranscript) -> Iterator[Any]:
+    raise error
+    yield
+
+
+def _format_of_lines(first: Sequence[Any], known: Mapping[str, Format]) -> str | None:
+    """Return the format of a file with a conversation in each line, given its first ones; None if
+    the lines are messages of one conversation, or none is a conversation.
+    """
+    is_one = any(each.find(first) for each in known.values())
+    return None if is_one else _detected(first, known)
+
+
+def _values(content: str | bytes | IO[bytes], bounds: JsonBounds | None) -> Iterator[Any]:
     try:
         if isinstance(content, str):
             check_density(content)
-            return load_json_file(StringIO(content.removeprefix(_BOM), newline="\n"), bounds)
-        file = BytesIO(content) if isinstance(content, bytes) else content
-        return _decode_file(file, bounds)
+            yield from json_values(StringIO(content.removeprefix(_BOM), newline="\n"), bounds)
+        else:
+            file = BytesIO(content) if isinstance(content, bytes) else content
+            yield from _values_of_file(file, bounds)
+        return
     except InvalidMessage as error:
         why = str(error)  # the error itself holds what was decoded
     raise UnreadableTranscript(-1, why)
 
 
-def _decode_file(file: IO[bytes], bounds: JsonBounds | None) -> Any:
+def _values_of_file(file: IO[bytes], bounds: JsonBounds | None) -> Iterator[Any]:
     text = TextIOWrapper(file, "utf-8-sig", newline="\n")
     try:
         if text.read(1) != _BOM:
             text.seek(0)
-        return load_json_file(text, bounds)
+        yield from json_values(text, bounds)
     except UnicodeDecodeError as error:
         place = file.tell() - len(error.object) + error.start
         raise UnreadableTranscript(-1, f"not UTF-8: {error.reason} at byte {place}") from error
@@ -285,26 +352,22 @@ def _conversations(value: Any, format: Format) -> list[Any]:
 
 
 def _read(
-    conversations: Sequence[Any], name: str, format: Format, bounds: JsonBounds | None
-) -> Reading:
-    transcripts: list[Transcript] = []
-    refused: list[Refused] = []
+    conversations: Iterable[Any], name: str, format: Format, bounds: JsonBounds | None
+) -> Iterator[Transcript | Refused]:
     for number, value in enumerate(conversations, 1):
         raw = format.find(value)
         where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw and raw.name else "")
         if raw is None:
-            refused.append(Refused(where, f"no conversation in the format {name}: {_shape(value)}"))
+            yield Refused(where, f"no conversation in the format {name}: {_shape(value)}")
             continue
         try:
             read = format.parse(raw.turns, ())
             _check_sizes(read, bounds)
         except UnreadableTranscript as error:
-            refused.append(Refused(where, str(error)))
+            yield Refused(where, str(error))
             continue
         losses = raw.losses + read.losses
-        name_or_number = raw.name or str(number)
-        transcripts.append(replace(read, name=name_or_number, losses=losses, number=number))
-    return Reading(name, tuple(transcripts), tuple(refused))
+        yield replace(read, name=raw.name or str(number), losses=losses, number=number)
 
 
 def _check_sizes(read: Transcript, bounds: JsonBounds | None) -> None:

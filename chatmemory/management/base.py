@@ -6,9 +6,9 @@ import errno
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from django.core.checks import Tags
 from django.core.management.base import (
@@ -19,8 +19,8 @@ from django.core.management.base import (
 )
 from django.db import DatabaseError, InterfaceError
 
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.formats import Reading, Transcript, read_transcripts, readable_formats
+from chatmemory.core.exceptions import UnreadableTranscript
+from chatmemory.formats import Refused, Transcript, readable_formats, stream_transcripts
 from chatmemory.services.database_errors import explain_error
 
 
@@ -76,19 +76,21 @@ def check_ignored(option: str, others: Iterable[str], options: Mapping[str, Any]
             raise CommandError("use {} without {}".format(*names))
 
 
-def add_file_arguments(parser: CommandParser, nargs: Literal["*", "+"]) -> None:
-    """Add the arguments of a command that reads transcripts: files, and their format."""
+def add_file_arguments(parser: CommandParser, nargs: Literal["*", "+"], *formats: str) -> None:
+    """Add the arguments of a command that reads transcripts: files, and their format, which may
+    also be one of `formats`.
+    """
     parser.add_argument(
         "files",
         nargs=nargs,
         metavar="FILE",
         type=Path,
-        help="a JSON file with one or more conversations",
+        help="a JSON or JSON Lines file with one or more conversations",
     )
     parser.add_argument(
         "--format",
         default="auto",
-        choices=["auto", *readable_formats()],
+        choices=["auto", *readable_formats(), *formats],
         help="the format of the files; default: auto, which finds it out for each",
     )
 
@@ -100,21 +102,30 @@ def transcripts_of(
 
     Raises CommandError.
     """
-    for file in files:
-        reading = read_file(file, format)
-        for refused in reading.refused:
-            errors.write(f"left out {refused.where}: {refused.why}")
-        yield from reading.transcripts
+    for path in files:
+        with open_file(path) as file, naming(path):
+            for each in stream_transcripts(file, format).conversations:
+                if isinstance(each, Refused):
+                    errors.write(f"left out {each.where}: {each.why}")
+                else:
+                    yield each
 
 
-def read_file(file: Path, format: str) -> Reading:
-    """Return the transcripts of a file. Raises CommandError."""
+def open_file(path: Path) -> IO[bytes]:
+    """Return an open file. Raises CommandError."""
     try:
-        return read_transcripts(file.read_bytes(), format)
+        return path.open("rb")
     except OSError as error:
-        raise CommandError(f"{file}: {error.strerror}") from error
-    except InvalidValue as error:
-        raise CommandError(f"{file}: {error}") from error
+        raise CommandError(f"{path}: {error.strerror}") from error
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Raise CommandError for what the block cannot read of a file."""
+    try:
+        yield
+    except UnreadableTranscript as error:
+        raise CommandError(f"{path}: {error}") from error
 
 
 def confirmed(question: str) -> bool:

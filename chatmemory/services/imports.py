@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from chatmemory import database
 from chatmemory.core.codec import stored_json
@@ -36,6 +37,8 @@ from chatmemory.services.validation import (
 
 OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
 
+LISTED = 100  # conversations of a report
+
 REPEATED = "a system message equal to the one in force, which a memory ignores"
 
 
@@ -55,29 +58,34 @@ class Imported:
 
 @dataclass
 class Report:
-    """The results of importing one file."""
+    """The results of importing one file: counts, and the first of those stored and refused."""
 
     format: str
-    results: list[Imported] = field(default_factory=list)
+    stored: list[Imported] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
+    stored_count: int = 0
+    messages: int = 0
+    already: int = 0
+    refused_count: int = 0
+    losses: Counter[str] = field(default_factory=Counter)
 
     def add(self, result: Imported) -> None:
-        self.results.append(result)
+        self.already += result.already
         if result.refused:
-            self.refused.append(Refused(result.memory_id, result.refused))
-
-    @property
-    def stored(self) -> list[Imported]:
-        return [result for result in self.results if result.messages]
-
-    @property
-    def already(self) -> int:
-        return sum(result.already for result in self.results)
+            self.refused_count += 1
+            if len(self.refused) < LISTED:
+                self.refused.append(Refused(result.memory_id, result.refused))
+        elif not result.already:
+            self.stored_count += 1
+            self.messages += result.messages
+            self.losses.update(loss.what for loss in result.losses)
+            if len(self.stored) < LISTED:
+                self.stored.append(replace(result, losses=()))
 
     @property
     def lost(self) -> list[tuple[str, int]]:
         """The losses with their counts, the most frequent first."""
-        return Counter(loss.what for result in self.stored for loss in result.losses).most_common()
+        return self.losses.most_common()
 
 
 def import_conversation(
@@ -126,7 +134,18 @@ def _add_rest(
 def import_all(
     reading: Reading, policy: Policy | None = None, prefix: str = "", actor: str = ""
 ) -> Iterator[Imported]:
-    """Import the transcripts of a file and yield a result for each. Ids are prefix + name.
+    """Import the transcripts of a file and yield a result for each; see `import_each`."""
+    return import_each(chain(reading.refused, reading.transcripts), policy, prefix, actor)
+
+
+def import_each(
+    conversations: Iterable[Transcript | Refused],
+    policy: Policy | None = None,
+    prefix: str = "",
+    actor: str = "",
+) -> Iterator[Imported]:
+    """Import conversations one after the other and yield a result for each. Ids are prefix + name;
+    a name that was taken before gets the next free number, from 2.
 
     Without a policy, each conversation gets the default policy of its id, or a window of 20
     messages.
@@ -137,33 +156,40 @@ def import_all(
     actor.
     """
     check_actor(actor)
-    named = zip(_names(reading.transcripts), reading.transcripts, strict=True)
-    for name, transcript in database.pausing_for_writers(named):
-        yield _import(f"{prefix}{name}", transcript, policy, actor)
+    names = _Names()
+    for each in database.pausing_for_writers(conversations):
+        if isinstance(each, Refused):
+            yield Imported(each.where, refused=each.why)
+        else:
+            yield _import(f"{prefix}{names.free(each.name or '')}", each, policy, actor)
 
 
-def _names(transcripts: Iterable[Transcript]) -> Iterator[str]:
-    """Yield the names; one that is taken in the file gets the next free number, from 2."""
-    taken: set[str] = set()
-    numbers: dict[str, int] = {}
-    for transcript in transcripts:
-        name = found = transcript.name or ""
-        while found in taken:
-            numbers[name] = numbers.get(name, 1) + 1
-            found = f"{name}-{numbers[name]}"
-        taken.add(found)
-        yield found
+class _Names:
+    """The names that were taken in a file."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._numbers: dict[str, int] = {}
+
+    def free(self, name: str) -> str:
+        """Take a name, or the name with the next free number."""
+        found = name
+        while found in self._taken:
+            self._numbers[name] = self._numbers.get(name, 1) + 1
+            found = f"{name}-{self._numbers[name]}"
+        self._taken.add(found)
+        return found
 
 
 def _import(memory_id: str, transcript: Transcript, policy: Policy | None, actor: str) -> Imported:
-    labels = {DIGEST_LABEL: fingerprint("import", _content(transcript))}
     try:
         check_id(memory_id)
         own = check_policy(policy or default_policy(memory_id) or MessageWindow(20))
+        if memory := Memory.objects.filter(pk=memory_id).first():
+            return _import_again(memory, transcript, own, actor)
+        labels = {DIGEST_LABEL: fingerprint("import", _content(transcript))}
         results = _import_labelled(memory_id, transcript.messages, own, labels, actor)
         return _imported(memory_id, transcript, results)
-    except MemoryExists as error:
-        return _import_again(memory_id, transcript, own, actor, str(error))
     except ChatMemoryError as error:
         return Imported(printable(memory_id), refused=str(error))
 
@@ -187,22 +213,16 @@ def _imported(
     return Imported(memory_id, stored, losses=(*transcript.losses, *repeated))
 
 
-def _import_again(
-    memory_id: str, transcript: Transcript, policy: Policy, actor: str, exists: str
-) -> Imported:
+def _import_again(memory: Memory, transcript: Transcript, policy: Policy, actor: str) -> Imported:
     """Go on with an unfinished import of the same content under the same policy."""
-    memory = Memory.objects.filter(pk=memory_id).first()
-    label = memory.labels.get(DIGEST_LABEL, "") if memory else ""
-    if memory is None or not is_fingerprint(label, "import", _content(transcript)):
-        return Imported(memory_id, refused=exists)
+    label = memory.labels.get(DIGEST_LABEL, "")
+    if not is_fingerprint(label, "import", _content(transcript)):
+        raise MemoryExists(f"a conversation with the id {memory.pk!r} already exists")
     if memory.imported is None:
-        return Imported(memory_id, already=True)
+        return Imported(memory.pk, already=True)
     if memory.policy != policy:
-        return Imported(memory_id, refused=OTHER_POLICY)
-    try:
-        new = storable_additions(transcript.messages)
-        check_all(new, policy)
-        results = _add_rest(memory_id, new, memory.imported, actor)
-        return _imported(memory_id, transcript, results, memory.said_count)
-    except ChatMemoryError as error:
-        return Imported(memory_id, refused=str(error))
+        return Imported(memory.pk, refused=OTHER_POLICY)
+    new = storable_additions(transcript.messages)
+    check_all(new, policy)
+    results = _add_rest(memory.pk, new, memory.imported, actor)
+    return _imported(memory.pk, transcript, results, memory.said_count)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
+from tempfile import TemporaryFile
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -15,18 +17,23 @@ from chatmemory.access.roles import actor_of
 from chatmemory.converters import address
 from chatmemory.formats import read_transcripts, render_each, render_messages
 from chatmemory.queries import WholeHistory
+from chatmemory.queries.archives import archive_lines
 from chatmemory.services.imports import Report, import_all
 from chatmemory.streaming import rendered_file, streamed
 from inspector.forms import ExportForm, ImportForm, first_problem
 from inspector.middleware.bodies import upload_bounds
 
 PREVIEWED = 500  # messages, read by one query
-MAX_LISTED = 100
 
 
 @require_safe
 def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
-    """Show the form and what the chosen format would lose; with `?download=1`, send the file."""
+    """Show the form and what the chosen format would lose; with `?download=1`, send the file.
+
+    The format `chatmemory` has no form: it has everything, and loses nothing.
+    """
+    if request.GET.get("format") == "chatmemory":
+        return _archive(request, memory_id)
     form = ExportForm({"format": "langchain4j", "what": "history", **request.GET.dict()})
     if not form.is_valid():
         raise Http404("the format, the part or the step of this export does not exist")
@@ -52,6 +59,21 @@ def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
         "lost": Counter(loss.what for loss in losses).most_common(),
     }
     return render(request, "inspector/transfer/export.html", context)
+
+
+def _archive(request: HttpRequest, memory_id: str) -> HttpResponseBase:
+    name = f"{address(queries.memory(memory_id).id)[:150]}.jsonl"
+    response = streamed(request, _archive_texts(memory_id), "application/jsonl; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response
+
+
+def _archive_texts(memory_id: str) -> Iterator[str]:
+    """Yield the lines of a conversation, which are read at one moment, before the first is sent."""
+    with TemporaryFile("w+", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in archive_lines([memory_id]))
+        file.seek(0)
+        yield from file
 
 
 def _messages(memory_id: str, what: str, at: int | None) -> WholeHistory | list[ChatMessage]:
@@ -80,14 +102,14 @@ def import_file(request: HttpRequest) -> HttpResponse:
         report = _import(form, actor_of(request))
     except InvalidValue as error:
         return _form(request, form, str(error))
-    context = {"report": report, "name": form.cleaned_data["file"].name, "shown": MAX_LISTED}
+    context = {"report": report, "name": form.cleaned_data["file"].name}
     return render(request, "inspector/transfer/imported.html", context)
 
 
 def _import(form: ImportForm, actor: str) -> Report:
     data = form.cleaned_data
     reading = read_transcripts(data["file"], data["format"], bounds=upload_bounds())
-    report = Report(reading.format, refused=list(reading.refused))
+    report = Report(reading.format)
     for result in import_all(reading, form.policy, form.id_prefix, actor):
         report.add(result)
     return report

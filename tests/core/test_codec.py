@@ -37,7 +37,7 @@ from chatmemory.core.codec import (
     frame_and_size,
     frame_of,
     json_text,
-    load_json_file,
+    json_values,
     message_from_frame,
     payload_of,
     stored_json,
@@ -229,6 +229,12 @@ def test_what_is_no_message_is_refused(frame, text):
 def pieces(request, monkeypatch):
     """How many characters of a file are read at once."""
     monkeypatch.setattr(json_text, "PIECE", request.param)
+
+
+def load_json_file(file, bounds=None):
+    """The value of a file, or a list of those of its lines."""
+    values = list(json_values(file, bounds))
+    return values[0] if len(values) == 1 else values
 
 
 def answer(read, *given):

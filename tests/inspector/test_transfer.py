@@ -12,6 +12,7 @@ from chatmemory import AiMessage, SystemMessage, UserMessage, policy_kinds, quer
 from chatmemory.converters import address
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import read_transcripts, readable_formats, writable_formats
+from chatmemory.queries.archives import archive_lines
 from inspector.forms import ExportForm, ImportForm
 
 pytestmark = pytest.mark.django_db
@@ -86,6 +87,15 @@ def test_file_names_are_harmless(operator_client, awkward):
 @pytest.mark.parametrize("query", ["?format=xml", "?what=all", "?at=99", "?at=-1", "?at=x"])
 def test_an_impossible_export_is_not_found(operator_client, said, query):
     assert operator_client.get(URL + query).status_code == 404
+
+
+def test_all_that_is_stored_can_be_downloaded(operator_client, said):
+    url = f"{URL}?format=chatmemory"
+    assert f'href="{url}"' in operator_client.get(URL).content.decode()
+    response = operator_client.get(url)
+    assert response["Content-Disposition"] == 'attachment; filename="order-7741.jsonl"'
+    assert response.content.decode().splitlines() == list(archive_lines([said]))
+    assert operator_client.get("/c/nobody/export/?format=chatmemory").status_code == 404
 
 
 def test_exporting_changes_nothing(operator_client, said):

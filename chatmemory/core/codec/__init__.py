@@ -18,8 +18,8 @@ from chatmemory.core.codec.json_text import (
     check_density,
     check_names,
     decode_json,
+    json_values,
     load_json,
-    load_json_file,
 )
 from chatmemory.core.codec.reading import message_from_dict, message_from_json, messages_from_json
 from chatmemory.core.codec.writing import (
@@ -49,8 +49,8 @@ __all__ = [
     "decode_json",
     "frame_and_size",
     "frame_of",
+    "json_values",
     "load_json",
-    "load_json_file",
     "message_from_dict",
     "message_from_frame",
     "message_from_json",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from sys import getsizeof, intern
@@ -202,13 +202,13 @@ class JsonBounds:
     told: str
 
 
-def load_json_file(file: IO[str], bounds: JsonBounds | None = None) -> Any:
-    """Return the value of a file, or a list of the values that it has, each from a line of its own.
+def json_values(file: IO[str], bounds: JsonBounds | None = None) -> Iterator[Any]:
+    """Yield the values of a file: one, or several, each of which begins in a line of its own.
 
     The file is decoded in pieces and never in memory as a whole: for one emoji in it, Python would
     keep four bytes for each character. Raises InvalidMessage as `load_json`, and beyond the bounds.
     """
-    return _JsonFile(file, bounds).read()
+    return _JsonFile(file, bounds).values()
 
 
 class _JsonFile:
@@ -225,11 +225,10 @@ class _JsonFile:
         self._has_new_line = False
         self._taken = 0
 
-    def read(self) -> Any:
-        values = [self._value(0)]
+    def values(self) -> Iterator[Any]:
+        yield self._value(0)
         while self._is_at_another():
-            values.append(self._value(0))
-        return values[0] if len(values) == 1 else values
+            yield self._value(0)
 
     def _is_at_another(self) -> bool:
         self._has_new_line = False
