@@ -26,6 +26,8 @@ from chatmemory.explain.wording import (
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.queries import NoRoom, Outlook, PinPreview, WindowPlace, WindowView
 
+_EVENTS = {"labels": "The labels changed", "clear": "Memory was cleared"}
+_TAKEN_OVER = {Reason.REPLACED: "replaced", Reason.SUMMARIZED: "summarised"}
 _WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}  # reasons of whole lists
 
 
@@ -79,12 +81,13 @@ def _event(change: ChangeResult) -> str:
     match change.kind:
         case "policy":
             return f"The policy became {policy_words(change.policy, change.replaced)}"
-        case "labels":
-            return "The labels changed"
-        case "clear":
-            return "Memory was cleared"
+        case "labels" | "clear":
+            return _EVENTS[change.kind]
         case "redact":
             return f"Message #{change.seq} was redacted"
+        case "compact":
+            covered = counted(len(change.evicted), "message")
+            return f"Summary #{change.seq} took the place of {covered}"
         case "pin" | "unpin":
             return f"Message #{change.seq} was {change.kind}ned"
     if len(change.arrived) == 1:
@@ -136,11 +139,11 @@ def _reasons(change: ChangeResult) -> str:
     if misfit:
         cause = cause_of(misfit.reason, misfit.misfit).told(would).removesuffix(".")
         parts.append(f"{named(misfit.seq)} could not stay: {decapitalized(cause)}")
-    if replaced := by_reason.get(Reason.REPLACED):
-        parts.append(f"{seqs(replaced)} {'would be' if would else 'was'} replaced")
-    for reason, words in _WHOLE.items():
-        if messages := by_reason.get(reason):
-            parts.append(f"{seqs(messages)} {words}")
+    for reason, verb in _TAKEN_OVER.items():
+        if others := by_reason.get(reason):
+            became = "would be" if would else "was" if len(others) == 1 else "were"
+            parts.append(f"{seqs(others)} {became} {verb}")
+    parts += [f"{seqs(left)} {_WHOLE[why]}" for why, left in by_reason.items() if why in _WHOLE]
     return ", ".join(parts) + "."
 
 

@@ -72,6 +72,9 @@ def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt) -> st
         case Reason.TURN:
             trimmed = "Memory would be" if would else f"{capitalized(when)} memory was"
             return f"{trimmed} trimmed, and the policy lets it begin only with a user message."
+        case Reason.SUMMARIZED:
+            summary = named(because) if because else "a summary"
+            return f"{capitalized(when)} {summary} took its place; history keeps it."
         case Reason.CLEARED:
             return f"{capitalized(when)} all messages left; history keeps them."
     return f"{capitalized(when)} memory was set to a list without #{seq}."

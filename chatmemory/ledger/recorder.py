@@ -43,7 +43,7 @@ from chatmemory.ledger.windows import (
 from chatmemory.models import Memory, Message, Step
 
 # The kinds of steps that a full window refuses. Lowering a limit and clearing always work.
-BOUNDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.PIN)
+BOUNDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.PIN, Step.Kind.COMPACT)
 
 
 class Recorder:
@@ -106,6 +106,8 @@ class Recorder:
                 return self._add(transition, sent)
             case Change.SET:
                 return self.replace(transition)
+            case Change.COMPACT:
+                return self._compact(transition)
         return self._clear(transition)
 
     def replace(self, transition: Transition, by_client: bool = False) -> ChangeResult:
@@ -234,6 +236,20 @@ class Recorder:
         result = self._step(transition, Step.Kind.ADD, by_client=True)
         loaded: dict[Entry, StayEntry] = {entry: entry for entry in old}
         flags.replaced(self.memory, (loaded.get(entry, entry) for entry in self.window))
+        return result
+
+    def _compact(self, transition: Transition) -> ChangeResult:
+        """Record a summary. Its rank is that of the first message that it covers."""
+        memory = self.memory
+        seq, n = memory.last_seq + 1, memory.last_stay + 1
+        covered = [*stay_entries(eviction.entry for eviction in transition.evictions)]
+        rank = min(entry.rank for entry in covered)
+        summary = transition.evictions[0].because
+        assert summary is not None
+        new = numbered(summary, n, seq, rank, Message.Origin.SYNTHETIC)
+        transition = transition.with_entries({summary: new})
+        result = self._step(transition, Step.Kind.COMPACT, seq=seq)
+        flags.replaced(memory, self.window.with_messages())
         return result
 
     def _clear(self, transition: Transition) -> ChangeResult:
@@ -366,8 +382,8 @@ class Recorder:
         if kind == Step.Kind.SET:
             memory.oldest = min(numbers, default=memory.last_stay + 1)
             memory.ordered_from = memory.last_stay
-        elif transition.change is Change.PIN:
-            # A system message behind what was unpinned no longer leads.
+        elif transition.change in (Change.PIN, Change.COMPACT):
+            # A system message behind what was unpinned or covered may no longer lead, or lead now.
             memory.oldest = min([memory.oldest, *numbers])
             memory.ordered_from = memory.last_stay
         elif not grows and transition.change is not Change.KEEP:
