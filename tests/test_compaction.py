@@ -199,3 +199,38 @@ def change(kind, value, said):
             services.unpin("m", value)
         case "clear":
             services.clear_messages("m")
+
+
+URL = "/api/v1/memories/m/compact/"
+
+
+def test_the_api_compacts(talk, api):
+    body = {"summary": "A parcel.", "keep_last": 1, "trigger": "auto"}
+    assert api.post(URL, body, headers={"If-Match": '"3"'}).status_code == 412
+    answer = api.post(URL, body, headers={"Idempotency-Key": "k"})
+    assert (answer.status_code, answer["ETag"]) == (200, '"7"')
+    assert api.post(URL, body, headers={"Idempotency-Key": "k"}).json() == answer.json()
+    (change,) = answer.json()["changes"]
+    assert {each["reason"] for each in change["evicted"]} == {"SUMMARIZED"}
+    assert Step.objects.get(n=7).note == "auto"
+    assert (
+        api.get("/api/v1/memories/m/messages/2/").json()["why"]["summary"].startswith("A summary")
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "told"),
+    [
+        ({"summary": "S"}, 422, "one of covering"),
+        ({"summary": " ", "keep_last": 1}, 422, "blank"),
+        ({"summary": "S", "keep_last": 1, "covering": [2, 3]}, 422, "one of covering"),
+        ({"summary": "S", "covering": [1, 2]}, 409, "the leading system message"),
+        ({"summary": "S", "covering": [2, 99]}, 404, "#99 is not in the memory"),
+        ({"summary": "S", "covering": 5}, 422, "must be a list of seqs"),
+        ({"summary": "S", "keep": 5}, 422, "unknown member"),
+    ],
+)
+def test_the_api_says_why_it_does_not(talk, api, body, status, told):
+    answer = api.post(URL, body)
+    assert (answer.status_code, told in answer.json()["detail"]) == (status, True)
+    assert seqs() == [1, 2, 3, 4, 5, 6]
