@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -77,10 +81,7 @@ def test_what_happened_is_told(talk):
     change = services.compact(talk, "They asked for a parcel.", covering=[2, 3, 4, 5])
     told = queries.step(talk, 7).change
     assert told == change
-    assert explain.caption(told).summary == (
-        "Summary #7 took the place of 4 messages. "
-        "4 messages left: #2, #3, #4 and #5 were summarised."
-    )
+    assert explain.caption(told).summary == ("4 messages became summary #7. 36 tokens became 10.")
     assert explain.why_left(told, 3).summary == (
         "A summary took its place. At step 7 #7 took its place; history keeps it."
     )
@@ -234,3 +235,29 @@ def test_the_api_says_why_it_does_not(talk, api, body, status, told):
     answer = api.post(URL, body)
     assert (answer.status_code, told in answer.json()["detail"]) == (status, True)
     assert seqs() == [1, 2, 3, 4, 5, 6]
+
+
+def test_pages_say_what_a_summary_stands_for(talk, operator_client):
+    services.compact(talk, "First.", keep_last=1)
+    services.add(talk, users("and", "then"))
+    services.compact(talk, "Second.", keep_last=1)
+    page = operator_client.get("/c/m/").content.decode()
+    assert "stands for 6 messages" in page
+    page = operator_client.get("/c/m/?msg=10").content.decode()
+    words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert "Summary #10" in words
+    assert "It is a summary. It stays until another summary covers it" in words
+    covered = queries.stands_for("m", [10])[10]
+    assert covered.seqs == (2, 3, 4, 5, 6, 8)
+    assert f"It stands for 6 messages: {covered.tokens} tokens in" in words
+    assert 'href="/c/m/?msg=3"' in page
+    page = operator_client.get("/c/m/?at=7").content.decode()
+    assert "4 messages became summary #7. 36 tokens became 6." in " ".join(page.split())
+    assert "summarised at step 7" in page
+    assert queries.stands_for("m", [7, 10, 1])[7] == ((2, 3, 4, 5), 36)
+
+
+def test_a_page_without_summaries_asks_for_none(talk, operator_client):
+    with CaptureQueriesContext(connection) as asked:
+        operator_client.get("/c/m/")
+    assert not [each for each in asked if "SUMMARIZED" in each["sql"]]

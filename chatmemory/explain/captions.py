@@ -27,7 +27,6 @@ from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessa
 from chatmemory.queries import NoRoom, Outlook, PinPreview, WindowPlace, WindowView
 
 _EVENTS = {"labels": "The labels changed", "clear": "Memory was cleared"}
-_TAKEN_OVER = {Reason.REPLACED: "replaced", Reason.SUMMARIZED: "summarised"}
 _WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}  # reasons of whole lists
 
 
@@ -52,6 +51,8 @@ def caption(change: ChangeResult) -> Caption:
     """Return the caption of a change; that of what a draft would do is in the conditional."""
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost
+    if change.kind == "compact":
+        return Caption(_event(change), detail=f"{lost:,} tokens became {gained:,}.")
     left = "would leave" if change.is_of_draft else "left"
     loss = f"{counted(len(change.evicted), 'message')} {left}" if change.evicted else ""
     return Caption(
@@ -86,8 +87,7 @@ def _event(change: ChangeResult) -> str:
         case "redact":
             return f"Message #{change.seq} was redacted"
         case "compact":
-            covered = counted(len(change.evicted), "message")
-            return f"Summary #{change.seq} took the place of {covered}"
+            return f"{counted(len(change.evicted), 'message')} became summary #{change.seq}"
         case "pin" | "unpin":
             return f"Message #{change.seq} was {change.kind}ned"
     if len(change.arrived) == 1:
@@ -139,10 +139,8 @@ def _reasons(change: ChangeResult) -> str:
     if misfit:
         cause = cause_of(misfit.reason, misfit.misfit).told(would).removesuffix(".")
         parts.append(f"{named(misfit.seq)} could not stay: {decapitalized(cause)}")
-    for reason, verb in _TAKEN_OVER.items():
-        if others := by_reason.get(reason):
-            became = "would be" if would else "was" if len(others) == 1 else "were"
-            parts.append(f"{seqs(others)} {became} {verb}")
+    if replaced := by_reason.get(Reason.REPLACED):
+        parts.append(f"{seqs(replaced)} {'would be' if would else 'was'} replaced")
     parts += [f"{seqs(left)} {_WHOLE[why]}" for why, left in by_reason.items() if why in _WHOLE]
     return ", ".join(parts) + "."
 
