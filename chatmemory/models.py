@@ -133,7 +133,8 @@ class Memory(PolicyColumns):
 
 class Message(models.Model):
     """A message of a conversation. `payload` is the exact output of the serializer; stored are its
-    text, and the `frame` around it (see `core.codec.frames`).
+    text, and the `frame` around it (see `core.codec.frames`). That of a system message has no
+    attributes: `attributes` has them as JSON.
 
     A row never changes, except by redaction (see `ledger.redaction`). A SYNTHETIC message was put
     into the window by a client and is not part of the history.
@@ -149,6 +150,9 @@ class Message(models.Model):
     type = models.CharField(max_length=24, choices=[(t.value, t.value) for t in MessageType])
     text = models.TextField()
     frame = models.TextField()
+    attributes = models.TextField(
+        null=True, blank=True, help_text="of a system message, whose JSON has none"
+    )
     tokens = models.IntegerField()
     origin = models.CharField(max_length=9, choices=Origin.choices, default=Origin.SAID)
     said_at = models.DateTimeField()
@@ -174,6 +178,11 @@ class Message(models.Model):
     @property
     def payload(self) -> str:
         return payload_of(self.frame, self.text)
+
+    @property
+    def size(self) -> int:
+        """The bytes of its JSON, and of the attributes beside it."""
+        return len(f"{self.payload}{self.attributes or ''}".encode(errors="surrogatepass"))
 
 
 class Stay(models.Model):

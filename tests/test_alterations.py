@@ -34,7 +34,8 @@ CALL = ToolExecutionRequest("1", "pay", "{}")
 @pytest.fixture
 def conversation(db) -> str:
     services.create("m", TokenWindow(500), {"team": "red"})
-    services.add("m", [SystemMessage("Be brief."), UserMessage("pay no")])
+    system = SystemMessage("Be brief.", {"openai_chat": {"role": "developer"}})
+    services.add("m", [system, UserMessage("pay no")])
     services.add("m", [AiMessage("Paying.", (CALL,), "They said no.")])
     services.add("m", [ToolExecutionResultMessage("1", "pay", "done")])
     services.add("m", [UserMessage("my card"), NewMessage(UserMessage("bye"), client_id="last")])
@@ -153,6 +154,11 @@ ALTERATIONS = {
         say(4, ToolExecutionResultMessage("2", "pay", "done")),
     ),
     "the thinking of an answer": (VERIFY, say(3, AiMessage("Paying.", (CALL,), "They said yes."))),
+    "the attributes of a system message": (VERIFY, update(Message, of_seq=1, attributes=None)),
+    "attributes put beside a redacted message": (
+        VERIFY,
+        update(Message, of_seq=5, attributes='{"a":1}'),
+    ),
     "the time at which a message was said": (VERIFY, update(Message, of_seq=2, said_at=EARLIER)),
     "a client's id of a message": (VERIFY, update(Message, of_seq=6, client_id="other")),
     "the actor of a step": (VERIFY, update(Step, of_step=2, actor="mallory")),

@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from threading import Lock, RLock
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 from weakref import WeakValueDictionary
 
 from chatmemory.core.exceptions import InvalidValue
@@ -25,8 +25,11 @@ class ChatMemoryStore(ABC):
     Subclass it to keep messages anywhere. The three methods are LangChain4j's. If several processes
     write to one memory, the last one wins; within one process, memories with the same store object
     take turns. A store that can lock a memory implements `transact` as well (see
-    `TransactionalStore`), and memories then use it.
+    `TransactionalStore`), and memories then use it. LangChain4j's system messages have no
+    attributes: a store that keeps them says so, as memories tell that others lose them.
     """
+
+    keeps_system_attributes: ClassVar[bool] = False
 
     @abstractmethod
     def get_messages(self, memory_id: str) -> list[ChatMessage]:
@@ -71,6 +74,8 @@ class SingleSlotChatMemoryStore(ChatMemoryStore):
     It keeps a window instead of a list, so that the cost of an add depends on the messages that it
     evicts and not on the length of the window. Raises InvalidValue for any other id.
     """
+
+    keeps_system_attributes = True
 
     def __init__(self, memory_id: str) -> None:
         self._memory_id = memory_id

@@ -82,6 +82,7 @@ class Reader(_Conversion, ABC):
 
         `after` are the messages before them, whose open calls they may answer.
         """
+        after = tuple(after)
         self.calls.continue_from(after)
         places: list[int] = []
         for index, turn in enumerate(turns):
@@ -96,7 +97,9 @@ class Reader(_Conversion, ABC):
             except InvalidMessage as error:
                 raise UnreadableTranscript(index, str(error)) from error
             places += [index] * (len(self.said) - len(places))
-        return Transcript(None, tuple(self._messages()), tuple(self.losses), turns=tuple(places))
+        return Transcript(
+            None, tuple(self._messages(after)), tuple(self.losses), turns=tuple(places)
+        )
 
     @abstractmethod
     def read(self, turn: Any) -> Iterable[ChatMessage | Said]:
@@ -105,11 +108,13 @@ class Reader(_Conversion, ABC):
     def add(self, said: Said) -> None:
         self.said.append(said)
 
-    def _messages(self) -> Iterator[ChatMessage]:
+    def _messages(self, after: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
         if self.writer is None:
             yield from (said.message for said in self.said)
-        else:
-            yield from map(self.writer(self.calls.taken).with_difference, self.said)
+            return
+        writer = self.writer(self.calls.taken)
+        writer.calls.continue_from(after)
+        yield from map(writer.with_difference, self.said)
 
     def expect(self, value: Mapping[str, Any], *read: str) -> None:
         """Record every property that is not in `read` as a loss."""

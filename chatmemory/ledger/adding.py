@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from chatmemory.conf import configuration
-from chatmemory.core.codec import message_to_json
+from chatmemory.core.codec import message_to_json, without_attributes
 from chatmemory.core.estimators import (
     ESTIMATORS,
     count_tokens,
@@ -43,7 +43,9 @@ SHORT = 2_000  # characters
 
 
 class _Known(NamedTuple):
-    """A stored message with a client id; `payload` is None where it was redacted."""
+    """A stored message with a client id; `payload`, without attributes, is None where it was
+    redacted.
+    """
 
     seq: int
     type: str
@@ -53,10 +55,10 @@ class _Known(NamedTuple):
 def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:
     """Add messages under the conversation's policy; return one result per message.
 
-    A message with a known client id and the same content changes nothing; of a message that was
-    redacted only the type can be compared. Raises PolicyRequired, PolicyUnavailable,
-    EstimatorUnavailable, DuplicateClientId, and OversizedMessage, NoRoomBesidePins and
-    WindowTooLarge with the index of the message.
+    A message with a known client id and the same content changes nothing, whatever its attributes;
+    of a message that was redacted only the type can be compared. Raises PolicyRequired,
+    PolicyUnavailable, EstimatorUnavailable, DuplicateClientId, and OversizedMessage,
+    NoRoomBesidePins and WindowTooLarge with the index of the message.
     """
     policy = required_policy(recorder.memory.pk, recorder.policy)
     known = _known(recorder.memory, messages)
@@ -75,7 +77,7 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
             raise
         results.append(result)
         if new.client_id is not None and result.seq is not None:
-            payload = message_to_json(new.message)
+            payload = without_attributes(message_to_json(new.message))
             known[new.client_id] = _Known(result.seq, new.message.type, payload)
     return results
 
@@ -112,7 +114,11 @@ def _known(memory: Memory, messages: Iterable[NewMessage]) -> dict[str, _Known]:
         return {}
     rows = Message.objects.filter(memory=memory, client_id__in=client_ids)
     return {
-        row.client_id: _Known(row.seq, row.type, row.payload if row.redacted_step is None else None)
+        row.client_id: _Known(
+            row.seq,
+            row.type,
+            without_attributes(row.payload) if row.redacted_step is None else None,
+        )
         for row in rows
         if row.client_id is not None
     }
@@ -127,7 +133,8 @@ def _duplicate(message: NewMessage, known: Mapping[str, _Known]) -> int | None:
         return None
     stored = known[message.client_id]
     if stored.type != message.message.type or (
-        stored.payload is not None and stored.payload != message_to_json(message.message)
+        stored.payload is not None
+        and stored.payload != without_attributes(message_to_json(message.message))
     ):
         raise DuplicateClientId(f"client id {message.client_id!r} already names another message")
     return stored.seq

@@ -29,7 +29,7 @@ from chatmemory.ledger.contradictions import Contradicted, Contradiction, expect
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
-VERSION = 2
+VERSION = 3
 SALT_BYTES = 16
 
 Bytes = bytes | memoryview  # what databases return
@@ -38,7 +38,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 _message_columns = attrgetter(
-    *("seq", "type", "text", "frame", "tokens", "origin", "said_at", "client_id", "salt")
+    *("seq", "type", "text", "frame", "attributes", "tokens", "origin", "said_at", "client_id"),
+    "salt",
 )
 _step_columns = attrgetter(
     *("n", "kind", "at", "actor", "by_client", "count_before", "tokens_before", "count_after"),

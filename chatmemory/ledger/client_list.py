@@ -5,6 +5,9 @@ move. The stay of a moved message ends with the reason MOVED and a new one begin
 so that the order of past windows does not change. What is not in the new list left with the reason
 SET. A message that returns is not said again: a stay begins, and the history does not change.
 
+Messages are compared without their attributes, which clients drop: one that comes without them, or
+with other ones, is the stored one and stays as it is. Equal ones are matched in order.
+
 Lists come from two kinds of callers. A client of the bare store protocol sends the list after each
 of its own changes: if one add explains it, it is that add (see `core.client_lists`). The caller of
 `set_messages` means the list as a whole.
@@ -23,23 +26,25 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.db.models import OuterRef, Subquery
 
 from chatmemory import database
 from chatmemory.core.client_lists import Alignment, align, inferred_add, rearrange
-from chatmemory.core.codec import message_to_json, payload_of
+from chatmemory.core.codec import message_to_json, payload_of, stored_json, without_attributes
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
-from chatmemory.core.messages import MessageType, text_of
+from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Entry, Window, total
 from chatmemory.ledger.redaction import mark_of
-from chatmemory.ledger.windows import SAID, StayEntry, numbered
+from chatmemory.ledger.windows import SAID, StayEntry, numbered, read_message
 from chatmemory.models import Memory, Message, Stay, Step
 
 RANK_SPACING = 2**20
+
+_COLUMNS = ("memory_id", "seq", "frame", "text", "attributes", "origin", "left_for")
 
 # The reasons for which a message may have left to return
 ANY = tuple(Reason)
@@ -50,17 +55,19 @@ EVICTED = (Reason.SET, Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 class Returning(NamedTuple):
     """A message that is in the history, had left the window, and comes back.
 
-    A redacted one has the `tokens` with which it left, which its words had; None if they were
-    counted otherwise than others are now.
+    `message` is the stored one. A redacted one has the `tokens` with which it left, which its words
+    had; None if they were counted otherwise than others are now.
     """
 
     seq: int
     origin: str
-    tokens: int | None = None
+    message: ChatMessage
+    tokens: int | None
 
 
-# Messages that left, by payload and by the reason for which they left, in the order of the history.
-_Left = Mapping[tuple[str, Reason], list[Returning]]
+# The rows of messages that left, by payload without attributes and by the reason for which they
+# left, in the order of the history.
+_Left = Mapping[tuple[str, Reason], list[Any]]
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class Replacement:
 
     `by_client` is True for a list of the bare store protocol. The messages of `old` are loaded. The
     arrivals of `transition` are the whole list, and its evictions what the policy trims. `before`
-    and `payloads` are the payloads of both lists.
+    and `payloads` are the payloads of both lists, without attributes.
     """
 
     old: Sequence[StayEntry]
@@ -80,9 +87,7 @@ class Replacement:
 
     @classmethod
     def of(cls, old: Sequence[StayEntry], transition: Transition, by_client: bool) -> Replacement:
-        before = [message_to_json(entry.message) for entry in old]
-        payloads = [message_to_json(entry.message) for entry in transition.arrivals]
-        return cls(old, transition, before, payloads, by_client)
+        return cls(old, transition, _payloads(old), _payloads(transition.arrivals), by_client)
 
     def as_it_was(self, window: Window) -> Replacement:
         """Return the replacement in which a message that stays in the list has its pin and tokens.
@@ -108,23 +113,26 @@ class Replacement:
         return self._with_arrivals(changed, window)
 
     def _as_they_left(self, returning: Mapping[int, Returning], window: Window) -> Replacement:
-        """Return the replacement in which redacted messages that return have their tokens again."""
-        changed = {
-            position: replace(self.transition.arrivals[position], tokens=message.tokens)
-            for position, message in returning.items()
-            if message.tokens is not None
-        }
+        """Return the replacement in which what returns is as it is stored, with its attributes, and
+        redacted messages have their tokens again.
+        """
+        changed = {}
+        for position, (_, _, message, tokens) in returning.items():
+            sent = self.transition.arrivals[position]
+            tokens = sent.tokens if tokens is None else tokens
+            if message is not sent.message or tokens != sent.tokens:
+                changed[position] = replace(sent, message=message, tokens=tokens)
         return self._with_arrivals(changed, window) if changed else self
 
     def _with_arrivals(self, changed: Mapping[int, Entry], window: Window) -> Replacement:
         arrivals = [changed.get(j, entry) for j, entry in enumerate(self.transition.arrivals)]
         return replace(self, transition=refill(window, arrivals, self.transition.policy))
 
-    def text(self, position: int) -> str:
-        """Return the text of the message at a position of the new list."""
+    def message(self, position: int) -> ChatMessage:
+        """Return the message at a position of the new list."""
         message = self.transition.arrivals[position].message
         assert message is not None
-        return text_of(message)
+        return message
 
     @property
     def changes_nothing(self) -> bool:
@@ -243,10 +251,12 @@ class Replacement:
         self, n: int, seqs: Mapping[int, int], origins: Mapping[int, str]
     ) -> list[StayEntry]:
         """Return the entries of the new list: kept ones if their rank can stay, else new stays.
+        What was in the window is what is stored, whatever attributes the list has.
 
         `n` is the number of the newest stay before them.
         """
         kept = {j: self.old[i] for j, i in self.alignment.kept.items()}
+        known = kept | {j: self.old[i] for j, i in self.alignment.moved.items()}
         positions = range(len(self.payloads))
         ranks = place_ranks([None if j in seqs else kept[j].rank for j in positions])
         entries = []
@@ -255,7 +265,7 @@ class Replacement:
                 entries.append(kept[j])
                 continue
             n += 1
-            entry = kept.get(j, self.transition.arrivals[j])
+            entry = known.get(j, self.transition.arrivals[j])
             seq = seqs[j] if j in seqs else kept[j].seq
             rank = appended_rank(n) if rank is None else rank
             entries.append(numbered(entry, n, seq, rank, origins.get(j, SAID)))
@@ -264,6 +274,10 @@ class Replacement:
     def _reranked(self, entries: Sequence[StayEntry]) -> list[int]:
         """Return the old positions of kept messages that needed a new stay for a new rank."""
         return [i for j, i in self.alignment.kept.items() if entries[j] != self.old[i]]
+
+
+def _payloads(entries: Iterable[Entry]) -> list[str]:
+    return [without_attributes(message_to_json(entry.message)) for entry in entries]
 
 
 def _is_system(entry: Entry) -> bool:
@@ -278,7 +292,8 @@ def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Re
     allowed = replacement.may_return(is_first=memory.last_seq == 0)
     if not allowed:
         return {}
-    wanted = {replacement.payloads[position]: replacement.text(position) for position in allowed}
+    sent = {position: replacement.message(position) for position in allowed}
+    wanted = {replacement.payloads[position]: text_of(sent[position]) for position in allowed}
     left = _messages_that_left(memory, wanted, {entry.seq for entry in replacement.old})
     returning = {}
     for position in sorted(allowed, reverse=True):
@@ -287,15 +302,23 @@ def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Re
         if found:
             returning[position] = max(found, key=_latest_seq).pop()
     marked = [
-        message.seq
-        for position, message in returning.items()
-        if mark_of(message.seq) in replacement.payloads[position]
+        row.seq
+        for position, row in returning.items()
+        if mark_of(row.seq) in replacement.payloads[position]
     ]
     tokens = _tokens_of_redacted(memory, marked)
     return {
-        position: message._replace(tokens=tokens.get(message.seq))
-        for position, message in returning.items()
+        position: Returning(
+            row.seq, row.origin, _as_stored(row, sent[position]), tokens.get(row.seq)
+        )
+        for position, row in returning.items()
     }
+
+
+def _as_stored(row: Any, sent: ChatMessage) -> ChatMessage:
+    """Return the message of a row, which is the sent one unless that has other attributes."""
+    is_same = stored_json(sent) == payload_of(row.frame, row.text) + (row.attributes or "")
+    return sent if is_same else read_message(row)
 
 
 def _messages_that_left(
@@ -309,14 +332,13 @@ def _messages_that_left(
         Message.objects.filter(memory=memory)
         .annotate(left_for=Subquery(last_stay.values("reason")[:1]))
         .order_by("seq")
-        .values_list("frame", "text", "seq", "origin", "left_for")
+        .values_list(*_COLUMNS, named=True)
     )
-    left: dict[tuple[str, Reason], list[Returning]] = defaultdict(list)
-    found = rows.filter(database.in_list("text", set(wanted.values())))
-    for frame, text, seq, origin, reason in found:
-        payload = payload_of(frame, text)
-        if payload in wanted and seq not in in_window:
-            left[payload, Reason(reason)].append(Returning(seq, origin))
+    left: dict[tuple[str, Reason], list[Any]] = defaultdict(list)
+    for row in rows.filter(database.in_list("text", set(wanted.values()))):
+        payload = without_attributes(payload_of(row.frame, row.text))
+        if payload in wanted and row.seq not in in_window:
+            left[payload, Reason(row.left_for)].append(row)
     return left
 
 
@@ -342,8 +364,9 @@ def _tokens_of_redacted(memory: Memory, seqs: Sequence[int]) -> dict[int, int]:
     }
 
 
-def _latest_seq(messages: list[Returning]) -> int:
-    return messages[-1].seq
+def _latest_seq(rows: list[Any]) -> int:
+    seq: int = rows[-1].seq
+    return seq
 
 
 def appended_rank(n: int) -> int:

@@ -16,7 +16,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from chatmemory.conf import configuration
-from chatmemory.core.codec import frame_of
+from chatmemory.core.codec import attributes_beside, frame_of
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.exceptions import WindowTooLarge
@@ -185,10 +185,10 @@ class Recorder:
             return None
         check_commitment(row)
         replacement = redacted(read_message(row), row.seq)
-        row.text, row.frame = text_of(replacement), frame_of(replacement)
+        row.text, row.frame, row.attributes = text_of(replacement), frame_of(replacement), None
         row.redacted_step = self.memory.last_step + 1
         row.salt = None
-        row.save(update_fields=["text", "frame", "redacted_step", "salt"])
+        row.save(update_fields=["text", "frame", "attributes", "redacted_step", "salt"])
         transition = unchanged(self.window, self.policy)
         commitment = chain.commitment_of(row)
         return self._step(transition, Step.Kind.REDACT, seq=row.seq, commitment=commitment)
@@ -398,6 +398,7 @@ class Recorder:
             type=str(entry.type),
             text=text_of(entry.message),
             frame=entry.frame,
+            attributes=attributes_beside(entry.message),
             tokens=entry.tokens,
             origin=entry.origin,
             said_at=(sent.said_at if sent else None) or self._now,

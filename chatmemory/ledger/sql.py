@@ -44,6 +44,7 @@ class InsertedMessage:
     type: str
     text: str
     frame: str
+    attributes: str | None
     tokens: int
     origin: str
     said_at: datetime
@@ -127,6 +128,7 @@ class WindowMessage(NamedTuple):
     memory_id: str
     frame: str
     text: str
+    attributes: str | None
     redacted_step: int | None
     estimator: str
 
@@ -135,7 +137,8 @@ _OPEN = "s.memory_id = %s AND s.left_step IS NULL ORDER BY s.rank"
 _STAY = ", ".join(f"s.{name}" for name in OpenStay._fields)
 _FIRST_STAYS = f"SELECT {_STAY} FROM chatmemory_stay s WHERE {_OPEN} LIMIT {HEAD_PAGE}"
 # The window of a conversation that is being deleted is empty.
-_WINDOW = f"""SELECT {_STAY}, s.memory_id, m.frame, m.text, m.redacted_step, c.policy_estimator
+_WINDOW = f"""SELECT {_STAY},
+    s.memory_id, m.frame, m.text, m.attributes, m.redacted_step, c.policy_estimator
     FROM chatmemory_stay s
     JOIN chatmemory_message m ON m.memory_id = s.memory_id AND m.seq = s.seq
     JOIN chatmemory_memory c ON c.id = s.memory_id AND c.deleted_at IS NULL

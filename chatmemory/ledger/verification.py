@@ -265,7 +265,7 @@ class _Replay:
         expect(stay, "has_calls", stay.has_calls, message.has_tool_execution_requests)
         if row.redacted_step is not None or is_redacted(message):
             return
-        expect(stay, "size", stay.size, len(row.payload.encode(errors="surrogatepass")))
+        expect(stay, "size", stay.size, row.size)
         if self.estimator:
             expect(stay, "tokens", stay.tokens, count_tokens(self.estimator, message))
 

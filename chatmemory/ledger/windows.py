@@ -32,7 +32,7 @@ _COUNTERS = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
 class StayEntry(Entry):
     """An entry with the numbers of its rows; its key is `n`, the number of its stay.
 
-    `size` are the bytes of its message's JSON. A new message has the `frame` of it.
+    `size` are the bytes of its message, see `frame_and_size`. A new message has the `frame` of it.
     """
 
     n: int = 0
@@ -101,7 +101,7 @@ def unprotected(window: Window) -> Iterator[StayEntry]:
 
 
 class FramedRow(Protocol):
-    """A row that holds a message: the frame of its JSON, and its text."""
+    """A row that holds a message: the frame of its JSON, its text, and attributes beside them."""
 
     @property
     def memory_id(self) -> str: ...
@@ -111,12 +111,14 @@ class FramedRow(Protocol):
     def frame(self) -> str: ...
     @property
     def text(self) -> str: ...
+    @property
+    def attributes(self) -> str | None: ...
 
 
 def read_message(row: FramedRow) -> ChatMessage:
     """Return the message of a row. Raises CorruptRow if it cannot be read."""
     try:
-        message = message_from_frame(row.frame, row.text)
+        message = message_from_frame(row.frame, row.text, row.attributes)
     except InvalidMessage as error:
         raise CorruptRow(
             f"message #{row.seq} of {row.memory_id!r} cannot be read: {error}"

@@ -319,6 +319,12 @@ class Migration(migrations.Migration):
                 ),
                 ("text", models.TextField()),
                 ("frame", models.TextField()),
+                (
+                    "attributes",
+                    models.TextField(
+                        blank=True, help_text="of a system message, whose JSON has none", null=True
+                    ),
+                ),
                 ("tokens", models.IntegerField()),
                 (
                     "origin",

@@ -17,7 +17,7 @@ from django.db.models.functions import Left
 from django.utils import timezone
 
 from chatmemory import database
-from chatmemory.core.codec import GAP, frame_of, message_from_frame
+from chatmemory.core.codec import GAP, attributes_beside, frame_of, message_from_frame
 from chatmemory.core.exceptions import InvalidMessage, MessageNotFound
 from chatmemory.core.lint import PromptMessage, Verdict, verdicts
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
@@ -392,6 +392,7 @@ def _drafts(
                 has_calls=message.has_tool_execution_requests,
                 text=text_of(message),
                 frame=frame_of(message),
+                attributes=attributes_beside(message),
                 tokens=arrived.tokens,
                 origin="DRAFT",
                 said_at=now,

@@ -199,7 +199,8 @@ class WholeHistory(Iterable[ChatMessage]):
             seq__lte=self._newest,
             origin=Message.Origin.SAID,
         )
-        rows = said.order_by("seq").values_list("memory_id", "seq", "frame", "text", named=True)
+        columns = ("memory_id", "seq", "frame", "text", "attributes")
+        rows = said.order_by("seq").values_list(*columns, named=True)
         while found := list(rows.filter(seq__gt=last)[: self.READ_AT_ONCE]):
             yield from map(read_message, found)
             last, read = found[-1].seq, read + len(found)

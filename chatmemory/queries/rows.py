@@ -125,6 +125,7 @@ class MessageDetail:
     has_calls: bool
     text: str
     frame: str
+    attributes: str | None
     tokens: int
     origin: str
     said_at: datetime
@@ -264,6 +265,7 @@ def _message_detail(
         has_calls=any(stay.has_calls for stay in stays),
         text=row.text,
         frame=row.frame,
+        attributes=row.attributes,
         tokens=row.tokens,
         origin=row.origin,
         said_at=row.said_at,

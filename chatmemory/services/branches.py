@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from chatmemory import database
-from chatmemory.core.codec import message_to_json
+from chatmemory.core.codec import stored_json
 from chatmemory.core.estimators import family_named, remember_tokens
 from chatmemory.core.exceptions import ChatMemoryError, ImportUnfinished, MemoryExists
 from chatmemory.core.messages import ChatMessage
@@ -94,7 +94,7 @@ def branch(
     label = {"from": f"{memory_id} step {step.n}"[:ID_LENGTH]}
     with database.atomic():
         stored = _begin(source.pk, new_id, first, label, actor)
-        characters = sum(len(message_to_json(each.message)) for each in copied.history)
+        characters = sum(len(stored_json(each.message)) for each in copied.history)
         if not is_long(copied.history, characters) and len(copied.window) <= SLICE:
             _copy_history(new_id, copied, 0, actor)
             return _end_branch(new_id, copied, new, in_force, actor)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from chatmemory import database
-from chatmemory.core.codec import message_to_json
+from chatmemory.core.codec import stored_json
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import MessageWindow, Policy
@@ -173,7 +173,7 @@ def _content(transcript: Transcript) -> Iterator[bytes]:
     before = b"["
     for message in transcript.messages:
         yield before
-        yield message_to_json(message).encode("utf-8", "surrogatepass")
+        yield stored_json(message).encode("utf-8", "surrogatepass")
         before = b","
     yield b"]" if transcript.messages else b"[]"
 

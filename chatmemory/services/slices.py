@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from chatmemory import database
-from chatmemory.core.codec import frame_and_size, message_to_json
+from chatmemory.core.codec import frame_and_size, stored_json
 from chatmemory.core.exceptions import MemoryNotFound, OversizedMessage, WindowTooLarge
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import admit
@@ -33,7 +33,7 @@ def is_long(new: Sequence[NewMessage], characters: int) -> bool:
 
 def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]:
     """Yield where each slice of the messages that are not stored begins and ends."""
-    sizes = {n: len(message_to_json(new[n].message)) for n in range(stored, len(new))}
+    sizes = {n: len(stored_json(new[n].message)) for n in range(stored, len(new))}
     for part in filter(None, database.parts_of(sizes, INDEXED_AT_ONCE)):
         first, end = part[0], part[-1] + 1
         yield from ((start, min(start + SLICE, end)) for start in range(first, end, SLICE))

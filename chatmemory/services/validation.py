@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TypeVar, overload
 
 from chatmemory.conf import configuration
-from chatmemory.core.codec import message_to_json, path_text, strings_of
+from chatmemory.core.codec import path_text, stored_json, strings_of
 from chatmemory.core.exceptions import (
     ChatMemoryError,
     InvalidValue,
@@ -186,7 +186,7 @@ def storable_messages(given: Iterable[ChatMessage]) -> Storable[ChatMessage]:
         return given
     messages, longest, characters = chat_messages(given), configuration().TEXT_CHARACTERS, 0
     for index, message in enumerate(messages):
-        as_json = message_to_json(message)
+        as_json = stored_json(message)
         characters += len(as_json)
         if len(as_json) > longest:  # else none of its strings is
             for path, text in strings_of(message):

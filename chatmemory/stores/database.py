@@ -44,6 +44,8 @@ class DjangoChatMemoryStore(ChatMemoryStore):
     Raises InvalidValue for an actor that is no storable string of up to 255 characters.
     """
 
+    keeps_system_attributes = True
+
     def __init__(self, actor: str = "") -> None:
         check_actor(actor)
         self._actor = actor

@@ -15,6 +15,8 @@ __all__ = ["InMemoryChatMemoryStore", "SingleSlotChatMemoryStore"]
 class InMemoryChatMemoryStore(ChatMemoryStore):
     """A store for any number of memories; threads may share it."""
 
+    keeps_system_attributes = True
+
     def __init__(self) -> None:
         self._slots: dict[str, SingleSlotChatMemoryStore] = {}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 from io import StringIO
+from sys import getsizeof
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
+    ChatMessage,
     CustomMessage,
     InvalidMessage,
     SystemMessage,
@@ -30,15 +32,20 @@ from chatmemory.core.codec import (
     DEPTH_MAX,
     GAP,
     JsonBounds,
+    attributes_beside,
+    bytes_of,
     frame_and_size,
     frame_of,
     json_text,
     load_json_file,
     message_from_frame,
     payload_of,
+    stored_json,
+    without_attributes,
     write_json,
 )
 from chatmemory.core.contents import Image, ImageContent, TextContent
+from chatmemory.core.messages import with_attributes
 
 from ..properties import examples
 
@@ -64,6 +71,31 @@ messages = st.one_of(
 )
 
 
+def bare(message: ChatMessage) -> ChatMessage:
+    """Return a message without attributes, except those that are its content."""
+    return message if isinstance(message, CustomMessage) else with_attributes(message, {})
+
+
+@given(st.text(min_size=1).filter(str.strip), attributes)
+def test_the_attributes_of_a_system_message_stand_beside_its_json(text, own):
+    message = SystemMessage("." + text, own)
+    frame, payload, beside = frame_of(message), message_to_json(message), attributes_beside(message)
+    assert payload == message_to_json(bare(message))
+    assert stored_json(message) == payload + (beside or "")
+    size = len(stored_json(message).encode(errors="surrogatepass"))
+    assert frame_and_size(message) == (frame, size)
+    read = message_from_frame(frame, message.text, beside)
+    assert (read, read.attributes) == (message, own)
+    assert (beside is None) == (not own)
+    assert bytes_of(message) >= bytes_of(bare(message)) + sum(map(getsizeof, own))
+
+
+@pytest.mark.parametrize("beside", ["{", "[]", "5"])
+def test_what_is_no_attributes_is_refused(beside):
+    with pytest.raises(InvalidMessage):
+        message_from_frame('{"text":\x01,"type":"SYSTEM"}', "hi", beside)
+
+
 @given(messages)
 def test_a_message_reads_back_equal_from_its_json_and_from_its_frame_and_text(message):
     frame, text, payload = frame_of(message), text_of(message), message_to_json(message)
@@ -71,6 +103,8 @@ def test_a_message_reads_back_equal_from_its_json_and_from_its_frame_and_text(me
     assert frame_and_size(message) == (frame, len(payload.encode(errors="surrogatepass")))
     assert payload_of(frame, text) == payload_of(payload, text) == payload
     assert message_from_frame(frame, text) == message_from_frame(payload, text) == message
+    assert without_attributes(payload) == without_attributes(message_to_json(bare(message)))
+    assert message_from_json(without_attributes(payload)) == bare(message)
     if isinstance(message, CustomMessage):
         compact = {"ensure_ascii": False, "separators": (",", ":")}
         assert text == json.dumps(message.attributes, **compact)

@@ -40,14 +40,16 @@ OTHER_THAN_NULL = {
     "BinaryField": b"x",
     "CharField": "x",
     "DateTimeField": datetime(2026, 1, 1, tzinfo=UTC),
+    "TextField": "x",
 }
 NUMBERS = {Step: "n", Stay: "n", Message: "seq"}
 
 words = st.sampled_from(["a", "b", "a longer sentence that costs a few tokens more"])
+attributes = st.sampled_from([{}, {"a": 1}, {"a": 2, "b": "\N{SLOTH}"}])
 messages = st.one_of(
     st.builds(UserMessage, words),
-    st.builds(SystemMessage, words),
-    st.builds(AiMessage, words),
+    st.builds(SystemMessage, words, attributes),
+    st.builds(AiMessage, words, attributes=attributes),
     st.builds(lambda call: AiMessage(None, (ToolExecutionRequest(call, "find", "{}"),)), words),
     st.builds(lambda call: ToolExecutionResultMessage(call, "find", "found"), words),
     st.just(CustomMessage({"a": 1})),
@@ -57,7 +59,8 @@ options = {"low_water": st.sampled_from([0.5, 1]), "snap_to_user": st.booleans()
 estimators = st.sampled_from(["gpt-4o", "gpt-4"])
 policies = st.one_of(
     st.builds(MessageWindow, st.integers(2, 6), estimator=estimators, **options),
-    st.builds(TokenWindow, st.integers(4, 60), estimator=estimators, **options),
+    st.builds(TokenWindow, st.integers(4, 7), estimator=estimators),  # for half of it, too small
+    st.builds(TokenWindow, st.integers(8, 60), estimator=estimators, **options),
 )
 places = st.integers(0, 5)
 changes = st.one_of(

@@ -40,25 +40,25 @@ def digest_of_json(text: str) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def test_the_digests_of_version_2_do_not_change(message, step):
+def test_the_digests_of_version_3_do_not_change(message, step):
     memory = Memory(id="m", created_at=AT, first_labels=b"l")
     stay = Stay(n=5, seq=5, rank=5 << 20, type="USER", tokens=4, size=40)
     first = chain.first_digest(memory)
-    assert first.hex() == digest_of_json(f'[2,"conversation","m",{MICROSECONDS},"6c",null]')
+    assert first.hex() == digest_of_json(f'[3,"conversation","m",{MICROSECONDS},"6c",null]')
     commitment = chain.commitment_of(message)
     message.salt = memoryview(b"s")  # as some databases return it
     assert chain.commitment_of(message) == commitment
     assert commitment.hex() == digest_of_json(
-        f'[2,"message",5,"USER","na\\u00efve","{{}}",4,"SAID",{MICROSECONDS},null,"73"]'
+        f'[3,"message",5,"USER","na\\u00efve","{{}}",null,4,"SAID",{MICROSECONDS},null,"73"]'
     )
     assert chain.commitment_of_labels({"b": "c", "a": ""}, b"s").hex() == digest_of_json(
-        '[2,"labels",{"a":"","b":"c"},"73"]'
+        '[3,"labels",{"a":"","b":"c"},"73"]'
     )
     digest = chain.digest_of(
         first, step, [commitment], [chain.encoded_stay(stay)], [(4, Reason.CAPACITY)]
     )
     assert digest.hex() == digest_of_json(
-        f'[2,"step","{first.hex()}",5,"add",{MICROSECONDS},"ada",false,0,1,2,3,4,5,6,7,8,null,'
+        f'[3,"step","{first.hex()}",5,"add",{MICROSECONDS},"ada",false,0,1,2,3,4,5,6,7,8,null,'
         '"","frugal",9,"gpt-4o",{"first":true,"share":0.5},null,'
         f'["{commitment.hex()}"],[[5,5,5242880,"USER",false,false,4,40]],[[4,"CAPACITY"]]]'
     )

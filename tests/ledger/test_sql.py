@@ -51,10 +51,10 @@ def test_inserted_rows_have_the_columns_of_their_models(model, row):
 
 
 def test_what_is_read_of_stays_are_columns_of_the_models():
-    """The last five are those of the message and of the conversation."""
+    """The last six are those of the message and of the conversation."""
     of_stay = {field.column for field in Stay._meta.concrete_fields}
     assert set(sql.OpenStay._fields) <= of_stay
-    assert sql.WindowMessage._fields[:-5] == sql.OpenStay._fields
+    assert sql.WindowMessage._fields[:-6] == sql.OpenStay._fields
 
 
 @pytest.mark.parametrize("model", TABLES)
@@ -156,6 +156,7 @@ def test_the_window_is_read_as_by_the_orm(conversation):
     rows = stays.annotate(
         frame=F("message__frame"),
         text=F("message__text"),
+        attributes=F("message__attributes"),
         redacted_step=F("message__redacted_step"),
         estimator=F("memory__policy_estimator"),
     )

@@ -19,6 +19,7 @@ from chatmemory import (
     UserMessage,
     queries,
 )
+from chatmemory.formats import Loss
 from chatmemory.ledger.verification import verify
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
@@ -85,6 +86,17 @@ def test_a_memory_keeps_its_messages_in_it(store, memory_id):
     assert memory.messages() == [MESSAGES[0], MESSAGES[2]]
     memory.clear()
     assert memory.messages() == []
+
+
+def test_a_store_says_whether_it_keeps_the_attributes_of_system_messages(store, memory_id):
+    memory = MessageWindowChatMemory(memory_id, 3, store)
+    losses = memory.add_from([{"role": "developer", "content": "Be brief."}], "openai_chat")
+    (kept,) = MessageWindowChatMemory(memory_id, 3, store).render("openai_chat")
+    is_kept = kept["role"] == "developer"
+    assert store.keeps_system_attributes == is_kept
+    lost = Loss("message 1", "attributes of a system message")
+    assert losses == (() if is_kept else (lost,))
+    assert is_kept == (not isinstance(store, HttpChatMemoryStore))
 
 
 def test_a_transaction_that_raises_stores_nothing(transactional, memory_id):

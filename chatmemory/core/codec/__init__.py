@@ -24,12 +24,15 @@ from chatmemory.core.codec.json_text import (
 from chatmemory.core.codec.reading import message_from_dict, message_from_json, messages_from_json
 from chatmemory.core.codec.writing import (
     Path,
+    attributes_beside,
     bytes_of,
     message_to_dict,
     message_to_json,
     messages_to_json,
     path_text,
+    stored_json,
     strings_of,
+    without_attributes,
     write_json,
 )
 from chatmemory.core.field_checks import DEPTH_MAX
@@ -39,6 +42,7 @@ __all__ = [
     "GAP",
     "JsonBounds",
     "Path",
+    "attributes_beside",
     "bytes_of",
     "check_density",
     "check_names",
@@ -56,6 +60,8 @@ __all__ = [
     "messages_to_json",
     "path_text",
     "payload_of",
+    "stored_json",
     "strings_of",
+    "without_attributes",
     "write_json",
 ]

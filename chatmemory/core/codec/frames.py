@@ -6,8 +6,9 @@ string, in whose place the frame has a gap. The frame of any other message is al
 
 from __future__ import annotations
 
+from chatmemory.core.codec.json_text import decode_json
 from chatmemory.core.codec.reading import message_from_json
-from chatmemory.core.codec.writing import message_to_json, quoted
+from chatmemory.core.codec.writing import attributes_beside, message_to_json, quoted
 from chatmemory.core.contents import TextContent
 from chatmemory.core.messages import (
     AiMessage,
@@ -15,6 +16,7 @@ from chatmemory.core.messages import (
     SystemMessage,
     ToolExecutionResultMessage,
     UserMessage,
+    with_attributes,
 )
 
 GAP = "\x01"  # in no JSON: it is escaped there
@@ -28,7 +30,7 @@ def frame_of(message: ChatMessage) -> str:
 
 
 def frame_and_size(message: ChatMessage) -> tuple[str, int]:
-    """Return the frame of a message, and how many bytes its JSON has."""
+    """Return the frame of a message, and how many bytes its JSON has with what stands beside it."""
     text, frame = _single_text(message)
     if text is None:
         frame = message_to_json(message)
@@ -37,7 +39,8 @@ def frame_and_size(message: ChatMessage) -> tuple[str, int]:
     if not frame:
         before, _, behind = message_to_json(message).partition(_BEFORE + as_json)
         frame = f"{before}{_BEFORE}{GAP}{behind}"
-    return frame, _size(frame) - 1 + _size(as_json)
+    beside = attributes_beside(message)
+    return frame, _size(frame) - 1 + _size(as_json) + (_size(beside) if beside else 0)
 
 
 def _size(text: str) -> int:
@@ -50,13 +53,14 @@ def payload_of(frame: str, text: str) -> str:
     return f"{before}{quoted(text)}{behind}" if gap else frame
 
 
-def message_from_frame(frame: str, text: str) -> ChatMessage | None:
-    """Return the message of a frame and its text; None for `null`.
+def message_from_frame(frame: str, text: str, beside: str | None = None) -> ChatMessage | None:
+    """Return the message of a frame, its text, and the attributes beside it; None for `null`.
 
     Raises InvalidMessage, naming the property.
     """
     kind = _PLAIN.get(frame)
-    return kind(text) if kind else message_from_json(payload_of(frame, text))
+    message = kind(text) if kind else message_from_json(payload_of(frame, text))
+    return with_attributes(message, decode_json(beside)) if beside and message else message
 
 
 def _single_text(message: ChatMessage) -> tuple[str | None, str]:

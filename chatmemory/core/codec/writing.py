@@ -114,6 +114,7 @@ def _float(number: float) -> str:
     return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
 
 
+_ATTRIBUTES, _TYPE = '"attributes":', '"type":'
 _NESTED = (dict, list, tuple, Mapping)  # to ask for a Mapping first takes four times as long
 Path = tuple["Path", str] | None  # the path of what holds a value, and its place there
 
@@ -140,12 +141,40 @@ def message_to_dict(message: ChatMessage | None) -> dict[str, Any] | None:
     return _values(message)
 
 
+def attributes_beside(message: ChatMessage) -> str | None:
+    """Return the attributes of a system message, which its JSON has not, as JSON; None where there
+    are none, and for messages of other kinds.
+    """
+    if isinstance(message, SystemMessage) and message.attributes:
+        return write_json(message.attributes)
+    return None
+
+
+def stored_json(message: ChatMessage) -> str:
+    """Return all JSON that is stored of a message: its own, and behind it what stands beside it."""
+    return message_to_json(message) + (attributes_beside(message) or "")
+
+
+def without_attributes(payload: str) -> str:
+    """Return the JSON of a message without its attributes, which stand before its type.
+
+    Those of a CustomMessage are its content. In a string, a quote has a backslash before it.
+    """
+    before, found, _ = payload.partition(_ATTRIBUTES)
+    if not found or before == "{":
+        return payload
+    return before + payload[payload.rindex(_TYPE) :]
+
+
 def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
-    """Yield all strings in the JSON of a message, also the names of properties.
+    """Yield all strings in the JSON of a message and beside it, also the names of properties.
 
     A path is a chain, as attributes may be deep and their names long: see `path_text`.
     """
-    waiting: list[Iterator[tuple[Path, Any]]] = [iter([(None, _values(message))])]
+    values = _values(message)
+    if isinstance(message, SystemMessage):
+        values["attributes"] = message.attributes
+    waiting: list[Iterator[tuple[Path, Any]]] = [iter([(None, values)])]
     while waiting:
         for path, value in waiting[-1]:
             if isinstance(value, str):

@@ -1,0 +1,362 @@
+"""Attributes: kept as they came, also of system messages, whatever a client sends back."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    ChatMessage,
+    CustomMessage,
+    MessageWindow,
+    MessageWindowChatMemory,
+    SystemMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    message_to_json,
+    messages_from_json,
+    messages_to_json,
+    queries,
+    services,
+)
+from chatmemory.core.codec import without_attributes
+from chatmemory.core.exceptions import DuplicateClientId, UnstorableText, WindowTooLarge
+from chatmemory.core.messages import with_attributes
+from chatmemory.formats import read_transcripts, render_messages
+from chatmemory.ledger.changes import NewMessage
+from chatmemory.ledger.verification import verify
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import Memory, Message, Stay
+from chatmemory.services import protocol
+from chatmemory.stores.database import DjangoChatMemoryStore
+
+from ..conversations import create_and_add
+from ..properties import examples
+from .test_any_changes import undone
+
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
+
+ROLE = {"openai_chat": {"differs": {"role": "developer"}}}
+BRIEF = SystemMessage("Be brief.", ROLE)
+CALL = ToolExecutionRequest("1", "find", '{"order":"A-1"}')
+SAID = [
+    BRIEF,
+    UserMessage("Where is it?", attributes={"cache": 1}),
+    AiMessage(None, (CALL,), attributes={"id": "msg_1"}),
+    ToolExecutionResultMessage("1", "find", "sent", attributes={"b": [1.5, None]}),
+    AiMessage("It was sent.", attributes={"signature": "\N{SLOTH}=="}),
+]
+
+
+@pytest.fixture
+def m() -> str:
+    create_and_add("m", MessageWindow(9), SAID)
+    return "m"
+
+
+def attributes_of(messages) -> list[dict]:
+    return [dict(message.attributes) for message in messages]
+
+
+def without(messages: list[ChatMessage]) -> list[ChatMessage]:
+    """Return messages as a client sends them that drops attributes; a custom message is one."""
+    return [m if isinstance(m, CustomMessage) else with_attributes(m, {}) for m in messages]
+
+
+# They come back
+
+
+READINGS = {
+    "the store": lambda m: DjangoChatMemoryStore().get_messages(m),
+    "the store's history": lambda m: DjangoChatMemoryStore().get_history(m),
+    "the store's window": lambda m: [e.message for e in DjangoChatMemoryStore().get_window(m)],
+    "a memory": lambda m: MessageWindowChatMemory(m, 9, DjangoChatMemoryStore()).messages(),
+    "the window": lambda m: queries.window(m).messages,
+    "the window at a step": lambda m: queries.window(m, 5).messages,
+    "pages of the history": lambda m: [row.message for row in queries.history(m).rows],
+    "all of the history": queries.said,
+    "single messages": lambda m: [queries.message(m, seq).message for seq in range(1, 6)],
+    "a branch": lambda m: (services.branch(m, "b", []), queries.window("b").messages)[1],
+    "a branch's history": lambda m: (services.branch(m, "b", []), queries.said("b"))[1],
+}
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_they_come_back_with_the_messages(m, name):
+    found = READINGS[name](m)
+    assert found == SAID
+    assert attributes_of(found) == attributes_of(SAID)
+    assert verify(m) is None
+
+
+def test_those_of_a_system_message_are_not_in_its_json(m):
+    row = Message.objects.get(seq=1)
+    assert row.payload == message_to_json(BRIEF) == '{"text":"Be brief.","type":"SYSTEM"}'
+    assert (row.text, "developer" in row.frame) == ("Be brief.", False)
+    others = Message.objects.exclude(seq=1).values_list("attributes", flat=True)
+    assert set(others) == {None}, "those are in the JSON of the message"
+
+
+def test_they_come_with_messages_of_a_format(api, memory_id):
+    said = [
+        {"role": "developer", "content": "Be brief.", "name": "ops"},
+        {"role": "user", "content": "hi", "name": "ada"},
+    ]
+    url = "/api/v1/memories/order-7741/messages/"
+    body = {"messages": said, "format": "openai_chat"}
+    assert api.post(url, body, format="json").status_code == 201
+    answer = api.get(f"{url}?as=openai_chat").json()
+    assert (answer["messages"], answer["lost"]) == (said, [])
+    assert api.get(url).json()["messages"][0] == {"text": "Be brief.", "type": "SYSTEM"}
+    assert verify(memory_id) is None
+
+
+def test_an_import_keeps_them_and_knows_its_content_by_them():
+    def imported(role: str):
+        content = f'[{{"role":"{role}","content":"Be brief."}},{{"role":"user","content":"hi"}}]'
+        (result,) = services.import_all(read_transcripts(content), prefix="i-")
+        return result
+
+    assert imported("developer").messages == 2
+    said = queries.said("i-1")
+    assert render_messages(said, "openai_chat").value[0]["role"] == "developer"
+    assert imported("developer").already
+    assert imported("system").refused
+
+
+def test_an_equal_system_message_is_ignored_whatever_its_attributes(m):
+    (result,) = services.add(m, [SystemMessage("Be brief.", {"cache": True})])
+    assert result.ignored
+    assert attributes_of(queries.window(m).messages) == attributes_of(SAID)
+
+
+def test_they_take_no_query_of_their_own(m):
+    def count(message: ChatMessage) -> int:
+        with CaptureQueriesContext(connection) as asked:
+            services.add(m, [message])
+            protocol.get_messages(m)
+            queries.said(m)
+        return len(asked)
+
+    bare = count(SystemMessage("one"))
+    assert count(SystemMessage("two", {"cache": True})) == bare
+
+
+def test_search_and_counts_do_not_look_into_them(m):
+    for word, found in {"brief": [m], "developer": [], "msg_1": [], "signature": []}.items():
+        assert [*Memory.objects.containing(word).values_list("pk", flat=True)] == found
+    create_and_add("bare", MessageWindow(9), without(SAID))
+    tokens = [[row.tokens for row in queries.history(name).rows] for name in (m, "bare")]
+    assert tokens[0] == tokens[1]
+    assert queries.memory(m).window == queries.memory("bare").window
+
+
+# Their bytes
+
+
+@pytest.mark.parametrize("kind", [SystemMessage, UserMessage, AiMessage])
+def test_they_count_in_bytes_and_not_in_tokens(kind):
+    attributes = {"a": "\N{SLOTH}" * 100}
+    for name, message in {"bare": kind("hi"), "m": with_attributes(kind("hi"), attributes)}.items():
+        create_and_add(name, TokenWindow(100), [message])
+    bare, m = (Memory.objects.get(pk=name) for name in ("bare", "m"))
+    assert (m.window_tokens, m.history_tokens) == (bare.window_tokens, bare.history_tokens)
+    assert m.window_size - bare.window_size >= 400
+    assert Stay.objects.get(memory="m").size == Message.objects.get(memory="m").size
+    assert verify("m") is None
+
+
+def test_a_window_is_too_large_by_them(settings):
+    settings.CHATMEMORY = {"WINDOW_BYTES": 500}
+    services.create("m", MessageWindow(3))
+    large = SystemMessage("hi", {"a": "x" * 300})
+    services.add("m", [large])
+    with pytest.raises(WindowTooLarge):
+        services.add("m", [AiMessage("hi", attributes={"a": "x" * 300})])
+    with pytest.raises(WindowTooLarge):
+        services.import_conversation("i", [large, *[UserMessage("y" * 99)] * 600], MessageWindow(9))
+
+
+def test_those_of_a_system_message_must_be_storable(memory_id):
+    with pytest.raises(UnstorableText):
+        services.add(memory_id, [SystemMessage("hi", {"a": "\ud800"})])
+    nul = SystemMessage("hi", {"a": "\0"})
+    services.add(memory_id, [nul])
+    assert attributes_of(queries.said(memory_id)) == [{"a": "\0"}]
+
+
+# What a client sends back
+
+
+def test_a_message_without_its_attributes_or_with_others_is_the_stored_one(m):
+    for sent in (without(SAID), [with_attributes(each, {"new": 1}) for each in SAID]):
+        assert protocol.update_messages(m, sent).ignored
+        assert services.set_messages(m, sent).ignored
+    assert attributes_of(queries.window(m).messages) == attributes_of(SAID)
+
+
+@pytest.mark.parametrize("change", [protocol.update_messages, services.set_messages])
+def test_what_moves_or_returns_is_the_stored_one(m, change):
+    sent = without(SAID)
+    change(m, sent[::-1])
+    assert [row.seq for row in queries.window(m).rows] == [5, 4, 3, 2, 1]
+    assert queries.window(m).messages == SAID[::-1]
+    change(m, [UserMessage("another")])
+    change(m, sent)
+    assert [row.seq for row in queries.window(m).rows] == [1, 2, 3, 4, 5]
+    assert attributes_of(queries.window(m).messages) == attributes_of(SAID)
+    assert queries.memory(m).said_count == 6
+    assert verify(m) is None
+
+
+def test_equal_texts_with_other_attributes_are_matched_in_order():
+    said = [AiMessage("ok", attributes={"id": n}) for n in range(3)]
+    protocol.update_messages("m", said)
+    assert protocol.update_messages("m", without(said)).ignored
+    protocol.update_messages("m", [*without(said), UserMessage("thanks")])
+    assert attributes_of(queries.said("m")) == [{"id": 0}, {"id": 1}, {"id": 2}, {}]
+
+
+def test_those_of_a_custom_message_are_its_content():
+    custom = CustomMessage({"a": 1})
+    protocol.update_messages("m", [custom])
+    protocol.update_messages("m", [CustomMessage({})])
+    assert queries.window("m").messages == [CustomMessage({})]
+    assert queries.said("m") == [custom, CustomMessage({})]
+
+
+def test_a_client_id_names_the_same_message_with_other_attributes(memory_id):
+    said = NewMessage(AiMessage("hi", attributes={"id": 1}), "c")
+    services.add(memory_id, [said])
+    for again in (AiMessage("hi"), AiMessage("hi", attributes={"id": 2})):
+        assert services.add(memory_id, [NewMessage(again, "c")])[0].seq == 1
+        (first, second) = services.add(memory_id, [said, NewMessage(again, "c")])
+        assert (first.ignored, second.ignored) == (True, True)
+    with pytest.raises(DuplicateClientId):
+        services.add(memory_id, [NewMessage(AiMessage("ho"), "c")])
+    assert queries.said(memory_id) == [said.message]
+
+
+attributes = st.sampled_from([{}, {"id": 1}, {"id": 2, "b": {"attributes": {}}}])
+words = st.sampled_from(["a", "b", '"attributes":'])
+messages = st.one_of(
+    st.builds(SystemMessage, words, attributes),
+    st.builds(lambda text, own: UserMessage(text, attributes=own), words, attributes),
+    st.builds(lambda text, own: AiMessage(text, attributes=own), words, attributes),
+    st.builds(lambda own: AiMessage(None, (CALL,), attributes=own), attributes),
+    st.builds(lambda own: ToolExecutionResultMessage("1", "find", "x", None, own), attributes),
+    st.builds(CustomMessage, attributes),
+)
+changes = st.one_of(
+    st.tuples(st.just("add"), messages),
+    st.tuples(st.just("put first"), messages),
+    st.tuples(st.just("list"), st.lists(st.integers(0, 5), max_size=6, unique=True)),
+    st.tuples(st.sampled_from(["own list", "earlier list"]), st.integers(1, 5)),
+)
+
+
+def play(name: str, limit: int, made: list, drops: bool) -> None:
+    """Let a client decide its window, with or without the attributes of what it knows."""
+    store, earlier = DjangoChatMemoryStore(), [[]]
+    services.create(name, MessageWindow(20))
+    for kind, value in made:
+        known = store.get_messages(name)
+        known = without(known) if drops else known
+        earlier.append(known)
+        match kind:
+            case "add":
+                memory = MessageWindowChatMemory("own", limit)
+                memory.set(known)
+                memory.add(value)
+                store.update_messages(name, memory.messages())
+            case "put first" if without([value])[0] not in without(known):
+                store.update_messages(name, [value, *known])
+            case "list":
+                store.update_messages(name, [known[n] for n in value if n < len(known)])
+            case "own list":
+                services.set_messages(name, known[-value:])
+            case "earlier list":
+                services.set_messages(name, earlier[-value:][0])
+
+
+def told(name: str) -> list[object]:
+    """Return what the ledger tells of each step and each message, without attributes."""
+    steps = [queries.step(name, n) for n in range(1, queries.memory(name).last_step + 1)]
+    changes = [(s.row.kind, s.change.arrived, s.change.evicted, s.change.after) for s in steps]
+    windows = [[(r.seq, r.tokens) for r in queries.window(name, s.row.n).rows] for s in steps]
+    rows = Message.objects.filter(memory=name).order_by("seq")
+    said = [(row.seq, without_attributes(row.payload), row.origin) for row in rows]
+    return [changes, windows, said, queries.memory(name).window]
+
+
+def all_attributes(name: str) -> list[dict]:
+    rows = Message.objects.filter(memory=name).order_by("seq")
+    return attributes_of(map(read_message, rows))
+
+
+@examples(60)
+@given(st.integers(2, 5), st.lists(changes, min_size=2, max_size=12))
+def test_a_client_that_drops_them_makes_the_same_steps(db, limit, made):
+    with undone():
+        for name, drops in (("keeps", False), ("drops", True)):
+            play(name, limit, made, drops)
+            assert verify(name) is None
+        assert told("drops") == told("keeps")
+        for mine, theirs in zip(*map(all_attributes, ("drops", "keeps")), strict=True):
+            assert mine in (theirs, {}), "a list may tell that an equal message was said again"
+
+
+# Redaction
+
+
+SECRET = {"openai_chat": {"differs": {"cited": "card 4711"}, "response": {"id": "r-4711"}}}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        SystemMessage("card 4711", SECRET),
+        UserMessage("card 4711", attributes=SECRET),
+        AiMessage("card 4711", (ToolExecutionRequest("1", "f", "4711"),), "4711", SECRET),
+        ToolExecutionResultMessage("1", "f", "card 4711", None, SECRET),
+        CustomMessage(SECRET),
+    ],
+    ids=lambda message: message.type,
+)
+def test_a_redaction_removes_them(api, memory_id, message):
+    services.add(memory_id, [UserMessage("before"), message, AiMessage("after")])
+    services.branch(memory_id, "branch", [])
+    services.redact(memory_id, 2, branches=["branch"])
+    for name in (memory_id, "branch"):
+        row = Message.objects.get(memory=name, seq=2)
+        assert row.attributes is None
+        assert "4711" not in f"{row.frame} {row.text}"
+        assert "4711" not in messages_to_json(queries.said(name))
+        assert not getattr(queries.window(name, 2).messages[1], "attributes", {}).get("openai_chat")
+        assert verify(name) is None
+    for form in ("langchain4j", "openai_chat"):
+        assert (
+            "4711"
+            not in api.get(f"/api/v1/memories/{memory_id}/messages/?as={form}").content.decode()
+        )
+        assert "4711" not in str(render_messages(queries.said(memory_id), form).value)
+    services.add(memory_id, [UserMessage("more")])
+    sent = messages_from_json(messages_to_json(queries.window(memory_id).messages))
+    assert protocol.update_messages(memory_id, sent).ignored
+
+
+def test_a_client_cannot_bring_back_those_of_a_redacted_message(memory_id):
+    services.add(memory_id, [SystemMessage("card 4711", SECRET), UserMessage("hi")])
+    services.redact(memory_id, 1)
+    mark, hi = queries.window(memory_id).messages
+    for back in ([hi, mark], [hi], [mark, hi]):
+        services.set_messages(memory_id, [with_attributes(each, SECRET) for each in back])
+    assert [row.seq for row in queries.window(memory_id).rows] == [1, 2]
+    assert Message.objects.filter(attributes__isnull=False).count() == 0
+    assert verify(memory_id) is None
