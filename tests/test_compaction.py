@@ -31,6 +31,7 @@ from chatmemory import (
 )
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Message, Stay, Step
+from chatmemory.services import protocol
 
 from .conversations import create_and_add, users
 from .properties import examples
@@ -261,3 +262,52 @@ def test_a_page_without_summaries_asks_for_none(talk, operator_client):
     with CaptureQueriesContext(connection) as asked:
         operator_client.get("/c/m/")
     assert not [each for each in asked if "SUMMARIZED" in each["sql"]]
+
+
+# Lists of clients
+
+S, A, B, C, D = SystemMessage("S"), *users("a", "b", "c", "d")
+SUM, NEW = UserMessage("They talked."), AiMessage("new")
+MARKED = UserMessage(
+    "They talked.",
+    attributes={"langchain": {"differs": {"additional_kwargs": {"lc_source": "summarization"}}}},
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"),
+    [
+        ([S, A, B, C], [S, SUM, C], ["compact"]),
+        ([A, B, C], [SUM, C], ["compact"]),
+        ([S, A, B, C], [S, MARKED], ["compact"]),
+        ([S, A, B, C, D], [S, SUM, D, NEW], ["compact", "add"]),
+        ([S, A, B, C, D], [S, SUM, D, NEW, UserMessage("more")], ["compact", "set"]),
+        ([S, A, B, C], [S, MARKED, NEW], ["compact", "add"]),
+        # A window that slid, or a list that was set
+        ([S, A, B, C], [S, C, NEW], ["add"]),
+        ([S, A, B, C], [S, SUM, NEW], ["set"]),
+        ([S, A, B], [S, SUM, B], ["set"]),
+        ([S, A, B, C], [S, A, SUM], ["set"]),
+        ([S, A, B, C], [S, SUM], ["add"]),
+        ([S, A, B, C], [SystemMessage("T"), B, C, NEW], ["set"]),
+        ([S, A, CALL, RESULT], [S, SUM, RESULT], ["set"]),
+    ],
+)
+def test_a_list_of_a_client_is_read(db, before, after, kinds):
+    protocol.update_messages("c", before)
+    last = queries.memory("c").last_step
+    protocol.update_messages("c", after)
+    steps = Step.objects.filter(memory="c", n__gt=last).order_by("n")
+    assert [step.kind for step in steps] == kinds
+    assert all(step.by_client for step in steps)
+    assert protocol.get_messages("c") == after
+    assert verify("c") is None
+
+
+def test_a_client_that_changes_its_system_prompt_each_turn_compacts_nothing(db):
+    said = [each for n in range(30) for each in (UserMessage(f"q{n}"), AiMessage(f"a{n}"))]
+    for turn in range(2, len(said), 2):
+        window = [SystemMessage(f"It is turn {turn}."), *said[:turn][-9:]]
+        protocol.update_messages("c", window)
+    assert not Step.objects.filter(kind="compact").exists()
+    assert verify("c") is None

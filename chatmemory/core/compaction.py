@@ -145,6 +145,23 @@ def is_summary(message: ChatMessage | None) -> bool:
     return isinstance(ours, Mapping) and ours.get("summary") is True
 
 
+def is_marked(message: ChatMessage | None) -> bool:
+    """Return whether a client says that a message is a summary, as LangChain does by `lc_source`.
+
+    Source: SummarizationMiddleware of langchain, which sets it in additional_kwargs.
+    """
+    attributes = message.attributes if isinstance(message, UserMessage) else {}
+    return is_summary(message) or _has_source(attributes.get("langchain"))
+
+
+def _has_source(value: object) -> bool:
+    if isinstance(value, Mapping):
+        source = value.get("lc_source")
+        source = source.get("=") if isinstance(source, Mapping) else source
+        return source == "summarization" or any(map(_has_source, value.values()))
+    return isinstance(value, list) and any(map(_has_source, value))
+
+
 def check_kept(**given: object) -> None:
     """Raise InvalidValue unless one of covering, keep_last and keep_tokens is given, and fits."""
     chosen = {name: value for name, value in given.items() if value is not None}
