@@ -12,12 +12,21 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cached_property
 from threading import RLock
 from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack
 
+from chatmemory.core.compaction import (
+    all_but_last,
+    check_covered,
+    check_kept,
+    compact,
+    is_summary,
+    summary_message,
+)
 from chatmemory.core.estimators import (
     OpenAiTokenCountEstimator,
     TokenCountEstimator,
@@ -159,6 +168,37 @@ class ChatMemory(ABC):
         except MemoryNotFound:
             return []
 
+    def compact(
+        self,
+        summary: str,
+        *,
+        covering: Collection[int] | None = None,
+        keep_last: int | None = None,
+        keep_tokens: int | None = None,
+        terms: Sequence[str] = (),
+    ) -> None:
+        """Put a summary in the place of messages. It stays until another compaction covers it.
+
+        It covers the messages at the positions `covering` of `messages()`, or all but the last
+        `keep_last` messages or `keep_tokens` tokens; a tool call stays with its results. The exact
+        `terms` stand behind its text. A store with a history keeps what is covered there. Raises
+        InvalidValue and NotCompactable, and then changes nothing.
+        """
+        check_kept(covering=covering, keep_last=keep_last, keep_tokens=keep_tokens)
+        policy, arrival = self.policy(), self._entry(summary_message(summary, terms))
+
+        def decide(window: Window) -> Transition:
+            window.count_with(self._family, self._count)
+            entries = window.with_messages()
+            if covering is not None:
+                covered = [entry for i, entry in enumerate(entries) if i in covering]
+            else:
+                covered = all_but_last(entries, messages=keep_last, tokens=keep_tokens)
+            check_covered(entries, covered)
+            return compact(window, covered, arrival, policy)
+
+        self._transact(decide)
+
     def clear(self) -> None:
         """Remove all messages. A store with a history keeps the history."""
         with self._turn:
@@ -186,6 +226,9 @@ class ChatMemory(ABC):
 
     async def arender(self, format: str) -> list[dict[str, Any]] | dict[str, Any] | str:
         return await self.in_thread(self.render, format)
+
+    async def acompact(self, summary: str, **options: Any) -> None:
+        await self.in_thread(self.compact, summary, **options)
 
     async def aclear(self) -> None:
         await self.in_thread(self.clear)
@@ -254,7 +297,11 @@ class ChatMemory(ABC):
         return self._store if isinstance(self._store, WindowStore) else None
 
     def _window(self, messages: Iterable[ChatMessage]) -> Window:
-        return Window(map(self._entry, messages), counted_by=self._family)
+        entries = map(self._entry, messages)
+        return Window(
+            (replace(entry, pinned=is_summary(entry.message)) for entry in entries),
+            counted_by=self._family,
+        )
 
     def _entry(self, message: ChatMessage) -> Entry:
         return Entry.of(chat_message(message), self._count(message))

@@ -195,7 +195,7 @@ class Stay(models.Model):
     entered_step = models.BigIntegerField()
     left_step = models.BigIntegerField(null=True, blank=True)
     reason = models.CharField(
-        max_length=8, null=True, blank=True, choices=[(r.value, r.value) for r in Reason]
+        max_length=10, null=True, blank=True, choices=[(r.value, r.value) for r in Reason]
     )
     rank = models.BigIntegerField()
     type = models.CharField(max_length=24)
@@ -239,6 +239,7 @@ class Step(PolicyColumns):
         LABELS = "labels"
         PIN = "pin"
         UNPIN = "unpin"
+        COMPACT = "compact"
         REPAIR = "repair"
         REDACT = "redact"
 

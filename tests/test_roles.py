@@ -74,6 +74,7 @@ API = {
     "chatmemory:memory": (ONE, {"get": Role.VIEWER, "patch": Role.OPERATOR, "delete": Role.ADMIN}),
     "chatmemory:messages": (ONE, {"get": Role.VIEWER, **CHANGES}),
     "chatmemory:message": (ONE | {"seq": 1}, {"get": Role.VIEWER}),
+    "chatmemory:compact": (ONE, {"post": Role.OPERATOR}),
     "chatmemory:pin": (ONE | {"seq": 1}, {"post": Role.OPERATOR, "delete": Role.OPERATOR}),
     "chatmemory:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
     "chatmemory:history": (ONE, {"get": Role.VIEWER}),

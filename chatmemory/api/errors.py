@@ -38,6 +38,7 @@ KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (core.PolicyRequired, 409, "Policy required"),
     (core.PolicyUnavailable, 409, "Policy unavailable"),
     (core.NoRoomBesidePins, 409, "No room beside pins"),
+    (core.NotCompactable, 409, "Not compactable"),
     (core.NotPinnable, 409, "Not pinnable"),
     (core.LongRecount, 422, "Long recount"),
     (core.DuplicateClientId, 409, "Duplicate client id"),

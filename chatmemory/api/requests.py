@@ -93,6 +93,28 @@ class RedactRequest(Body):
     )
 
 
+class CompactRequest(Body):
+    """A summary, and what it stands for: one of `covering`, `keep_last` and `keep_tokens`."""
+
+    summary = serializers.CharField(
+        trim_whitespace=False, help_text="The text of the summary, which becomes a user message."
+    )
+    covering = serializers.ListField(
+        child=serializers.IntegerField(min_value=0, max_value=NUMBER_MAX),
+        required=False,
+        help_text="The seqs of the messages that it takes the place of, all in memory.",
+        error_messages={"not_a_list": "must be a list of seqs"},
+    )
+    keep_last = _number("Cover all but so many of the last messages; calls keep their results.")
+    keep_tokens = _number("Cover all but so many tokens of the last messages.")
+    trigger = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="What made it necessary, such as `auto`: the note of the step.",
+    )
+
+
 class MessagesRequest(Body):
     """Messages in one of the formats, at most as many as the setting allows."""
 

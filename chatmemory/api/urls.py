@@ -9,7 +9,14 @@ import chatmemory.api.installed  # (refuses a project without the application)
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 from chatmemory.api.views.history import MemoryHistory, MemoryIncidents, MemoryStep, MemorySteps
 from chatmemory.api.views.memories import Memories, MemoryDetail, unknown
-from chatmemory.api.views.messages import MemoryMessage, MemoryMessages, Pin, Redaction, Store
+from chatmemory.api.views.messages import (
+    Compaction,
+    MemoryMessage,
+    MemoryMessages,
+    Pin,
+    Redaction,
+    Store,
+)
 from chatmemory.api.views.schema import Docs, Schema
 from chatmemory.api.views.trials import RecallOf, Simulate
 
@@ -24,6 +31,7 @@ _v1 = [
     path(f"{_one}messages/<int:seq>/", MemoryMessage.as_view(), name="message"),
     path(f"{_one}messages/<int:seq>/pin/", Pin.as_view(), name="pin"),
     path(f"{_one}messages/<int:seq>/redact/", Redaction.as_view(), name="redact"),
+    path(f"{_one}compact/", Compaction.as_view(), name="compact"),
     path(f"{_one}history/", MemoryHistory.as_view(), name="history"),
     path(f"{_one}steps/", MemorySteps.as_view(), name="steps"),
     path(f"{_one}steps/<int:n>/", MemoryStep.as_view(), name="step"),

@@ -125,6 +125,28 @@ def _by_client(transition: Transition) -> Transition:
     )
 
 
+def summarized(
+    before: Sequence[str], after: Sequence[str], types: Sequence[MessageType], marked: bool = False
+) -> range | None:
+    """Return the positions in the old list for which the first message of the new list that is not
+    a leading system message stands as a summary; None if it is no summary.
+
+    It is one if it is unknown and not a system message, at least two messages leave in its place,
+    and those behind them are kept in order; others may be appended to them. If nothing is kept, a
+    window may as well have slid over all messages, so nothing may be appended unless the client has
+    `marked` its summary. `types` are those of the new list.
+    """
+    place = 1 if types[:1] == [MessageType.SYSTEM] and before[:1] == after[:1] else 0
+    if len(after) <= place or types[place] is MessageType.SYSTEM or after[place] in before:
+        return None
+    behind = list(after[place + 1 :])
+    for end in range(place + 2, len(before) + 1):
+        kept = list(before[end:])
+        if behind[: len(kept)] == kept and (kept or not behind or marked):
+            return range(place, end)
+    return None
+
+
 @dataclass(frozen=True)
 class Alignment:
     """Two mappings from positions in the new list to positions in the old list.

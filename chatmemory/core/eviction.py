@@ -31,6 +31,7 @@ class Reason(StrEnum):
     SET = "SET"
     MOVED = "MOVED"
     TURN = "TURN"
+    SUMMARIZED = "SUMMARIZED"
 
 
 REASONS = {reason.value: reason for reason in Reason}
@@ -42,7 +43,8 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 class Eviction(NamedTuple):
     """An entry that leaves, and the reason.
 
-    `because` is the tool call with which a result leaves, or the system message that replaces one.
+    `because` is the tool call with which a result leaves, the system message that replaces one, or
+    the summary that stands for a message.
     """
 
     entry: Entry

@@ -20,6 +20,7 @@ ChatMemoryError
 ├── PolicyUnavailable                       the policy's kind is not installed
 │   └── EstimatorUnavailable                nor is its estimator (also an UnknownEstimator)
 ├── NoRoomBesidePins                        a message would fit if nothing were pinned
+├── NotCompactable                          no summary can take the place of these messages
 ├── NotPinnable                             this message cannot be pinned or unpinned
 ├── LongRecount                             many messages would be counted anew: ask for it
 ├── VersionConflict                         the conversation is at another version
@@ -139,6 +140,10 @@ class NoRoomBesidePins(_OfOneMessage, ChatMemoryError):
 
 class NotPinnable(ChatMemoryError):
     """A message that is not in memory, a system message, or a tool call that awaits results."""
+
+
+class NotCompactable(ChatMemoryError):
+    """No summary can take the place of these messages: the text says which, and why."""
 
 
 class LongRecount(ChatMemoryError):

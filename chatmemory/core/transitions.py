@@ -47,6 +47,7 @@ class Change(StrEnum):
     CLEAR = "clear"
     KEEP = "keep"
     PIN = "pin"
+    COMPACT = "compact"
 
 
 class Transition(NamedTuple):
@@ -56,7 +57,8 @@ class Transition(NamedTuple):
     `client_lists`).
 
     `evictions` are in the order in which they happen and may contain an arrival: a message larger
-    than the window leaves in the step that added it. The arrivals of a SET are the whole new list.
+    than the window leaves in the step that added it. The arrivals of a SET or COMPACT are the
+    whole new list.
     `policy_before` is the policy of the trim before an append, `policy` that of the trim after it.
     `pinned` is the part of `after` that pinned messages hold, as far as the decision came to them.
     The arrival of an add `is_oversized` if the limit has no room for it even alone.

@@ -26,6 +26,7 @@ from chatmemory.explain.wording import (
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.queries import NoRoom, Outlook, PinPreview, WindowPlace, WindowView
 
+_EVENTS = {"labels": "The labels changed", "clear": "Memory was cleared"}
 _WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}  # reasons of whole lists
 
 
@@ -50,6 +51,8 @@ def caption(change: ChangeResult) -> Caption:
     """Return the caption of a change; that of what a draft would do is in the conditional."""
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost
+    if change.kind == "compact":
+        return Caption(_event(change), detail=f"{lost:,} tokens became {gained:,}.")
     left = "would leave" if change.is_of_draft else "left"
     loss = f"{counted(len(change.evicted), 'message')} {left}" if change.evicted else ""
     return Caption(
@@ -79,12 +82,12 @@ def _event(change: ChangeResult) -> str:
     match change.kind:
         case "policy":
             return f"The policy became {policy_words(change.policy, change.replaced)}"
-        case "labels":
-            return "The labels changed"
-        case "clear":
-            return "Memory was cleared"
+        case "labels" | "clear":
+            return _EVENTS[change.kind]
         case "redact":
             return f"Message #{change.seq} was redacted"
+        case "compact":
+            return f"{counted(len(change.evicted), 'message')} became summary #{change.seq}"
         case "pin" | "unpin":
             return f"Message #{change.seq} was {change.kind}ned"
     if len(change.arrived) == 1:
@@ -138,9 +141,7 @@ def _reasons(change: ChangeResult) -> str:
         parts.append(f"{named(misfit.seq)} could not stay: {decapitalized(cause)}")
     if replaced := by_reason.get(Reason.REPLACED):
         parts.append(f"{seqs(replaced)} {'would be' if would else 'was'} replaced")
-    for reason, words in _WHOLE.items():
-        if messages := by_reason.get(reason):
-            parts.append(f"{seqs(messages)} {words}")
+    parts += [f"{seqs(left)} {_WHOLE[why]}" for why, left in by_reason.items() if why in _WHOLE]
     return ", ".join(parts) + "."
 
 

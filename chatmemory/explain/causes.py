@@ -46,6 +46,7 @@ _CAUSES = {
     Reason.CLEARED: Cause("cleared", "Memory was cleared."),
     Reason.SET: Cause("list was set", "The list was set."),
     Reason.MOVED: Cause("moved", "It moved."),
+    Reason.SUMMARIZED: Cause("summarised", "A summary took its place."),
     Reason.TURN: Cause(
         "rest of a turn", "Its turn had lost its beginning.", "Its turn would lose its beginning."
     ),
@@ -91,6 +92,8 @@ def reason_of(evicted: EvictedMessage) -> str:
     because = evicted.because_seq
     if because and evicted.reason is Reason.ORPHANED:
         return f"left with {named(because)}"
+    if because and evicted.reason is Reason.SUMMARIZED:
+        return f"summarised by {named(because)}"
     if because and evicted.reason is Reason.REPLACED:
         return f"replaced by {named(because)}"
     return short_reason(evicted.reason, evicted.misfit)

@@ -72,6 +72,9 @@ def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt) -> st
         case Reason.TURN:
             trimmed = "Memory would be" if would else f"{capitalized(when)} memory was"
             return f"{trimmed} trimmed, and the policy lets it begin only with a user message."
+        case Reason.SUMMARIZED:
+            summary = named(because) if because else "a summary"
+            return f"{capitalized(when)} {summary} took its place; history keeps it."
         case Reason.CLEARED:
             return f"{capitalized(when)} all messages left; history keeps them."
     return f"{capitalized(when)} memory was set to a list without #{seq}."
@@ -104,7 +107,7 @@ def _no_room(change: ChangeResult, seq: int, lines: Receipt) -> str:
 # Why one message is still in memory
 
 
-def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
+def why_in(window: WindowView[WindowPlace], seq: int, is_summary: bool = False) -> Explanation:
     """Explain why a message is still in memory, and how much can be added before it leaves.
 
     Raises LookupError if it is not in this window.
@@ -113,6 +116,9 @@ def why_in(window: WindowView[WindowPlace], seq: int) -> Explanation:
     if position is None:
         raise LookupError(f"#{seq} is not in memory at step {window.step}")
     question = f"Why is {named(seq)} {'still ' if seq > 0 else ''}in memory?"
+    if is_summary and window.rows[position].pinned:
+        detail = "It stays until another summary covers it, or memory is cleared or set."
+        return Explanation(question, "It is a summary.", detail)
     return Explanation(question, *_stays_because(window, position))
 
 

@@ -20,7 +20,7 @@ BEFORE, AFTER = "In memory before", "In memory after"
 ALREADY, NEEDED, STILL = "Already", "Needed,", "Still"
 ON_TO_MARK = "Within the limit; on to the low mark,"
 OVERHEAD, NOTHING_LEFT = "Every request starts with", "Nothing is left to send"
-REMOVED = (Reason.REPLACED, Reason.SET, Reason.CLEARED)
+REMOVED = (Reason.REPLACED, Reason.SET, Reason.CLEARED, Reason.SUMMARIZED)
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def receipt(change: ChangeResult) -> Receipt:
     Empty if no policy decided the change.
     """
     is_trim = change.kind == "policy" and bool(change.evicted)
-    if not can_decide(change.policy) or not (is_trim or change.kind in ("add", "set")):
+    if not can_decide(change.policy) or not (is_trim or change.kind in ("add", "set", "compact")):
         return ()
     return _Writing(change, change.policy).lines()
 

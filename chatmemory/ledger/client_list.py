@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -31,10 +32,12 @@ from typing import Any, NamedTuple
 from django.db.models import OuterRef, Subquery
 
 from chatmemory import database
-from chatmemory.core.client_lists import Alignment, align, inferred_add, rearrange
+from chatmemory.core.client_lists import Alignment, align, inferred_add, rearrange, summarized
 from chatmemory.core.codec import message_to_json, payload_of, stored_json, without_attributes
+from chatmemory.core.compaction import check_covered, compact, is_marked
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
+from chatmemory.core.exceptions import NotCompactable
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Entry, Window, total
@@ -143,6 +146,29 @@ class Replacement:
         if not self.by_client:
             return None
         return inferred_add(window, self.before, self.transition.arrivals, self.payloads)
+
+    @cached_property
+    def has_marked_summary(self) -> bool:
+        """Whether a message at the head of the list says that it is a summary."""
+        return any(is_marked(entry.message) for entry in self.transition.arrivals[:2])
+
+    def as_compaction(self, memory: Memory) -> Transition | None:
+        """Return the compaction by which a client put a summary into its list; None if it did not.
+
+        What it appended besides is not in it.
+        """
+        if not self.by_client:
+            return None
+        arrivals = self.transition.arrivals
+        types = [entry.type for entry in arrivals]
+        found = summarized(self.before, self.payloads, types, marked=self.has_marked_summary)
+        if found is None or found.start in returning_messages(memory, self):
+            return None
+        covered = self.old[found.start : found.stop]
+        with suppress(NotCompactable):
+            check_covered(self.old, covered)
+            return compact(Window(self.old), covered, arrivals[found.start], policy=None)
+        return None
 
     @cached_property
     def alignment(self) -> Alignment:

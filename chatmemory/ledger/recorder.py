@@ -43,7 +43,7 @@ from chatmemory.ledger.windows import (
 from chatmemory.models import Memory, Message, Step
 
 # The kinds of steps that a full window refuses. Lowering a limit and clearing always work.
-BOUNDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.PIN)
+BOUNDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.PIN, Step.Kind.COMPACT)
 
 
 class Recorder:
@@ -106,13 +106,16 @@ class Recorder:
                 return self._add(transition, sent)
             case Change.SET:
                 return self.replace(transition)
+            case Change.COMPACT:
+                return self._compact(transition)
         return self._clear(transition)
 
     def replace(self, transition: Transition, by_client: bool = False) -> ChangeResult:
         """Record a whole new list. Messages that stay in order keep their stays.
 
         With `by_client` the list comes from a client that decides its window (the store's
-        `update_messages`). It is an add if exactly one add explains it.
+        `update_messages`). It is an add if exactly one add explains it. A summary that it puts in
+        the place of messages is a step of its own, before what it appends.
         """
         check_bounds(transition.after.count, size=0)  # before very long lists are compared
         old = list(stay_entries(self.window.with_messages()))
@@ -120,10 +123,15 @@ class Recorder:
         replacement = sent.as_it_was(self.window)
         if replacement.changes_nothing:
             return self._unchanged(transition.change)
+        compaction = sent.as_compaction(self.memory)
         # What is added is new, and counted as it was sent
-        add = sent.as_add(self.window)
+        add = None if compaction and sent.has_marked_summary else sent.as_add(self.window)
         if add is not None:
             return self._add_by_client(add, old)
+        if compaction is not None:
+            result = self._compact(compaction, by_client=True)
+            rest = self.replace(transition, by_client)
+            return rest if rest.step is not None else result
         transition = replacement.numbered(self.memory, self.window)
         result = self._step(transition, Step.Kind.SET, by_client=by_client)
         flags.replaced(self.memory, self.window)
@@ -234,6 +242,20 @@ class Recorder:
         result = self._step(transition, Step.Kind.ADD, by_client=True)
         loaded: dict[Entry, StayEntry] = {entry: entry for entry in old}
         flags.replaced(self.memory, (loaded.get(entry, entry) for entry in self.window))
+        return result
+
+    def _compact(self, transition: Transition, by_client: bool = False) -> ChangeResult:
+        """Record a summary. Its rank is that of the first message that it covers."""
+        memory = self.memory
+        seq, n = memory.last_seq + 1, memory.last_stay + 1
+        covered = [*stay_entries(eviction.entry for eviction in transition.evictions)]
+        rank = min(entry.rank for entry in covered)
+        summary = transition.evictions[0].because
+        assert summary is not None
+        new = numbered(summary, n, seq, rank, Message.Origin.SYNTHETIC)
+        transition = transition.with_entries({summary: new})
+        result = self._step(transition, Step.Kind.COMPACT, seq=seq, by_client=by_client)
+        flags.replaced(memory, self.window.with_messages())
         return result
 
     def _clear(self, transition: Transition) -> ChangeResult:
@@ -366,8 +388,8 @@ class Recorder:
         if kind == Step.Kind.SET:
             memory.oldest = min(numbers, default=memory.last_stay + 1)
             memory.ordered_from = memory.last_stay
-        elif transition.change is Change.PIN:
-            # A system message behind what was unpinned no longer leads.
+        elif transition.change in (Change.PIN, Change.COMPACT):
+            # A system message behind what was unpinned or covered may no longer lead, or lead now.
             memory.oldest = min([memory.oldest, *numbers])
             memory.ordered_from = memory.last_stay
         elif not grows and transition.change is not Change.KEEP:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from django.db.models import QuerySet
 
 from chatmemory import database
+from chatmemory.core.compaction import compact
 from chatmemory.core.estimators import (
     TokenCountEstimator,
     count_tokens,
@@ -23,7 +24,7 @@ from chatmemory.core.estimators import (
     is_known,
 )
 from chatmemory.core.eviction import Eviction, Reason
-from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
+from chatmemory.core.exceptions import NoRoomBesidePins, NotCompactable, OversizedMessage
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
 from chatmemory.core.stored_policies import UnavailablePolicy, can_decide, load_of
@@ -58,7 +59,9 @@ AT_ONCE = 4_000_000  # bytes of messages that are read at once
 
 TRIMMED = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 PINNING = (Step.Kind.PIN, Step.Kind.UNPIN)
-DECIDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, *PINNING)
+DECIDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, Step.Kind.COMPACT, *PINNING)
+# The kinds of steps that begin pinned stays
+PROTECTING = (Step.Kind.COMPACT, *PINNING)
 ALWAYS_INSTALLED = (MessageWindow, TokenWindow)
 
 Row = TypeVar("Row", Step, Stay, Message)
@@ -278,13 +281,13 @@ class _Replay:
         """Decide a step again, compare it with what is stored, and apply it to the window."""
         expect(step, "count before", step.count_before, self.window.totals.count)
         expect(step, "tokens before", step.tokens_before, self.window.totals.tokens)
-        if step.kind not in PINNING:
+        if step.kind not in PROTECTING:
             self.check_pins()
         self.decided(step).apply_to(self.window)
         expect(step, "count after", step.count_after, self.window.totals.count)
         expect(step, "tokens after", step.tokens_after, self.window.totals.tokens)
         self.check_oldest(step)
-        if step.kind in (Step.Kind.SET, *PINNING):
+        if step.kind in (Step.Kind.SET, *PROTECTING):
             self.ordered_from = step.last_stay
         self.clears += step.kind == Step.Kind.CLEAR
         self.is_undecided |= isinstance(self.policy, UnavailablePolicy)
@@ -302,6 +305,8 @@ class _Replay:
                 transition = clear(self.window, self.policy)
                 self.compare(step, transition.evictions, self.left)
                 return transition
+            case Step.Kind.COMPACT:
+                return self.decided_compaction(step)
         return self.decided_pin(step)
 
     def can_decide(self, step: Step) -> bool:
@@ -363,6 +368,21 @@ class _Replay:
         expect(step, "what it pins or unpins", found, expected)
         self.compare(step, transition.evictions, self.left)
         return self.stored()
+
+    def decided_compaction(self, step: Step) -> Transition:
+        """Cover again what left. The summary has the rank of the first message that it covers."""
+        if len(self.arrived) != 1 or self.arrived[0].seq != step.seq or len(self.left) < 2:
+            raise Contradicted(step, f"puts #{step.seq} in the place of {len(self.left)} messages")
+        (summary,) = self.arrived
+        covered = [end.entry for end in self.left.values()]
+        found, expected = (summary.rank, summary.pinned), (min(each.rank for each in covered), True)
+        expect(stay_name(summary.n, summary.seq), "rank and pin", found, expected)
+        try:
+            transition = compact(self.window, covered, summary, self.policy)
+        except NotCompactable as error:
+            raise Contradicted(step, str(error)) from error
+        self.compare(step, transition.evictions, self.left)
+        return transition
 
     def remaining(self, gone: Container[int]) -> list[StayEntry]:
         """Return the window and the arrivals by rank, without the stays that are `gone`."""

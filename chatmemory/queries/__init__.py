@@ -118,6 +118,7 @@ from chatmemory.queries.steps import (
     step_samples,
     steps,
 )
+from chatmemory.queries.summaries import StandsFor, stands_for
 from chatmemory.queries.windows import (
     NoRoom,
     WindowPlace,
@@ -176,6 +177,7 @@ __all__ = [
     "ShownIncident",
     "Simulation",
     "Speaker",
+    "StandsFor",
     "StepPoint",
     "StepPoints",
     "StepSample",
@@ -235,6 +237,7 @@ __all__ = [
     "simulate_trial",
     "simulated_state",
     "smallest_limit",
+    "stands_for",
     "step",
     "step_at_time",
     "step_samples",

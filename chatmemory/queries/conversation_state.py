@@ -44,6 +44,7 @@ from chatmemory.queries.simulation import (
     simulated_trial,
 )
 from chatmemory.queries.steps import StepSamples, evictions_around, step_detail, step_samples
+from chatmemory.queries.summaries import StandsFor, stands_for
 from chatmemory.queries.windows import StoredState, WindowPlace, WindowView, recounted_tokens
 
 HISTORY_SIZE = 60
@@ -94,6 +95,7 @@ class ConversationState:
     `said_before` is when the message before the part of the history was said.
     `incidents` are those that are kept, where nothing is selected, searched or simulated. In a
     replay, `window` is what memory would hold under another limit from the first message on.
+    `summaries` are those in the window or selected, with what they stand for.
     """
 
     query: ConversationQuery
@@ -124,6 +126,7 @@ class ConversationState:
     said_before: datetime | None = None
     incidents: IncidentsAt | None = None
     is_replay: bool = False
+    summaries: Mapping[int, StandsFor] = field(default_factory=dict)
 
     @property
     def is_live(self) -> bool:
@@ -218,6 +221,9 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
     history = _history(row, query, mentions, samples.stays)
     left_by = _left_by(memory, selected, detail)
     known = {row.seq: row.readable for row in (*history.rows, *mentions.rows)}
+    pinned = {place.seq for place in window.rows if place.pinned and place.seq in stored.injected}
+    if selected is not None and selected.origin == Message.Origin.SYNTHETIC:
+        pinned.add(selected.seq)
     return ConversationState(
         query=query,
         memory=memory_row(memory),
@@ -237,6 +243,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         compared=None if query.other is None else StoredState(memory, query.other).window,
         remembered=mentions.spans,
         injected=stored.injected,
+        summaries=stands_for(memory.pk, pinned),
         when_said=recounted_tokens(row),
         said_before=(said_before(memory.pk, history.rows[0].seq) if history.has_earlier else None),
     )

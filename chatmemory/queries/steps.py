@@ -188,8 +188,8 @@ def _evicted(
 ) -> Iterator[EvictedMessage]:
     """Yield the evictions of a step from its stays, in the order of eviction.
 
-    The cause of a departure is not stored. A result left with the last call before it, and a
-    replaced system message was replaced by the one that arrived.
+    The cause of a departure is not stored. A result left with the last call before it, a replaced
+    system message was replaced by the one that arrived, and a step names its summary.
     """
     system = next((each.seq for each in arrived if each.type is MessageType.SYSTEM), None)
     call: int | None = None
@@ -199,7 +199,11 @@ def _evicted(
             call = each.seq if each.has_calls else call
             misfit = misfit_at(row, each.tokens) if each.entered_step == row.n else None
         if reason is not Reason.MOVED:
-            because = {Reason.ORPHANED: call, Reason.REPLACED: system}.get(reason)
+            because = {
+                Reason.ORPHANED: call,
+                Reason.REPLACED: system,
+                Reason.SUMMARIZED: row.seq,
+            }.get(reason)
             yield EvictedMessage(
                 *(each.seq, TYPES[each.type], each.has_calls, each.tokens),
                 *(reason, because, misfit),

@@ -8,6 +8,7 @@ from chatmemory.database import atomic
 from chatmemory.ledger.adding import Recount, count_ahead
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.services.branches import branch
+from chatmemory.services.compaction import compact
 from chatmemory.services.conversations import adopt_policy, change, create, label
 from chatmemory.services.defaults import (
     NamedDefault,
@@ -61,6 +62,7 @@ __all__ = [
     "change_and_add",
     "chosen_policy",
     "clear_messages",
+    "compact",
     "compute_figures",
     "count_ahead",
     "create",

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.text import Truncator
 
-from chatmemory import ChatMessage, MessageType, ToolExecutionResultMessage
+from chatmemory import ChatMessage, MessageType, Reason, ToolExecutionResultMessage
 from chatmemory.explain import named, phrase_place, reason_of, short_reason
 from chatmemory.queries import TEXT_SIZE, ConversationState, MessageDetail, WindowPlace
 from chatmemory.services import EvictedMessage
@@ -169,6 +169,8 @@ def tag(state: ConversationState, row: MessageDetail) -> str:
         return "not in memory in this replay"
     departure = row.departure(state.at)
     if departure is not None and departure.reason is not None:
+        if departure.reason is Reason.SUMMARIZED:
+            return f"summarised at step {departure.left_step:,}"
         cause = short_reason(departure.reason, departure.misfit, departure.is_left_out)
         return f"forgotten at step {departure.left_step:,} · {cause}"
     if state.window.no_room:  # a limit hides it

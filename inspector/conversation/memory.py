@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory import Reason, can_decide, explain
-from chatmemory.explain import oldest, reason_of
+from chatmemory.explain import oldest, reason_of, short_reason
 from chatmemory.queries import ConversationState, WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
 from inspector.conversation.history import MessageLine, message_line, related
@@ -187,7 +187,6 @@ class MemoryPane:
             load = self._measure.cost(place.tokens)
             is_next = seq in self._next
             is_over = limit is not None and past + load > limit
-            notes = {"pinned": place.pinned, "never said": seq in state.injected}
             classes = (
                 css,
                 paired,
@@ -201,7 +200,7 @@ class MemoryPane:
             row = KeptRow(
                 **message_line(state, place, *classes),
                 amount=place.tokens,
-                note=", ".join(note for note, is_so in notes.items() if is_so),
+                note=self._note(place),
                 past=min(past, width),
                 this=max(0, min(load, width - past)),
                 soon=self.next_words if is_next else "",
@@ -211,9 +210,18 @@ class MemoryPane:
             past += load
         return rows
 
+    def _note(self, place: WindowPlace) -> str:
+        if covered := self._state.summaries.get(place.seq):
+            return f"stands for {explain.counted(len(covered.seqs), 'message')}"
+        notes = {"pinned": place.pinned, "never said": place.seq in self._state.injected}
+        return ", ".join(note for note, is_so in notes.items() if is_so)
+
     def _evicted(self, change: ChangeResult, evicted: EvictedMessage) -> KeptRow:
         is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
-        note = oldest(change) if is_oldest else reason_of(evicted)
+        if evicted.reason is Reason.SUMMARIZED:
+            note = short_reason(evicted.reason)
+        else:
+            note = oldest(change) if is_oldest else reason_of(evicted)
         return KeptRow(**message_line(self._state, evicted), amount=-evicted.tokens, note=note)
 
 

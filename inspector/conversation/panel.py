@@ -22,7 +22,13 @@ from chatmemory import (
 )
 from chatmemory.explain import Explanation, Receipt
 from chatmemory.formats import kept_in, render_messages
-from chatmemory.queries import ConversationState, MessageDetail, PinPreview, pin_preview
+from chatmemory.queries import (
+    ConversationState,
+    MessageDetail,
+    PinPreview,
+    StandsFor,
+    pin_preview,
+)
 from inspector.conversation.found import Found
 from inspector.conversation.history import SHOWN
 from inspector.conversation.incident import IncidentCard, UsedTerms, comparison_url
@@ -98,6 +104,7 @@ class Why:
     langchain4j: object
     openai: object
     lost: tuple[str, ...]
+    covered: StandsFor | None = None
 
     @cached_property
     def pretty(self) -> str:
@@ -207,6 +214,7 @@ class Panel:
             langchain4j=message_to_dict(row.message),
             openai=next(iter(rendered.value), None),
             lost=tuple(loss.what for loss in rendered.losses),
+            covered=self._state.summaries.get(row.seq),
         )
 
     @cached_property
@@ -322,7 +330,8 @@ class Panel:
             known = (lines for change, lines in simulated if change is state.left_by)
             return explain.why_left(state.left_by, row.seq, next(known, None))
         if row.seq in state.in_window:
-            return explain.why_in(state.window, row.seq)
+            is_summary = row.seq in state.summaries
+            return explain.why_in(state.window, row.seq, is_summary=is_summary)
         if row.stays and row.stays[0].entered_step > state.at:
             entered = row.stays[0].entered_step
             return Explanation(

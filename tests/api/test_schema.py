@@ -36,6 +36,7 @@ STORY = {
     "unpin_message": ("delete", f"{ONE}messages/3/pin/"),
     "change_memory": ("patch", ONE),
     "get_memory": ("get", ONE),
+    "compact_memory": ("post", f"{ONE}compact/"),
     "set_window": ("put", f"{ONE}messages/"),
     "clear_window": ("delete", f"{ONE}messages/"),
     "redact_message": ("post", f"{ONE}messages/2/redact/"),

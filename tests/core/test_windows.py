@@ -129,8 +129,8 @@ def test_a_set_without_a_policy_is_not_trimmed():
 
 
 def test_reasons_and_changes_are_spelled_as_databases_and_clients_have_them():
-    assert " ".join(Reason) == "CAPACITY ORPHANED REPLACED CLEARED SET MOVED TURN"
-    assert " ".join(Change) == "add set clear keep pin"
+    assert " ".join(Reason) == "CAPACITY ORPHANED REPLACED CLEARED SET MOVED TURN SUMMARIZED"
+    assert " ".join(Change) == "add set clear keep pin compact"
 
 
 def test_a_transition_can_be_told_about_other_entries():

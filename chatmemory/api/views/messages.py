@@ -160,6 +160,19 @@ class Pin(Resource):
         return _message(memory_id, seq)
 
 
+class Compaction(Resource):
+    @changes(ChangesSerializer, body=requests.CompactRequest, name="compact_memory")
+    def post(self, request: Request, memory_id: str) -> Response:
+        """Put a summary in the place of messages.
+
+        They leave memory with the reason SUMMARIZED and stay in history. The summary stands where
+        the first of them stood, and stays until another one covers it.
+        """
+        body = requests.read_body(requests.CompactRequest, request)
+        result = services.compact(memory_id, **body, **requests.changed_by(request))
+        return _changes(memory_id, [result])
+
+
 class Redaction(Resource):
     needs = {"POST": ERASE}
 

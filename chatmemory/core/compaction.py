@@ -1,0 +1,174 @@
+"""Compaction: a summary takes the place of messages, which leave the window and stay in history.
+
+What a summary covers is any part of the window: it stands where the first of them stood, and
+evictions pass over it like a pin. A later compaction can cover it in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from chatmemory.core.eviction import Eviction, Head, Reason, first_of_group, group_of
+from chatmemory.core.exceptions import InvalidMessage, InvalidValue, NotCompactable
+from chatmemory.core.given import brief
+from chatmemory.core.messages import ChatMessage, UserMessage
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.transitions import Change, Transition
+from chatmemory.core.window import Entry, Window, total
+
+
+def compact(
+    window: Window, covered: Collection[Entry], summary: Entry, policy: Policy | None
+) -> Transition:
+    """Return the transition by which `summary` takes the place of the covered messages.
+
+    Raises NotCompactable if the window is over its limit afterwards.
+    """
+    entries = list(window)
+    chosen = set(covered)
+    place = next(i for i, entry in enumerate(entries) if entry in chosen)
+    summary = replace(summary, pinned=True)
+    kept = [entry for entry in entries if entry not in chosen]
+    after = [*kept[:place], summary, *kept[place:]]
+    left = tuple(
+        Eviction(entry, Reason.SUMMARIZED, summary) for entry in entries if entry in chosen
+    )
+    transition = Transition(
+        Change.COMPACT,
+        before=window.totals,
+        after=total(after),
+        policy=policy,
+        policy_before=policy,
+        arrivals=after,
+        evictions=left,
+    )
+    _check_room(transition)
+    return transition
+
+
+def _check_room(transition: Transition) -> None:
+    policy, after = transition.policy, transition.after
+    if can_decide(policy) and not policy.meters_only and policy.is_exceeded_by(after):
+        raise NotCompactable(
+            f"with this summary memory would hold {policy.load(*after):,} of {policy.limit:,} "
+            f"{policy.unit}: cover more messages, or write a shorter summary"
+        )
+
+
+# What a summary may cover
+
+
+def check_covered(entries: Sequence[Entry], covered: Collection[Entry]) -> None:
+    """Raise NotCompactable for messages of a window that no summary can cover together.
+
+    The entries have their messages.
+    """
+    chosen = set(covered)
+    if len(chosen) < 2:
+        raise NotCompactable("a summary covers at least two messages")
+    if Head(entries, total(entries)).leading_system in chosen:
+        raise NotCompactable("the leading system message cannot be covered: it stays as it is")
+    if any(entry.pinned and not is_summary(entry.message) for entry in chosen):
+        raise NotCompactable("a pinned message cannot be covered: unpin it first")
+    for position, entry in enumerate(entries):
+        if entry not in chosen:
+            continue
+        group = group_of(entries, first_of_group(entries, position))
+        if not chosen.issuperset(group):
+            raise NotCompactable("a tool call and its results can only be covered together")
+        if entry.has_calls and len(group) <= _calls(entry):
+            raise NotCompactable("a tool call that awaits results cannot be covered")
+
+
+def _calls(entry: Entry) -> int:
+    """Return how many calls a message makes, which is loaded."""
+    return len(getattr(entry.message, "tool_execution_requests", ()))
+
+
+def all_but_last(
+    entries: Sequence[Entry], *, messages: int | None = None, tokens: int | None = None
+) -> list[Entry]:
+    """Return what a summary covers if the last messages stay: so many, or so many tokens.
+
+    A leading system message and pinned messages stay, too, but an earlier summary is covered. A
+    tool call stays with its results, so that more messages may stay than `messages`, and fewer
+    tokens than `tokens`.
+    """
+    end = len(entries) - messages if messages is not None else _fitting(entries, tokens or 0)
+    end = max(0, min(end, len(entries)))
+    if messages is not None and 0 < end < len(entries):
+        end = first_of_group(entries, end)
+    leading = Head(entries, total(entries)).leading_system
+    return [
+        entry
+        for entry in entries[:end]
+        if entry != leading and (not entry.pinned or is_summary(entry.message))
+    ]
+
+
+def _fitting(entries: Sequence[Entry], tokens: int) -> int:
+    """Return the position from which on all messages, in whole groups, take at most `tokens`."""
+    kept, position = 0, len(entries)
+    while position:
+        first = first_of_group(entries, position - 1)
+        kept += sum(entry.tokens for entry in entries[first:position])
+        if kept > tokens:
+            return position
+        position = first
+    return position
+
+
+# The message of a summary
+
+TERMS_BEGIN = "Exact terms:"
+
+
+def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
+    """Return the message of a summary, with terms that it must not lose behind its text.
+
+    An attribute tells that it is one, so that stores which only know messages keep it in its place.
+    Raises InvalidMessage for a blank text.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InvalidMessage("a summary must be a string that is not blank")
+    listed = "\n".join(terms)
+    text = f"{text}\n\n{TERMS_BEGIN}\n{listed}" if listed else text
+    return UserMessage(text, attributes={"chatmemory": {"summary": True}})
+
+
+def is_summary(message: ChatMessage | None) -> bool:
+    """Return whether a message is the summary of a compaction."""
+    attributes = message.attributes if isinstance(message, UserMessage) else {}
+    ours = attributes.get("chatmemory")
+    return isinstance(ours, Mapping) and ours.get("summary") is True
+
+
+def is_marked(message: ChatMessage | None) -> bool:
+    """Return whether a client says that a message is a summary, as LangChain does by `lc_source`.
+
+    Source: SummarizationMiddleware of langchain, which sets it in additional_kwargs.
+    """
+    attributes = message.attributes if isinstance(message, UserMessage) else {}
+    return is_summary(message) or _has_source(attributes.get("langchain"))
+
+
+def _has_source(value: object) -> bool:
+    if isinstance(value, Mapping):
+        source = value.get("lc_source")
+        source = source.get("=") if isinstance(source, Mapping) else source
+        return source == "summarization" or any(map(_has_source, value.values()))
+    return isinstance(value, list) and any(map(_has_source, value))
+
+
+def check_kept(**given: object) -> None:
+    """Raise InvalidValue unless one of covering, keep_last and keep_tokens is given, and fits."""
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if len(chosen) != 1:
+        raise InvalidValue("give one of covering, keep_last and keep_tokens")
+    ((name, value),) = chosen.items()
+    numbers = value if name == "covering" and isinstance(value, Collection) else [value]
+    if isinstance(value, str) or not all(type(number) is int and number >= 0 for number in numbers):
+        wanted = "a list of whole numbers" if name == "covering" else "a whole number from 0 on"
+        raise InvalidValue(f"{name} must be {wanted}, not {brief(value)}")

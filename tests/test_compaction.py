@@ -1,0 +1,313 @@
+"""Compaction: a summary takes the place of messages, which stay in history."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    InvalidValue,
+    MemoryNotFound,
+    MessageNotFound,
+    MessageWindow,
+    NoRoomBesidePins,
+    NotCompactable,
+    NotPinnable,
+    SystemMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    VersionConflict,
+    explain,
+    queries,
+    services,
+)
+from chatmemory.ledger.verification import verify
+from chatmemory.models import Message, Stay, Step
+from chatmemory.services import protocol
+
+from .conversations import create_and_add, users
+from .properties import examples
+
+pytestmark = pytest.mark.django_db
+CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+RESULT = ToolExecutionResultMessage("1", "find", "found")
+REFUSED = (NotCompactable, MessageNotFound, NotPinnable, NoRoomBesidePins)
+
+
+def seqs(memory_id: str = "m", at: int | None = None) -> list[int]:
+    return [row.seq for row in queries.window(memory_id, at).rows]
+
+
+@pytest.fixture
+def talk(db) -> str:
+    """A system message, an exchange with a tool, and what followed."""
+    said = [SystemMessage("Be brief."), UserMessage("Where is A-1182?"), CALL, RESULT]
+    create_and_add("m", MessageWindow(10), [*said, AiMessage("On its way."), UserMessage("Thanks")])
+    return "m"
+
+
+def test_a_summary_stands_where_the_first_message_stood(talk):
+    result = services.compact(talk, "They asked for a parcel.", keep_last=1, actor="ada")
+    assert (result.kind, result.step, result.seq) == ("compact", 7, 7)
+    assert seqs() == [1, 7, 6]
+    assert seqs(at=6) == [1, 2, 3, 4, 5, 6]
+    summary = Message.objects.get(seq=7)
+    assert (summary.origin, summary.text) == ("SYNTHETIC", "They asked for a parcel.")
+    assert [m.text for m in Message.objects.filter(origin="SAID")][-1] == "Thanks"
+    covered = Stay.objects.filter(reason="SUMMARIZED").order_by("seq")
+    assert [(stay.seq, stay.left_step) for stay in covered] == [(2, 7), (3, 7), (4, 7), (5, 7)]
+    step = Step.objects.get(n=7)
+    assert (step.kind, step.actor, step.seq, step.count_after) == ("compact", "ada", 7, 3)
+    assert verify(talk) is None
+
+
+def test_it_stays_until_another_covers_it(talk):
+    services.compact(talk, "First.", keep_last=1)
+    services.add(talk, users(*"abcdefghij"))
+    assert seqs() == [1, 7, *range(10, 18)]
+    services.compact(talk, "Second.", keep_last=2)
+    assert seqs() == [1, 18, 16, 17]
+    assert verify(talk) is None
+
+
+def test_what_happened_is_told(talk):
+    change = services.compact(talk, "They asked for a parcel.", covering=[2, 3, 4, 5])
+    told = queries.step(talk, 7).change
+    assert told == change
+    assert explain.caption(told).summary == ("4 messages became summary #7. 36 tokens became 10.")
+    assert explain.why_left(told, 3).summary == (
+        "A summary took its place. At step 7 #7 took its place; history keeps it."
+    )
+    first, *_, last = explain.receipt(told)
+    assert (first.amount, last.amount) == (6, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "why"),
+    [
+        ({"covering": [1, 2]}, NotCompactable, "the leading system message"),
+        ({"covering": [2]}, NotCompactable, "at least two"),
+        ({"covering": []}, NotCompactable, "at least two"),
+        ({"keep_last": 9}, NotCompactable, "at least two"),
+        ({"covering": [2, 3]}, NotCompactable, "its results can only be covered together"),
+        ({"covering": [4, 5]}, NotCompactable, "its results can only be covered together"),
+        ({"covering": [5, 99]}, MessageNotFound, "#99 is not in the memory"),
+        ({"covering": "25"}, InvalidValue, "a list of whole numbers"),
+        ({"covering": [2, True]}, InvalidValue, "a list of whole numbers"),
+        ({"keep_last": -1}, InvalidValue, "from 0 on"),
+        ({"keep_last": 1, "keep_tokens": 1}, InvalidValue, "one of covering"),
+        ({}, InvalidValue, "one of covering"),
+        ({"keep_last": 1, "expected_version": 3}, VersionConflict, "at version 6"),
+    ],
+)
+def test_what_cannot_be_covered_is_named(talk, arguments, error, why):
+    with pytest.raises(error, match=why):
+        services.compact(talk, "S", **arguments)
+    assert (seqs(), Step.objects.count()) == ([1, 2, 3, 4, 5, 6], 6)
+
+
+def test_a_pinned_message_and_an_open_call_cannot_be_covered(db):
+    create_and_add("m", MessageWindow(10), [*users("a", "b"), CALL])
+    with pytest.raises(NotCompactable, match="awaits results"):
+        services.compact("m", "S", covering=[1, 2, 3])
+    services.pin("m", 1)
+    with pytest.raises(NotCompactable, match="unpin it first"):
+        services.compact("m", "S", covering=[1, 2])
+    with pytest.raises(MemoryNotFound):
+        services.compact("other", "S", keep_last=1)
+
+
+def test_a_summary_that_is_too_long_is_refused_with_the_sum(db):
+    create_and_add("m", TokenWindow(60), users("one", "two", "three"))
+    with pytest.raises(NotCompactable, match=r"would hold \d+ of 60 tokens: cover more"):
+        services.compact("m", "word " * 80, covering=[1, 2])
+    assert seqs() == [1, 2, 3]
+
+
+def test_exact_terms_stand_behind_the_text(talk):
+    services.compact(talk, "A parcel.", keep_last=1, terms=["A-1182", "find"])
+    assert Message.objects.get(seq=7).text == "A parcel.\n\nExact terms:\nA-1182\nfind"
+
+
+@examples(100)
+@given(
+    st.sampled_from([MessageWindow(6), TokenWindow(80), MessageWindow(5, low_water=0.5)]),
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("add"), st.sampled_from(["call", "result", "user", "ai", "system"])),
+            st.tuples(st.just("keep"), st.integers(0, 3)),
+            st.tuples(st.just("tokens"), st.integers(0, 60)),
+            st.tuples(st.just("cover"), st.lists(st.integers(1, 30), max_size=5)),
+            st.tuples(st.sampled_from(["pin", "unpin"]), st.integers(1, 12)),
+            st.tuples(st.just("clear"), st.none()),
+        ),
+        max_size=16,
+    ),
+)
+def test_whatever_is_compacted_the_ledger_holds(db, policy, sequence):
+    said = {
+        "call": CALL,
+        "result": RESULT,
+        "user": UserMessage("where is it"),
+        "ai": AiMessage("there"),
+        "system": SystemMessage("brief"),
+    }
+    services.create("m", policy)
+    windows = {0: []}
+    try:
+        for kind, value in sequence:
+            before = seqs()
+            try:
+                change(kind, value, said)
+            except REFUSED:
+                assert seqs() == before
+            memory = queries.memory("m")
+            windows[memory.last_step] = seqs()
+        assert verify("m") is None
+        for step, window in windows.items():
+            if step:
+                assert [row.seq for row in queries.window("m", step).rows] == window
+        stands = {
+            stay.seq: Step.objects.get(n=stay.left_step).seq
+            for stay in Stay.objects.filter(reason="SUMMARIZED")
+        }
+        origins = dict(Message.objects.values_list("seq", "origin"))
+        assert {origins[summary] for summary in stands.values()} <= {"SYNTHETIC"}
+    finally:
+        services.delete("m")
+
+
+def change(kind, value, said):
+    match kind:
+        case "add":
+            services.add("m", [said[value]])
+        case "keep":
+            services.compact("m", "In short.", keep_last=value)
+        case "tokens":
+            services.compact("m", "In short.", keep_tokens=value)
+        case "cover":
+            services.compact("m", "In short.", covering=value)
+        case "pin":
+            services.pin("m", value)
+        case "unpin":
+            services.unpin("m", value)
+        case "clear":
+            services.clear_messages("m")
+
+
+URL = "/api/v1/memories/m/compact/"
+
+
+def test_the_api_compacts(talk, api):
+    body = {"summary": "A parcel.", "keep_last": 1, "trigger": "auto"}
+    assert api.post(URL, body, headers={"If-Match": '"3"'}).status_code == 412
+    answer = api.post(URL, body, headers={"Idempotency-Key": "k"})
+    assert (answer.status_code, answer["ETag"]) == (200, '"7"')
+    assert api.post(URL, body, headers={"Idempotency-Key": "k"}).json() == answer.json()
+    (change,) = answer.json()["changes"]
+    assert {each["reason"] for each in change["evicted"]} == {"SUMMARIZED"}
+    assert Step.objects.get(n=7).note == "auto"
+    assert (
+        api.get("/api/v1/memories/m/messages/2/").json()["why"]["summary"].startswith("A summary")
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "told"),
+    [
+        ({"summary": "S"}, 422, "one of covering"),
+        ({"summary": " ", "keep_last": 1}, 422, "blank"),
+        ({"summary": "S", "keep_last": 1, "covering": [2, 3]}, 422, "one of covering"),
+        ({"summary": "S", "covering": [1, 2]}, 409, "the leading system message"),
+        ({"summary": "S", "covering": [2, 99]}, 404, "#99 is not in the memory"),
+        ({"summary": "S", "covering": 5}, 422, "must be a list of seqs"),
+        ({"summary": "S", "keep": 5}, 422, "unknown member"),
+    ],
+)
+def test_the_api_says_why_it_does_not(talk, api, body, status, told):
+    answer = api.post(URL, body)
+    assert (answer.status_code, told in answer.json()["detail"]) == (status, True)
+    assert seqs() == [1, 2, 3, 4, 5, 6]
+
+
+def test_pages_say_what_a_summary_stands_for(talk, operator_client):
+    services.compact(talk, "First.", keep_last=1)
+    services.add(talk, users("and", "then"))
+    services.compact(talk, "Second.", keep_last=1)
+    page = operator_client.get("/c/m/").content.decode()
+    assert "stands for 6 messages" in page
+    page = operator_client.get("/c/m/?msg=10").content.decode()
+    words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert "Summary #10" in words
+    assert "It is a summary. It stays until another summary covers it" in words
+    covered = queries.stands_for("m", [10])[10]
+    assert covered.seqs == (2, 3, 4, 5, 6, 8)
+    assert f"It stands for 6 messages: {covered.tokens} tokens in" in words
+    assert 'href="/c/m/?msg=3"' in page
+    page = operator_client.get("/c/m/?at=7").content.decode()
+    assert "4 messages became summary #7. 36 tokens became 6." in " ".join(page.split())
+    assert "summarised at step 7" in page
+    assert queries.stands_for("m", [7, 10, 1])[7] == ((2, 3, 4, 5), 36)
+
+
+def test_a_page_without_summaries_asks_for_none(talk, operator_client):
+    with CaptureQueriesContext(connection) as asked:
+        operator_client.get("/c/m/")
+    assert not [each for each in asked if "SUMMARIZED" in each["sql"]]
+
+
+# Lists of clients
+
+S, A, B, C, D = SystemMessage("S"), *users("a", "b", "c", "d")
+SUM, NEW = UserMessage("They talked."), AiMessage("new")
+MARKED = UserMessage(
+    "They talked.",
+    attributes={"langchain": {"differs": {"additional_kwargs": {"lc_source": "summarization"}}}},
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kinds"),
+    [
+        ([S, A, B, C], [S, SUM, C], ["compact"]),
+        ([A, B, C], [SUM, C], ["compact"]),
+        ([S, A, B, C], [S, MARKED], ["compact"]),
+        ([S, A, B, C, D], [S, SUM, D, NEW], ["compact", "add"]),
+        ([S, A, B, C, D], [S, SUM, D, NEW, UserMessage("more")], ["compact", "set"]),
+        ([S, A, B, C], [S, MARKED, NEW], ["compact", "add"]),
+        # A window that slid, or a list that was set
+        ([S, A, B, C], [S, C, NEW], ["add"]),
+        ([S, A, B, C], [S, SUM, NEW], ["set"]),
+        ([S, A, B], [S, SUM, B], ["set"]),
+        ([S, A, B, C], [S, A, SUM], ["set"]),
+        ([S, A, B, C], [S, SUM], ["add"]),
+        ([S, A, B, C], [SystemMessage("T"), B, C, NEW], ["set"]),
+        ([S, A, CALL, RESULT], [S, SUM, RESULT], ["set"]),
+    ],
+)
+def test_a_list_of_a_client_is_read(db, before, after, kinds):
+    protocol.update_messages("c", before)
+    last = queries.memory("c").last_step
+    protocol.update_messages("c", after)
+    steps = Step.objects.filter(memory="c", n__gt=last).order_by("n")
+    assert [step.kind for step in steps] == kinds
+    assert all(step.by_client for step in steps)
+    assert protocol.get_messages("c") == after
+    assert verify("c") is None
+
+
+def test_a_client_that_changes_its_system_prompt_each_turn_compacts_nothing(db):
+    said = [each for n in range(30) for each in (UserMessage(f"q{n}"), AiMessage(f"a{n}"))]
+    for turn in range(2, len(said), 2):
+        window = [SystemMessage(f"It is turn {turn}."), *said[:turn][-9:]]
+        protocol.update_messages("c", window)
+    assert not Step.objects.filter(kind="compact").exists()
+    assert verify("c") is None
