@@ -11,7 +11,7 @@ export PIP_ROOT_USER_ACTION := ignore
 # Without bytecode, each start of a process compiles Django and all other packages again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test test-postgresql newer conformance fuzz load crash attack bench bench-peers check format screenshots lock clean
+.PHONY: run install test test-postgresql newer newer-environment conformance fuzz load crash attack bench bench-peers check format screenshots lock clean
 
 run: install
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -40,6 +40,9 @@ test-postgresql: $(VENV)/installed-dev
 # is here: that of pyenv, of Debian, or NEWER_PYTHON=/path/to/python3.13.
 NEWER_PYTHON ?= $(firstword $(wildcard $(addsuffix /bin/python,$(lastword $(sort \
   $(wildcard $(HOME)/.pyenv/versions/3.1[2-9].*)))) /usr/bin/python3.13 /usr/bin/python3.12))
+
+newer-environment:
+	@if [ -n "$(NEWER_PYTHON)" ]; then $(MAKE) --no-print-directory $(NEWER)/installed; fi
 
 newer:
 	@if [ -z "$(NEWER_PYTHON)" ]; then \

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .conftest import VIOLATIONS, asked_of_axe
+from .conftest import asked_of_axe
 
 # It reads styles by writing some into the page, which the Content-Security-Policy forbids.
-WITHOUT_STYLES = VIOLATIONS.replace("axe.run({", "axe.run({preload: false, ")
+WITHOUT_STYLES = {"preload": False}
 # A list, a form and their kin; those of groups are made of the same templates.
 PAGES = [
     "",
@@ -20,9 +20,9 @@ PAGES = [
 def test_axe_finds_nothing(open_page, live_server, contrasts, operator):
     page = open_page("/admin/")
     for path in PAGES:
-        page.goto(f"{live_server.url}/admin/{path.format(user=operator.pk)}")
         page.emulate_media(color_scheme="light")
-        found = asked_of_axe(page, WITHOUT_STYLES) + contrasts(page, ["light", "dark"])
+        page.goto(f"{live_server.url}/admin/{path.format(user=operator.pk)}")
+        found = asked_of_axe(page, WITHOUT_STYLES) + contrasts(page, ["dark"])
         assert found == [], path
 
 

@@ -18,7 +18,6 @@ from chatmemory.services import protocol
 from ..conversations import create_and_add, users
 from .markup import said, tree
 
-
 pytestmark = pytest.mark.usefixtures("demo_conversations_of_the_module", "db")
 
 
