@@ -57,7 +57,7 @@ conformance: $(VENV)/installed-dev
 	CONFORMANCE=all $(PYTEST) tests/conformance $(ARGS)
 
 # Each search of tests/fuzz goes on for MINUTES, and properties are tested with that many times ten
-# as many examples; `make test` runs a few fixed examples of each.
+# the examples that they name; `make test` runs a few fixed examples of each search, and half of those.
 fuzz: MINUTES ?= 10
 fuzz: $(VENV)/installed-dev
 	FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(BIN)/pytest tests/fuzz -s $(ARGS)
