@@ -11,7 +11,7 @@ export PIP_ROOT_USER_ACTION := ignore
 # Without bytecode, each start of a process compiles Django and all other packages again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test test-postgresql newer conformance fuzz load crash attack bench bench-peers check format screenshots lock clean
+.PHONY: run install test test-postgresql newer newer-environment conformance fuzz load crash attack bench bench-peers check format screenshots lock clean
 
 run: install
 	@$(BIN)/python manage.py migrate --verbosity 0
@@ -28,8 +28,9 @@ test: $(VENV)/installed-dev
 	$(PYTEST) $(ARGS)
 
 # DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
-# of words and pages, of fuzzing and of load: CI runs them on SQLite alone.
-ONLY_ON_SQLITE := browser inspector explain golden lessons mounted fuzz load test_docs.py test_printing.py
+# of words and pages, of roles, of the schema, of fuzzing and of load: CI runs them on SQLite alone.
+ONLY_ON_SQLITE := browser inspector explain golden lessons mounted fuzz load test_docs.py test_printing.py \
+  test_roles.py api/test_schema.py api/test_generated_client.py
 
 test-postgresql: $(VENV)/installed-dev
 	@case "$$DATABASE_URL" in postgres*) ;; *) echo "DATABASE_URL must name a PostgreSQL"; exit 1;; esac
@@ -39,6 +40,9 @@ test-postgresql: $(VENV)/installed-dev
 # is here: that of pyenv, of Debian, or NEWER_PYTHON=/path/to/python3.13.
 NEWER_PYTHON ?= $(firstword $(wildcard $(addsuffix /bin/python,$(lastword $(sort \
   $(wildcard $(HOME)/.pyenv/versions/3.1[2-9].*)))) /usr/bin/python3.13 /usr/bin/python3.12))
+
+newer-environment:
+	@if [ -n "$(NEWER_PYTHON)" ]; then $(MAKE) --no-print-directory $(NEWER)/installed; fi
 
 newer:
 	@if [ -z "$(NEWER_PYTHON)" ]; then \
@@ -53,7 +57,7 @@ conformance: $(VENV)/installed-dev
 	CONFORMANCE=all $(PYTEST) tests/conformance $(ARGS)
 
 # Each search of tests/fuzz goes on for MINUTES, and properties are tested with that many times ten
-# as many examples; `make test` runs a few fixed examples of each.
+# the examples that they name; `make test` runs a few fixed examples of each search, and half of those.
 fuzz: MINUTES ?= 10
 fuzz: $(VENV)/installed-dev
 	FUZZ_SECONDS=$$(($(MINUTES) * 60)) $(BIN)/pytest tests/fuzz -s $(ARGS)

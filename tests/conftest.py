@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.core.cache import cache
+from django.core.management import call_command
 from django.db import connection
 from django.test import Client, TransactionTestCase
 from django.test.utils import override_settings
@@ -23,6 +24,7 @@ from chatmemory.core.messages import ChatMessage, SystemMessage, UserMessage
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import FORMATS, Reading, Transcript
 from chatmemory.services import add, create, import_all
+from inspector import demo
 from inspector.middleware.refusals import refused_bodies
 
 from . import processes
@@ -78,6 +80,22 @@ def django_db_setup(django_db_setup, django_db_blocker, images) -> Iterator[None
         restore = lambda test: images.restore("migrated")  # noqa: E731
         patch.setattr(TransactionTestCase, "_fixture_teardown", restore)
         yield
+
+
+@pytest.fixture(scope="module")
+def demo_conversations_of_the_module(django_db_setup, django_db_blocker, images) -> Iterator[None]:
+    """The example conversations, with which each test of a module begins that uses this.
+
+    They are made once by each test process; what a test changes is rolled back.
+    """
+    with django_db_blocker.unblock():
+        images.bring_about("demo of a module", demo.load)
+    yield
+    with django_db_blocker.unblock():
+        if "migrated" in images.kept:
+            images.restore("migrated")
+        else:
+            call_command("flush", verbosity=0, interactive=False)
 
 
 @pytest.fixture(autouse=True)

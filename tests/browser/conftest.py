@@ -36,15 +36,11 @@ HOSTS = ("localhost", "127.0.0.1")
 # What only a whole window can have; all else can be set for each of its pages.
 OF_WINDOWS = {"java_script_enabled", "locale"}
 
-# What axe finds in a page but for its colours; the checks that passed are not sent to the test.
-VIOLATIONS = """() =>
-  axe.run({resultTypes: ["violations"], rules: {"color-contrast": {enabled: false}}})
-    .then(found => found.violations)"""
-
-# What axe finds wrong with colours. Of elements that are painted alike, with the same colour, size
-# and weight on the same backgrounds, it is asked for the first three: a page paints in few ways.
-# The buttons that cover rows and show nothing are away: axe says nothing of what is covered.
-CONTRASTS = """() => {
+# What axe finds wrong with a page, by its options. Of elements that are painted alike, with the
+# same colour, size and weight on the same backgrounds, it is asked for the contrast of the first
+# three: a page paints in few ways. The buttons that cover rows and show nothing have no size
+# meanwhile: axe says nothing of the colours of what is covered.
+FAULTS = """options => {
   const backgrounds = new Map();
   const behind = (element) => {
     if (element && !backgrounds.has(element)) {
@@ -71,17 +67,18 @@ CONTRASTS = """() => {
     element.toggleAttribute("data-alike", ways[way] > 3);
   }
   axe.configure({rules: [{id: "color-contrast", selector: "body :not([data-alike])"}]});
-  const options = {runOnly: ["color-contrast"], resultTypes: ["violations"]};
-  const show = (visibility) => {
-    for (const cover of document.querySelectorAll(".hit")) cover.style.visibility = visibility;
+  const size = (transform) => {
+    for (const cover of document.querySelectorAll(".hit")) cover.style.transform = transform;
   };
-  show("hidden");
-  return axe.run(options).then(found => found.violations).finally(() => {
-    show("");
-    const marked = document.querySelectorAll("[data-alike]");
-    for (const each of marked) each.removeAttribute("data-alike");
-  });
+  size("scale(0)");
+  return axe.run({...options, resultTypes: ["violations"]}).then(found => found.violations)
+    .finally(() => {
+      size("");
+      const marked = document.querySelectorAll("[data-alike]");
+      for (const each of marked) each.removeAttribute("data-alike");
+    });
 }"""
+COLOURS = {"runOnly": ["color-contrast"]}
 
 # Waits until no colour is still fading into that of another scheme.
 FADED = """() => Promise.allSettled(document.getAnimations().map(each => each.finished))
@@ -336,7 +333,7 @@ def violations():
     """What axe finds wrong with a page, in words."""
 
     def find(page) -> list[str]:
-        return asked_of_axe(page, VIOLATIONS) + asked_of_axe(page, CONTRASTS)
+        return asked_of_axe(page)
 
     return find
 
@@ -350,16 +347,17 @@ def contrasts():
         for scheme in schemes:
             page.emulate_media(color_scheme=scheme)
             page.evaluate(FADED)
-            found += [f"{scheme}: {each}" for each in asked_of_axe(page, CONTRASTS)]
+            found += [f"{scheme}: {each}" for each in asked_of_axe(page, COLOURS)]
         return found
 
     return find
 
 
-def asked_of_axe(page, question: str) -> list[str]:
+def asked_of_axe(page, options: dict[str, object] | None = None) -> list[str]:
     if not page.evaluate("'axe' in window"):
         page.evaluate(Axe().axe_script)
-    return [f"{v['id']}: {n['html'][:200]}" for v in page.evaluate(question) for n in v["nodes"]]
+    found = page.evaluate(FAULTS, options or {})
+    return [f"{v['id']}: {n['html'][:200]}" for v in found for n in v["nodes"]]
 
 
 @pytest.fixture

@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import pytest
-from django.contrib.auth.models import Group
-
-from .conftest import VIOLATIONS, asked_of_axe
+from .conftest import asked_of_axe
 
 # It reads styles by writing some into the page, which the Content-Security-Policy forbids.
-WITHOUT_STYLES = VIOLATIONS.replace("axe.run({", "axe.run({preload: false, ")
+WITHOUT_STYLES = {"preload": False}
+# A list, a form and their kin; those of groups are made of the same templates.
 PAGES = [
     "",
-    "auth/",
     "auth/user/",
-    "auth/user/add/",
     "auth/user/{user}/change/",
     "auth/user/{user}/password/",
-    "auth/user/{user}/history/",
     "auth/user/{user}/delete/",
-    "auth/group/",
-    "auth/group/add/",
-    "auth/group/{group}/change/",
     "password_change/",
 ]
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_axe_finds_nothing(open_page, contrasts, operator, path):
-    group = Group.objects.get(name="Viewers")
-    page = open_page("/admin/" + path.format(user=operator.pk, group=group.pk))
-    assert asked_of_axe(page, WITHOUT_STYLES) + contrasts(page, ["light", "dark"]) == []
+def test_axe_finds_nothing(open_page, live_server, contrasts, operator):
+    page = open_page("/admin/")
+    for path in PAGES:
+        page.emulate_media(color_scheme="light")
+        page.goto(f"{live_server.url}/admin/{path.format(user=operator.pk)}")
+        found = asked_of_axe(page, WITHOUT_STYLES) + contrasts(page, ["dark"])
+        assert found == [], path
 
 
 def test_a_page_names_its_icon(open_page, operator):

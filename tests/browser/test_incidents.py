@@ -21,7 +21,6 @@ KEEP = """() => Object.defineProperty(navigator, "clipboard", {
 
 @pytest.fixture
 def incidents(demo_conversations):
-    services.current_incidents("order-7741")
     texts = "A-1182 and B-7788", "well", "well", "A-1182!", "well", "well", "B-7788 or A-1182?"
     create_and_add("twice", MessageWindow(2), users(*texts))
     services.current_incidents("twice")

@@ -16,6 +16,7 @@ from chatmemory import (
 )
 
 PHONE = {"viewport": {"width": 390, "height": 844}}
+DESK = {"width": 1440, "height": 900}
 LOST = "/c/m/compare/?policy=message_window:2&policy=everything&at=3&phrase=A-1182&input=2.5"
 
 
@@ -89,24 +90,30 @@ def choose(page):
     expect(page.locator(".cmp__plot")).to_be_visible()
 
 
-@pytest.mark.parametrize(
-    ("axe", "options"), [("violations_in_both_schemes", {}), ("violations", PHONE)]
-)
-def test_axe_finds_nothing(open_page, live_server, request, axe, options):
-    violations = request.getfixturevalue(axe)
+def test_axe_finds_nothing_also_on_a_phone(
+    open_page, live_server, violations, violations_in_both_schemes
+):
     services.compute_figures(queries.FleetQuery(queries.MemoryFilter(), TokenWindow(10**9)), 60)
-    page = open_page(LOST, **options)
+    page = open_page("/")
+
+    def check() -> None:
+        for size, find in (
+            (DESK, violations_in_both_schemes),
+            (PHONE["viewport"], violations),
+        ):
+            page.set_viewport_size(size)
+            assert find(page) == [], (page.url, size)
+            assert is_within(page), (page.url, size)
+        page.set_viewport_size(DESK)
+
     for path in (LOST, "/c/order-7741/compare/?at=20", "/lab/?input=2.5"):
         page.goto(live_server.url + path)
         expect(page.locator(".lab__big")).to_be_visible()
-        assert violations(page) == [], path
-        assert is_within(page)
+        check()
     page.goto(f"{live_server.url}/lab/compare/?policy=message_window:2")
-    assert violations(page) == []
-    assert is_within(page)
+    check()
     choose(page)
-    assert violations(page) == []
-    assert is_within(page)
+    check()
 
 
 # The labels on the chart of the lab that are shown and lie on another.
@@ -120,19 +127,20 @@ TOUCHING = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("width", "height"), [(390, 844), (760, 900), (1440, 900)])
-def test_no_label_of_a_limit_in_force_lies_on_another(open_page, width, height):
+def test_no_label_of_a_limit_in_force_lies_on_another(open_page):
     for limit in (100, 300, 2_000):
         services.create(f"limits/{limit}", TokenWindow(limit))
         services.add(f"limits/{limit}", queries.said("order-7741"))
     query = queries.FleetQuery(queries.MemoryFilter(id_prefix="limits/"), TokenWindow(10**9))
     services.compute_figures(query, 60)
-    page = open_page("/lab/?prefix=limits/", viewport={"width": width, "height": height})
+    page = open_page("/lab/?prefix=limits/")
     labels = page.locator(".lab__now text:visible")
-    expect(labels.first).to_contain_text("today 100")
-    assert "300" in " ".join(labels.all_text_contents())
-    assert page.evaluate(TOUCHING) == []
-    assert is_within(page)
+    for width in (390, 760, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        expect(labels.first).to_contain_text("today 100")
+        assert "300" in " ".join(labels.all_text_contents()), width
+        assert page.evaluate(TOUCHING) == [], width
+        assert is_within(page), width
 
 
 # The fields of forms that stand above each other with less than four pixels between them.
@@ -147,11 +155,12 @@ CROWDED = """() => {
 }"""
 
 
-@pytest.mark.parametrize("width", [390, 760, 1024, 1440])
-def test_no_field_touches_the_one_above_it(open_page, width):
-    page = open_page("/lab/?input=2.5&prefix=m", viewport={"width": width, "height": 900})
-    expect(page.get_by_label("Count tokens as")).to_be_visible()
-    assert page.evaluate(CROWDED) == []
+def test_no_field_touches_the_one_above_it(open_page):
+    page = open_page("/lab/?input=2.5&prefix=m")
+    for width in (390, 760, 1024, 1440):
+        page.set_viewport_size({"width": width, "height": 900})
+        expect(page.get_by_label("Count tokens as")).to_be_visible()
+        assert page.evaluate(CROWDED) == [], width
 
 
 def is_within(page) -> bool:

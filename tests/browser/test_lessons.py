@@ -54,7 +54,15 @@ def answer(page, moment, is_right: bool) -> None:
     page.keyboard.press("Enter")
 
 
-@pytest.mark.parametrize("slug", LESSONS)
+# They ask each kind of question. The steps of all lessons are answered in tests/lessons.
+BY_KEYBOARD = ["message-window", "tool-calls"]
+
+
+def test_the_lessons_that_are_done_by_keyboard_ask_each_kind_of_question():
+    assert {moment.step.ask for slug in BY_KEYBOARD for moment in LESSONS[slug].moments} == {*Ask}
+
+
+@pytest.mark.parametrize("slug", BY_KEYBOARD)
 def test_a_lesson_is_done_by_keyboard_wrong_and_right(open_page, slug):
     """Each kind of question wrong once: tests/lessons answers all questions wrong."""
     page = open_page(f"/learn/{slug}/", **STRANGER)

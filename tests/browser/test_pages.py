@@ -144,13 +144,11 @@ def test_a_phone_without_javascript_opens_what_was_asked(open_page, query, pane)
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_axe_finds_nothing(open_page, violations_in_both_schemes, path):
-    assert violations_in_both_schemes(open_page(path)) == []
-
-
-@pytest.mark.parametrize("path", PAGES)
-def test_axe_finds_nothing_on_a_phone(open_page, violations, path):
-    assert violations(open_page(path, **PHONE)) == []
+def test_axe_finds_nothing_also_on_a_phone(open_page, violations, violations_in_both_schemes, path):
+    page = open_page(path)
+    assert violations_in_both_schemes(page) == []
+    page.set_viewport_size(PHONE["viewport"])
+    assert violations(page) == []
 
 
 def test_axe_finds_nothing_where_memory_has_one_row(open_page, violations):

@@ -18,7 +18,7 @@ from ..long_conversations import long_conversation
 from .touched import COUNT, TOUCHED
 
 MESSAGES = 10_000
-PRESSES = 40
+PRESSES = 20
 MOST_BYTES = 20_000
 MOST_NODES = 300
 PHONE = {"viewport": {"width": 390, "height": 844}}
@@ -60,8 +60,8 @@ COUNT_COPIES = """() => {
 
 
 @pytest.fixture
-def path(transactional_db) -> str:
-    long_conversation("long", MESSAGES, kept=70)
+def path(transactional_db, images) -> str:
+    images.bring_about("steps", lambda: long_conversation("long", MESSAGES, kept=70))
     return "/c/long/"
 
 
@@ -181,16 +181,16 @@ def test_the_playhead_of_a_simulation_stays_at_its_last_draft(open_page, demo_co
 def test_no_press_of_a_key_is_lost_however_quick(open_page, demo_conversations, pause):
     """Each counts from what the ones before it asked for, shown or not yet."""
     page = open_page("/c/order-7741/?at=58&msg=20")
-    page.keyboard.type("j" * 10, delay=pause)
-    expect(page).to_have_url(re.compile(r"msg=30$"))
-    page.keyboard.type("k" * 4, delay=pause)
-    expect(page).to_have_url(re.compile(r"msg=26$"))
+    page.keyboard.type("j" * 5, delay=pause)
+    expect(page).to_have_url(re.compile(r"msg=25$"))
+    page.keyboard.type("k" * 2, delay=pause)
+    expect(page).to_have_url(re.compile(r"msg=23$"))
     before = evictions_of("order-7741")
-    page.keyboard.type("[" * 5, delay=pause)
-    expect(page).to_have_url(re.compile(rf"at={before[-5]}&msg=26$"))
+    page.keyboard.type("[" * 4, delay=pause)
+    expect(page).to_have_url(re.compile(rf"at={before[-4]}&msg=23$"))
     page.keyboard.type("]" * 2, delay=pause)
-    expect(page).to_have_url(re.compile(rf"at={before[-3]}&msg=26$"))
-    expect(page.locator("[data-step] b")).to_have_text(str(before[-3]))
+    expect(page).to_have_url(re.compile(rf"at={before[-2]}&msg=23$"))
+    expect(page.locator("[data-step] b")).to_have_text(str(before[-2]))
 
 
 def test_a_held_leap_ends_when_its_key_is_released(open_page, demo_conversations, between_requests):

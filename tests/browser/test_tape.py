@@ -31,11 +31,11 @@ def overlaps(row: list[dict]) -> list[str]:
 
 
 @pytest.fixture
-def conversation(transactional_db):
+def conversation(transactional_db, images):
     """Makes a conversation of so many messages and returns its path."""
 
     def make(steps: int) -> str:
-        long_conversation(f"c{steps}", steps)
+        images.bring_about(f"c{steps}", lambda: long_conversation(f"c{steps}", steps))
         return f"/c/c{steps}/"
 
     return make

@@ -251,7 +251,7 @@ def test_the_reason_for_a_refusal_stays_until_something_is_typed(reader, served)
     page = reader("/c/oversized/")
     verdict = page.locator("#verdict")
     page.locator("label", has_text="Script").click()
-    message(page).fill("user: " + "word " * 12_000 + "\nuser: x" * 1_001)
+    message(page).fill("user: " + "word " * 8_500 + "\nuser: x" * 1_001)
     expect(verdict).to_contain_text("Preview counts a text of this length.")
     page.evaluate(COUNT_RECOUNTS)
     for button in ("Preview", "Add"):
@@ -353,15 +353,14 @@ STUCK = """() => {
 }"""
 
 
-@pytest.mark.parametrize("size", [(1440, 900), (1280, 720)])
 @pytest.mark.parametrize("query", ["?at=43&msg=25", "?find=parcel", "#m25", "#composer"])
-def test_no_page_ends_scrolled(open_page, query, size):
-    page = open_page(
-        f"/c/order-7741/{query}", viewport=dict(zip(("width", "height"), size, strict=True))
-    )
-    assert page.evaluate(STUCK) == []
-    assert page.evaluate("[scrollX, scrollY]") == [0, 0]
-    assert page.locator(".topbar").bounding_box()["y"] == 0
+def test_no_page_ends_scrolled(open_page, query):
+    page = open_page(f"/c/order-7741/{query}", viewport={"width": 1280, "height": 720})
+    for width, height in ((1280, 720), (1440, 900)):
+        page.set_viewport_size({"width": width, "height": height})
+        assert page.evaluate(STUCK) == []
+        assert page.evaluate("[scrollX, scrollY]") == [0, 0]
+        assert page.locator(".topbar").bounding_box()["y"] == 0
 
 
 def test_a_phone_writes_previews_edits_and_removes(open_page, violations):

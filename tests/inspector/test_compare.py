@@ -20,7 +20,6 @@ from chatmemory import (
     queries,
     services,
 )
-from inspector import demo
 
 from ..conversations import create_and_add, numbered, users
 from .markup import tree
@@ -33,10 +32,11 @@ NUMBERS = (
 POLICIES = "?policy=message_window:3&policy=token_window:1000&policy=everything"
 
 
-@pytest.fixture
-def page(operator_client, db):
-    demo.load()
+pytestmark = pytest.mark.usefixtures("demo_conversations_of_the_module")
 
+
+@pytest.fixture
+def page(operator_client):
     def get(query: str = POLICIES, status: int = 200) -> str:
         response = operator_client.get(PAGE + query)
         assert response.status_code == status
@@ -331,8 +331,7 @@ def test_what_is_no_limit_is_not_adopted(page, operator_client, text):
     assert queries.policy("order-7741") == TokenWindow(800)
 
 
-def test_a_limit_that_is_only_measured_is_replayed_as_if_it_held(operator_client, db):
-    demo.load()
+def test_a_limit_that_is_only_measured_is_replayed_as_if_it_held(operator_client):
     said = queries.said("order-7741")
     for name, policy in (("held", TokenWindow(100)), ("measured", TokenWindow(100).metering())):
         create_and_add(name, policy, said)

@@ -14,15 +14,11 @@ from chatmemory import (
     services,
 )
 from chatmemory.services import protocol
-from inspector import demo
 
 from ..conversations import create_and_add, users
 from .markup import said, tree
 
-
-@pytest.fixture(autouse=True)
-def _demo(db):
-    demo.load()
+pytestmark = pytest.mark.usefixtures("demo_conversations_of_the_module", "db")
 
 
 @pytest.fixture

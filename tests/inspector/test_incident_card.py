@@ -32,7 +32,6 @@ from chatmemory.models import FoundIncidents
 from chatmemory.queries import ConversationQuery
 from chatmemory.queries.incidents import KeptIncident
 from chatmemory.stores.database import DjangoChatMemoryStore
-from inspector import demo
 from inspector.conversation import ConversationPage
 
 from ..conversations import create_and_add, numbered, users
@@ -40,7 +39,7 @@ from ..core.test_incidents import FACTS, said
 from ..long_conversations import long_conversation
 from ..properties import examples
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.usefixtures("demo_conversations_of_the_module", "db")
 NUMBERS = count()
 SAID = users("My order is A-1182.", "well", "well", "A-1182!")
 ASKED = [*SAID[:3], AiMessage("Which order?"), SAID[3]]
@@ -68,9 +67,6 @@ def page_at(memory_id: str, **asked) -> ConversationPage:
 
 @pytest.fixture
 def order(operator_client):
-    demo.load()
-    services.current_incidents("order-7741")
-
     def get(query: str = "") -> str:
         return shown(operator_client, query, "order-7741")
 
@@ -117,7 +113,6 @@ def test_a_click_on_a_message_stays_at_the_step(order):
 
 
 def test_compare_opens_where_the_remedy_holds_the_fact_and_the_limit_below_does_not():
-    demo.load()
     under = [TokenWindow(902), TokenWindow(901)]
     found = queries.comparison("order-7741", under, 46, "A-1182")
     assert [each.keeping for each in found.followed] == [Keeping(902), Keeping(902)]
@@ -155,7 +150,6 @@ def test_try_shows_what_memory_would_have_held(order):
 
 @pytest.mark.parametrize("limit", [901, 902])
 def test_try_holds_what_a_conversation_under_that_limit_holds(limit):
-    demo.load()
     said = queries.said("order-7741", 46)
     create_and_add("real", TokenWindow(limit), said)
     state = queries.simulated_state("order-7741", ConversationQuery(at=46, limit=limit), None)
@@ -327,10 +321,10 @@ def test_what_is_kept_is_shown_with_its_step(operator_client):
     assert "Incidents as of" not in shown(operator_client)
     services.add("c", users("one more"))
     assert "Incidents as of step 4." in shown(operator_client)
-    before = FoundIncidents.objects.get().step
-    FoundIncidents.objects.all().delete()
+    before = FoundIncidents.objects.get(memory_id="c").step
+    FoundIncidents.objects.filter(memory_id="c").delete()
     assert 'id="incident"' not in shown(operator_client)
-    assert (before, FoundIncidents.objects.count()) == (4, 0)
+    assert (before, FoundIncidents.objects.filter(memory_id="c").count()) == (4, 0)
 
 
 # What would have kept a message, for the moment at which it was next needed
@@ -488,7 +482,7 @@ def test_a_card_among_10_000_messages_reads_its_own_messages_only(operator_clien
     """What is kept here are 6,000 uses and a card, of a conversation that has none of them."""
     long_conversation("c", 10_000)
     kept("model", MessageWindow(2), [*users("m1 is A-1182"), *numbered(3), *users("A-1182")])
-    model = FoundIncidents.objects.get()
+    model = FoundIncidents.objects.get(memory_id="model")
     services.add("c", users("A-1182"))
     (row,) = model.rows
     card = changed(row, again=10_001, step=10_001, left_step=21)
