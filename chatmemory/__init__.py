@@ -93,6 +93,7 @@ from chatmemory.stores.memory import (
 )
 
 __version__ = "0.1.0"
+from chatmemory.summarizing import SummarizingChatMemory
 
 __all__ = [
     "AiMessage",
@@ -140,6 +141,7 @@ __all__ = [
     "RecallCurve",
     "SingleSlotChatMemoryStore",
     "StepNotFound",
+    "SummarizingChatMemory",
     "SystemMessage",
     "TextContent",
     "TokenCountEstimator",

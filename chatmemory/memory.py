@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -23,7 +23,7 @@ from chatmemory.core.compaction import (
     all_but_last,
     check_covered,
     check_kept,
-    compact,
+    compact_with_terms,
     is_summary,
     summary_message,
 )
@@ -44,6 +44,7 @@ from chatmemory.core.policies import (
     TokenWindow,
     WindowOptions,
 )
+from chatmemory.core.recall.compactions import dropped_terms
 from chatmemory.core.store import (
     ChatMemoryStore,
     Decide,
@@ -175,17 +176,19 @@ class ChatMemory(ABC):
         covering: Collection[int] | None = None,
         keep_last: int | None = None,
         keep_tokens: int | None = None,
-        terms: Sequence[str] = (),
+        append_terms: int = 0,
     ) -> None:
         """Put a summary in the place of messages. It stays until another compaction covers it.
 
         It covers the messages at the positions `covering` of `messages()`, or all but the last
-        `keep_last` messages or `keep_tokens` tokens; a tool call stays with its results. The exact
-        `terms` stand behind its text. A store with a history keeps what is covered there. Raises
-        InvalidValue and NotCompactable, and then changes nothing.
+        `keep_last` messages or `keep_tokens` tokens; a tool call stays with its results. Behind its
+        text stand up to `append_terms` exact terms that it would lose, if there is room. A store
+        with a history keeps what is covered there. Raises InvalidValue, InvalidMessage and
+        NotCompactable, and then changes nothing.
         """
-        check_kept(covering=covering, keep_last=keep_last, keep_tokens=keep_tokens)
-        policy, arrival = self.policy(), self._entry(summary_message(summary, terms))
+        check_kept(append_terms, covering=covering, keep_last=keep_last, keep_tokens=keep_tokens)
+        summary_message(summary)
+        policy = self.policy()
 
         def decide(window: Window) -> Transition:
             window.count_with(self._family, self._count)
@@ -195,7 +198,9 @@ class ChatMemory(ABC):
             else:
                 covered = all_but_last(entries, messages=keep_last, tokens=keep_tokens)
             check_covered(entries, covered)
-            return compact(window, covered, arrival, policy)
+            replaced = [entry.message for entry in covered if entry.message is not None]
+            terms = dropped_terms(replaced, summary, append_terms)
+            return compact_with_terms(window, covered, summary, terms, self._entry, policy)
 
         self._transact(decide)
 

@@ -139,6 +139,15 @@ def refused() -> str:
     return ""
 
 
+def summarized() -> list[cm.ChatMessage]:
+    def summarize(messages: list[cm.ChatMessage]) -> str:
+        return f"{len(messages)} messages"
+
+    memory = cm.SummarizingChatMemory("a", 100, summarize, keep_tokens=10, append_terms=5)
+    memory.extend(conversation())
+    return memory.messages()
+
+
 def recalled() -> int | None:
     found: list[cm.Recall] = cm.recall(conversation(), [*policies(), None], terms=["Ada"])
     curve: cm.RecallCurve = cm.recall_curve(conversation(), cm.MessageWindow(1), prefixes=["INV-"])

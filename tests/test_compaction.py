@@ -133,8 +133,21 @@ def test_a_summary_that_is_too_long_is_refused_with_the_sum(db):
 
 
 def test_exact_terms_stand_behind_the_text(talk):
-    services.compact(talk, "A parcel.", keep_last=1, terms=["A-1182", "find"])
-    assert Message.objects.get(seq=7).text == "A parcel.\n\nExact terms:\nA-1182\nfind"
+    services.compact(talk, "A parcel.", keep_last=1, append_terms=5)
+    assert Message.objects.get(seq=7).text == "A parcel.\n\nExact terms: A-1182"
+
+
+def test_terms_for_which_there_is_no_room_are_left_out(db):
+    said = users(*(f"order A-{n} of {n}" for n in range(1000, 1020)))
+    create_and_add("m", TokenWindow(400), said)
+    services.compact("m", "Orders.", keep_last=2, append_terms=50)
+    (summary,) = Message.objects.filter(origin="SYNTHETIC")
+    services.compact("m", "Orders. " * 160, keep_last=1, append_terms=50)
+    longer = Message.objects.filter(origin="SYNTHETIC").last()
+    assert summary.text.count("A-1") == 18
+    assert 0 < longer.text.count("A-1") < 18
+    assert queries.window("m").load <= 400
+    assert verify("m") is None
 
 
 @examples(100)

@@ -107,6 +107,12 @@ class CompactRequest(Body):
     )
     keep_last = _number("Cover all but so many of the last messages; calls keep their results.")
     keep_tokens = _number("Cover all but so many tokens of the last messages.")
+    append_terms = serializers.IntegerField(
+        min_value=0,
+        max_value=1000,
+        default=0,
+        help_text="Append up to so many exact terms that the summary would lose, if there is room.",
+    )
     trigger = serializers.CharField(
         required=False,
         allow_blank=True,

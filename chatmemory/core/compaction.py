@@ -6,7 +6,8 @@ evictions pass over it like a pin. A later compaction can cover it in turn.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from chatmemory.core.eviction import Eviction, Head, Reason, first_of_group, group_of
@@ -46,6 +47,25 @@ def compact(
     )
     _check_room(transition)
     return transition
+
+
+def compact_with_terms(
+    window: Window,
+    covered: Collection[Entry],
+    text: str,
+    terms: Sequence[str],
+    entry_of: Callable[[ChatMessage], Entry],
+    policy: Policy | None,
+) -> Transition:
+    """Return the same for a summary with as many of these terms as there is room for.
+
+    The last ones of the list are left out first. `entry_of` counts the message of the summary.
+    """
+    for count in range(len(terms), 0, -1):
+        with suppress(NotCompactable):
+            arrival = entry_of(summary_message(text, terms[:count]))
+            return compact(window, covered, arrival, policy)
+    return compact(window, covered, entry_of(summary_message(text)), policy)
 
 
 def _check_room(transition: Transition) -> None:
@@ -122,7 +142,11 @@ def _fitting(entries: Sequence[Entry], tokens: int) -> int:
 
 # The message of a summary
 
-TERMS_BEGIN = "Exact terms:"
+
+def appended_terms(terms: Iterable[str]) -> str:
+    """Return the text with which terms are appended to a summary, "" for none."""
+    text = "\n".join(terms)
+    return f"Exact terms: {text}" if text else ""
 
 
 def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
@@ -133,9 +157,8 @@ def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
     """
     if not isinstance(text, str) or not text.strip():
         raise InvalidMessage("a summary must be a string that is not blank")
-    listed = "\n".join(terms)
-    text = f"{text}\n\n{TERMS_BEGIN}\n{listed}" if listed else text
-    return UserMessage(text, attributes={"chatmemory": {"summary": True}})
+    said = "\n\n".join(filter(None, [text, appended_terms(terms)]))
+    return UserMessage(said, attributes={"chatmemory": {"summary": True}})
 
 
 def is_summary(message: ChatMessage | None) -> bool:
@@ -162,13 +185,15 @@ def _has_source(value: object) -> bool:
     return isinstance(value, list) and any(map(_has_source, value))
 
 
-def check_kept(**given: object) -> None:
+def check_kept(append_terms: object, **given: object) -> None:
     """Raise InvalidValue unless one of covering, keep_last and keep_tokens is given, and fits."""
     chosen = {name: value for name, value in given.items() if value is not None}
     if len(chosen) != 1:
         raise InvalidValue("give one of covering, keep_last and keep_tokens")
-    ((name, value),) = chosen.items()
-    numbers = value if name == "covering" and isinstance(value, Collection) else [value]
-    if isinstance(value, str) or not all(type(number) is int and number >= 0 for number in numbers):
-        wanted = "a list of whole numbers" if name == "covering" else "a whole number from 0 on"
-        raise InvalidValue(f"{name} must be {wanted}, not {brief(value)}")
+    for name, value in {**chosen, "append_terms": append_terms}.items():
+        numbers = [value]
+        if name == "covering" and isinstance(value, Collection) and not isinstance(value, str):
+            numbers = [*value]
+        if not all(type(number) is int and number >= 0 for number in numbers):
+            wanted = "a list of whole numbers" if name == "covering" else "a whole number from 0 on"
+            raise InvalidValue(f"{name} must be {wanted}, not {brief(value)}")

@@ -94,7 +94,7 @@ def _why_no_limit(shown: ShownIncident) -> str:
     left, last = shown.left, shown.incident.last
     if left.by_client:
         return "the client decided what memory holds"
-    if shown.incident.cause in (Reason.CLEARED, Reason.SET):
+    if shown.incident.cause in (Reason.CLEARED, Reason.SET, Reason.SUMMARIZED):
         return _why_it_left(left, last)
     if not can_decide(shown.policy):
         return f"no limit was in force at step {shown.incident.step:,}"

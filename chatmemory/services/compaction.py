@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from chatmemory.conf import fact_words
 from chatmemory.core.compaction import (
     all_but_last,
     check_covered,
     check_kept,
+    compact_with_terms,
     summary_message,
 )
-from chatmemory.core.compaction import (
-    compact as compacted,
-)
 from chatmemory.core.exceptions import MessageNotFound
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.recall.compactions import dropped_terms
+from chatmemory.core.window import Entry
 from chatmemory.ledger.adding import count_ahead, counted_entries
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.windows import StayEntry, stay_entries
@@ -28,7 +30,7 @@ def compact(
     covering: Collection[int] | None = None,
     keep_last: int | None = None,
     keep_tokens: int | None = None,
-    terms: Sequence[str] = (),
+    append_terms: int = 0,
     trigger: str = "",
     actor: str = "",
     expected_version: int | None = None,
@@ -36,13 +38,13 @@ def compact(
     """Put a summary in the place of messages of the window, as one step.
 
     It covers the messages with the seqs `covering`, or all but the last `keep_last` messages or
-    `keep_tokens` tokens; a tool call stays with its results. The exact `terms` stand behind its
-    text. `trigger` is the note of the step, such as "auto". Raises InvalidValue, MemoryNotFound,
-    MessageNotFound (not in memory), NotCompactable, VersionConflict.
+    `keep_tokens` tokens; a tool call stays with its results. Behind its text stand up to
+    `append_terms` exact terms that it would lose, if there is room. `trigger` is the note of the
+    step, such as "auto". Raises InvalidValue, MemoryNotFound, MessageNotFound (not in memory),
+    NotCompactable, VersionConflict.
     """
-    check_kept(covering=covering, keep_last=keep_last, keep_tokens=keep_tokens)
-    messages = storable_messages([summary_message(summary, terms)])
-    count_ahead(memory_id, messages)
+    check_kept(append_terms, covering=covering, keep_last=keep_last, keep_tokens=keep_tokens)
+    count_ahead(memory_id, storable_messages([summary_message(summary)]))
     with locked(
         memory_id, actor=actor, expected_version=expected_version, note=trigger
     ) as recorder:
@@ -52,8 +54,16 @@ def compact(
         else:
             covered = [*_with_seqs(memory_id, entries, covering)]
         check_covered(entries, covered)
-        (arrival,) = counted_entries(recorder.memory, messages)
-        return recorder.record(compacted(recorder.window, covered, arrival, recorder.policy))
+        replaced = [entry.message for entry in covered if entry.message is not None]
+        terms = dropped_terms(replaced, summary, append_terms, words=fact_words())
+
+        def entry_of(message: ChatMessage) -> Entry:
+            return counted_entries(recorder.memory, [message])[0]
+
+        transition = compact_with_terms(
+            recorder.window, covered, summary, terms, entry_of, recorder.policy
+        )
+        return recorder.record(transition)
 
 
 def _with_seqs(

@@ -16,6 +16,7 @@ LAYERS = [
     ["chatmemory.core"],
     ["chatmemory.formats", "chatmemory.stores.http", "chatmemory.stores.memory"],
     ["chatmemory.memory"],
+    ["chatmemory.summarizing"],
     [
         "chatmemory.access.roles",
         "chatmemory.conf",
@@ -61,6 +62,7 @@ PURE = (
     "chatmemory.formats",
     "chatmemory.integrations",
     "chatmemory.memory",
+    "chatmemory.summarizing",
     "chatmemory.stores.http",
     "chatmemory.stores.memory",
 )

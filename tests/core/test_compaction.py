@@ -54,12 +54,12 @@ def test_a_summary_stays_in_any_store_until_another_covers_it(store):
     memory.add(SystemMessage("S"), *map(UserMessage, "abc"))
     memory.compact("a and b", keep_last=1)
     assert texts(memory) == ["S", "a and b", "c"]
-    memory.add(*map(UserMessage, "def"))
-    assert texts(memory) == ["S", "a and b", "e", "f"]
-    memory.compact("all but f", covering=[1, 2], terms=["A-1182"])
-    assert texts(memory) == ["S", "all but f\n\nExact terms:\nA-1182", "f"]
+    memory.add(*map(UserMessage, ["d", "e A-1182", "f"]))
+    assert texts(memory) == ["S", "a and b", "e A-1182", "f"]
+    memory.compact("all but f", covering=[1, 2], append_terms=1)
+    assert texts(memory) == ["S", "all but f\n\nExact terms: A-1182", "f"]
     memory.add(*map(UserMessage, "ghi"))
-    assert texts(memory)[1:] == ["all but f\n\nExact terms:\nA-1182", "h", "i"]
+    assert texts(memory)[1:] == ["all but f\n\nExact terms: A-1182", "h", "i"]
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,7 @@ def test_a_call_stays_with_its_results(kept, texts_left):
         ("s", {"covering": [1, 2]}, NotCompactable),
         ("s", {"covering": [-1]}, InvalidValue),
         ("s", {"keep_last": True}, InvalidValue),
+        ("s", {"keep_last": 0, "append_terms": -1}, InvalidValue),
         ("s", {"keep_last": 1, "covering": [1]}, InvalidValue),
         (" ", {"keep_last": 0}, InvalidMessage),
         (7, {"keep_last": 0}, InvalidMessage),

@@ -12,12 +12,12 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.core.compaction import appended_terms
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.recall.compactions import (
     APPENDED,
     CameBack,
     Level,
-    appended_terms,
     compaction_evidence,
     dropped_terms,
     terms_of,

@@ -144,12 +144,6 @@ def dropped_terms(
     return _dropped([facts_of(each, words) for each in replaced], weights, [summary])[:limit]
 
 
-def appended_terms(terms: Iterable[str]) -> str:
-    """Return the text with which terms are appended to a summary, "" for none."""
-    text = "\n".join(terms)
-    return f"Exact terms: {text}" if text else ""
-
-
 def compaction_evidence(
     session: Session,
     *,

@@ -28,7 +28,7 @@ from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window
 
 # The reasons for which messages leave under no limit, so that none would have kept them.
-_WITHOUT_LIMIT = frozenset({Reason.CLEARED, Reason.SET})
+_WITHOUT_LIMIT = frozenset({Reason.CLEARED, Reason.SET, Reason.SUMMARIZED})
 
 
 @dataclass(frozen=True)

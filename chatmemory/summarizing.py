@@ -1,0 +1,148 @@
+"""A memory that replaces its oldest messages by a summary, which the user's own code writes.
+
+    memory = SummarizingChatMemory("order-7741", 8000, summarize, keep_tokens=2000, store=store)
+
+No model is called here: `summarize` gets the messages and returns a text.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
+from typing import Unpack
+
+from chatmemory.core.compaction import (
+    all_but_last,
+    check_covered,
+    compact_with_terms,
+    summary_message,
+)
+from chatmemory.core.estimators import TokenCountEstimator
+from chatmemory.core.exceptions import InvalidMessage, InvalidValue, NotCompactable
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.policies import WindowOptions
+from chatmemory.core.recall.compactions import LIMIT, dropped_terms
+from chatmemory.core.store import ChatMemoryStore
+from chatmemory.core.transitions import Transition, unchanged
+from chatmemory.core.window import Entry, Window
+from chatmemory.memory import Limit, TokenWindowChatMemory
+
+Summarize = Callable[[list[ChatMessage]], str]
+
+logger = logging.getLogger(__name__)
+
+# The summaries that are being written in this process, by store and memory id
+_written: set[tuple[int, str]] = set()
+_guard = Lock()
+
+
+class SummarizingChatMemory(TokenWindowChatMemory):
+    """A token window that replaces its oldest messages by a summary before it is full.
+
+    - Messages are stored first. If memory then holds more than `start_at` of `max_tokens`,
+      `summarize` gets all messages but a leading system message and the last `keep_tokens` tokens.
+    - It runs outside any transaction, and once at a time for each memory. Its text is applied if
+      all that it got is still in the window, whatever was added meanwhile.
+    - Behind it stand up to `append_terms` exact terms that it would lose. If there is no room, the
+      last of them are left out first.
+    - Until then, and where it fails, the plain window decides. A failure is logged, as the messages
+      are stored.
+
+    `keep_tokens` is a quarter of `max_tokens` unless it is given.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        max_tokens: Limit,
+        summarize: Summarize,
+        keep_tokens: int | None = None,
+        append_terms: int = LIMIT,
+        start_at: float = 0.8,
+        estimator: TokenCountEstimator | None = None,
+        store: ChatMemoryStore | None = None,
+        **options: Unpack[WindowOptions],
+    ) -> None:
+        super().__init__(id, max_tokens, estimator, store, **options)
+        if not callable(summarize):
+            raise InvalidValue("summarize must be a function that takes messages and returns text")
+        if not 0 < start_at <= 1:
+            raise InvalidValue("start_at must be a share of max_tokens: above 0 and at most 1")
+        self._summarize, self._start_at = summarize, start_at
+        self._keep_tokens, self._append_terms = keep_tokens, append_terms
+
+    def add(self, message: ChatMessage, *more: ChatMessage) -> None:
+        super().add(message, *more)
+        self.summarize_if_full()
+
+    def extend(self, messages: Iterable[ChatMessage]) -> None:
+        super().extend(messages)
+        self.summarize_if_full()
+
+    def summarize_if_full(self) -> bool:
+        """Summarize if there is need, and return whether a summary was put in place."""
+        key = (id(self._store), self.id)
+        with _guard:
+            if key in _written:
+                return False
+            _written.add(key)
+        try:
+            return self._summarize_now()
+        except Exception:
+            logger.exception("memory %r was not summarized: its window goes on as it is", self.id)
+            return False
+        finally:
+            with _guard:
+                _written.discard(key)
+
+    def _summarize_now(self) -> bool:
+        replaced = self._replaced()
+        if not replaced:
+            return False
+        text = self._summarize(list(replaced))
+        if not isinstance(text, str):
+            raise InvalidMessage(f"summarize must return a text, not {type(text).__name__}")
+        summary_message(text)
+        terms = dropped_terms(replaced, text, self._append_terms)
+        return self._put(replaced, text, terms)
+
+    def _replaced(self) -> list[ChatMessage]:
+        """Return the messages that a summary replaces; none while there is room."""
+        policy, window = self.policy(), self._read_window()
+        if policy.load(*window.totals) <= self._start_at * policy.limit:
+            return []
+        kept = policy.limit // 4 if self._keep_tokens is None else self._keep_tokens
+        entries = window.with_messages()
+        covered = all_but_last(entries, tokens=kept)
+        try:
+            check_covered(entries, covered)
+        except NotCompactable:  # too few, or a call that awaits results
+            return []
+        return [entry.message for entry in covered if entry.message is not None]
+
+    def _put(self, replaced: Sequence[ChatMessage], text: str, terms: Sequence[str]) -> bool:
+        policy, is_put = self.policy(), False
+
+        def decide(window: Window) -> Transition:
+            nonlocal is_put
+            window.count_with(self._family, self._count)
+            entries = window.with_messages()
+            covered = _still_there(entries, replaced)
+            if covered is None:
+                return unchanged(window, policy)
+            check_covered(entries, covered)
+            is_put = True
+            return compact_with_terms(window, covered, text, terms, self._entry, policy)
+
+        self._transact(decide)
+        return is_put
+
+
+def _still_there(entries: Sequence[Entry], messages: Sequence[ChatMessage]) -> list[Entry] | None:
+    """Return the entries of messages in a window, in order; None if one has left."""
+    rest = iter(entries)
+    found = [
+        next((entry for entry in rest if entry.message == message), None) for message in messages
+    ]
+    return [entry for entry in found if entry is not None] if None not in found else None
