@@ -128,6 +128,10 @@ class Why:
         return max(0, -self.row.seq)
 
     @property
+    def role(self) -> str:
+        return "Summary" if self.covered else self.look.role
+
+    @property
     def is_injected(self) -> bool:
         """Whether the message was never said: the client put it into memory."""
         return self.row.origin == "SYNTHETIC"

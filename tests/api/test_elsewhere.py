@@ -83,6 +83,6 @@ def test_a_project_with_default_rest_framework_settings():
         "Length required",
         "no-store no-store",
         "chatmemory memories recall store",
-        "AddRequest ChangeMemoryRequest CreateMemoryRequest",
+        "AddRequest ChangeMemoryRequest CompactRequest",
         "/api/docs/ is a blank page: it takes its scripts from 'drf_spectacular_sidecar'.",
     ], found.stderr

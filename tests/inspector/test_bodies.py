@@ -365,7 +365,7 @@ def test_operations_and_mounting_say_the_defaults(setting):
 
 
 def test_other_pages_say_the_defaults():
-    api, pages = text_of("docs/api.md"), " ".join(text_of("docs/inspector.md").split())
+    api, pages = (" ".join(text_of(f"docs/{name}.md").split()) for name in ("api", "inspector"))
     post, put = default("POST_BYTES"), default("PUT_BYTES")
     upload, form = default("UPLOAD_BYTES"), default("MESSAGES_FORM_BYTES")
     assert f"| Body too large | 413 | more than {post}, or {put} of a PUT" in api

@@ -58,7 +58,6 @@ class Command(DatabaseCommand):
         "Tell which exact terms the summaries of agents' sessions lost although they were needed "
         "again. The files are not stored, and no database is needed."
     )
-    requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
         add_file_arguments(parser, "+")
