@@ -8,7 +8,15 @@ from itertools import count
 import pytest
 from hypothesis import given
 
-from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, services
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    UserMessage,
+    queries,
+    services,
+)
 from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.formats import read_transcripts
 from chatmemory.queries.incidents import computed_incidents
@@ -44,7 +52,7 @@ def headline(memory_id):
 
 
 @given(conversations.filter(bool), installed_policies)
-@examples(120)
+@examples(60)
 def test_a_comparison_has_the_incidents_of_the_ledger(messages, policy):
     messages, memory_id = list(without_ignored(messages)), f"compared-{next(NUMBERS)}"
     create_and_add(memory_id, policy, messages)
@@ -174,3 +182,10 @@ def test_examples_are_ids_before_names_before_dates(operator_client):
     assert places == sorted(places)
     assert "00+1" not in shown
     assert "and 4 more" in shown
+
+
+def test_a_fact_of_a_system_message_that_was_replaced_could_stay_with_an_earlier_mention(db):
+    said = [UserMessage("cd34"), SystemMessage("cd34"), SystemMessage("ab12"), UserMessage("cd34")]
+    create_and_add("m", MessageWindow(1), said)
+    (found,) = computed_incidents("m").incidents
+    assert (found.fact, found.keeping.limit, headline("m")) == ("cd34", 2, 2)

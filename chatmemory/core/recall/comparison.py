@@ -118,11 +118,12 @@ def follow(
 def smallest_limit_for(
     said: Sequence[Entry], mentions: Sequence[int], policy: Policy
 ) -> Keeping | None:
-    """Return the smallest limit that holds one of the mentions: the latest, or the latest system
-    message, which stays while others leave.
+    """Return the smallest limit that holds one of the mentions: the latest system message, which
+    stays while others leave, or the latest other one, as a system message can be replaced.
     """
     systems = [position for position in mentions if said[position].type is MessageType.SYSTEM]
-    latest = dict.fromkeys([*mentions[-1:], *systems[-1:]])
+    others = [position for position in mentions if said[position].type is not MessageType.SYSTEM]
+    latest = (*others[-1:], *systems[-1:])
     found = [smallest_limit(said, position, policy, MOST_ADDS) for position in latest]
     known = [each for each in found if each is not None]
     return min(known, key=lambda each: each.limit or math.inf, default=None)
