@@ -35,6 +35,7 @@ urlpatterns = [
     path(f"{_conversation}live/", read_required(conversation.live), name="live"),
     path(f"{_conversation}simulate/", read_required(conversation.simulate), name="simulate"),
     path(f"{_conversation}verdict/", read_required(conversation.verdict), name="verdict"),
+    path(f"{_conversation}compact/", write_required(conversation.compact), name="compact"),
     path(f"{_conversation}add/", write_required(conversation.add), name="add"),
     path(f"{_conversation}branch/", write_required(conversation.branch), name="branch"),
     path(f"{_conversation}compare/", read_required(compare.compare_policies), name="compare"),

@@ -324,3 +324,69 @@ def test_a_client_that_changes_its_system_prompt_each_turn_compacts_nothing(db):
         protocol.update_messages("c", window)
     assert not Step.objects.filter(kind="compact").exists()
     assert verify("c") is None
+
+
+# The page
+
+
+def page_words(page) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", page.content.decode()).split())
+
+
+def test_the_page_shows_what_a_summary_would_lose_and_stores_nothing(talk, operator_client):
+    page = operator_client.get("/c/m/compact/")
+    assert "before anything is stored" in page_words(page)
+    form = {"summary": "A parcel.", "keep_last": 1, "append_terms": 0}
+    told = page_words(operator_client.post("/c/m/compact/", form))
+    assert re.search(r"4 messages would become one summary, 36 tokens in \d+\.", told)
+    assert re.search(r"1 exact term would be lost ?: A-1182", told)
+    told = page_words(operator_client.post("/c/m/compact/", form | {"append_terms": 10}))
+    assert "would be lost, but for the first 1 that would stand behind the summary" in told
+    assert (seqs(), Step.objects.count()) == ([1, 2, 3, 4, 5, 6], 6)
+
+
+def test_the_page_compacts(talk, operator_client):
+    form = {"summary": "A parcel.", "keep_last": 1, "append_terms": 10, "store": 1}
+    assert operator_client.post("/c/m/compact/", form).url == "/c/m/"
+    assert seqs() == [1, 7, 6]
+    assert Message.objects.get(seq=7).text == "A parcel.\n\nExact terms: A-1182"
+    assert 'href="/c/m/compact/"' in operator_client.get("/c/m/settings/").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [
+        ({"summary": ""}, "Write or paste a summary first."),
+        ({"summary": "S", "keep_last": 5}, "A summary covers at least two messages."),
+        ({"summary": "S", "keep_last": -1}, "greater than or equal to 0"),
+        ({"summary": "S", "append_terms": 7}, "not one of the available choices"),
+    ],
+)
+def test_the_page_says_why_it_does_not(talk, operator_client, form, told):
+    form = {"keep_last": 1, "append_terms": 0, "store": 1} | form
+    page = operator_client.post("/c/m/compact/", form)
+    assert (page.status_code, told in page_words(page)) == (422, True)
+    assert len(seqs()) == 6
+
+
+@examples(40)
+@given(
+    st.lists(st.sampled_from(["A-1182", "b/c2.py", "nothing", "v1.2.3 of A-7"]), max_size=8),
+    st.integers(0, 4),
+    st.integers(0, 5),
+)
+def test_what_is_previewed_happens(db, said, keep_last, terms):
+    create_and_add("p", TokenWindow(300), users(*said))
+    options = {"keep_last": keep_last, "append_terms": terms}
+    try:
+        preview = services.preview_compaction("p", "In short.", **options)
+    except NotCompactable as error:
+        with pytest.raises(NotCompactable, match=str(error)):
+            services.compact("p", "In short.", **options)
+    else:
+        assert services.compact("p", "In short.", **options) == preview.change
+        summary = Message.objects.get(memory="p", origin="SYNTHETIC").text
+        assert summary.count("\n") == max(0, preview.appended + (preview.appended > 0))
+        assert all(term in summary for term in preview.terms[: preview.appended])
+    finally:
+        services.delete("p")

@@ -36,6 +36,7 @@ PAGES = {
     "inspector:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
     "inspector:live": (ONE, {"get": Role.VIEWER}),
     "inspector:simulate": (ONE, {"post": Role.VIEWER}),
+    "inspector:compact": (ONE, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:verdict": (ONE, {"post": Role.VIEWER}),
     "inspector:add": (ONE, {"post": Role.OPERATOR}),
     "inspector:branch": (ONE, {"post": Role.OPERATOR}),

@@ -8,7 +8,7 @@ from chatmemory.database import atomic
 from chatmemory.ledger.adding import Recount, count_ahead
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.services.branches import branch
-from chatmemory.services.compaction import compact
+from chatmemory.services.compaction import CompactionPreview, compact, preview_compaction
 from chatmemory.services.conversations import adopt_policy, change, create, label
 from chatmemory.services.defaults import (
     NamedDefault,
@@ -47,6 +47,7 @@ __all__ = [
     "CHANNEL",
     "ArrivedMessage",
     "ChangeResult",
+    "CompactionPreview",
     "EvictedMessage",
     "Imported",
     "IncidentFinder",
@@ -82,6 +83,7 @@ __all__ = [
     "label",
     "new_messages",
     "pin",
+    "preview_compaction",
     "redact",
     "remove_default_policy",
     "set_default_policy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from chatmemory.conf import fact_words
 from chatmemory.core.compaction import (
@@ -14,10 +15,14 @@ from chatmemory.core.compaction import (
 )
 from chatmemory.core.exceptions import MessageNotFound
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.recall.compactions import dropped_terms
+from chatmemory.core.recall.compactions import LIMIT, dropped_terms
+from chatmemory.core.transitions import Transition
 from chatmemory.core.window import Entry
 from chatmemory.ledger.adding import count_ahead, counted_entries
 from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import StayEntry, stay_entries
 from chatmemory.services.transaction import locked
 from chatmemory.services.validation import storable_messages
@@ -43,27 +48,88 @@ def compact(
     step, such as "auto". Raises InvalidValue, MemoryNotFound, MessageNotFound (not in memory),
     NotCompactable, VersionConflict.
     """
-    check_kept(append_terms, covering=covering, keep_last=keep_last, keep_tokens=keep_tokens)
+    plan = _Plan(summary, covering, keep_last, keep_tokens, append_terms)
     count_ahead(memory_id, storable_messages([summary_message(summary)]))
     with locked(
         memory_id, actor=actor, expected_version=expected_version, note=trigger
     ) as recorder:
+        return recorder.record(plan.decided(recorder)[0])
+
+
+@dataclass(frozen=True)
+class CompactionPreview:
+    """What a compaction would do: the messages that leave, the sums, and the exact terms that the
+    summary would lose, of which `appended` stand behind its text.
+    """
+
+    covered: tuple[int, ...]
+    change: ChangeResult
+    terms: tuple[str, ...]
+    appended: int
+
+
+@one_snapshot()
+def preview_compaction(
+    memory_id: str,
+    summary: str,
+    *,
+    covering: Collection[int] | None = None,
+    keep_last: int | None = None,
+    keep_tokens: int | None = None,
+    append_terms: int = 0,
+) -> CompactionPreview:
+    """Return what `compact` would do with the same arguments. Raises its exceptions."""
+    plan = _Plan(summary, covering, keep_last, keep_tokens, append_terms)
+    recorder = Recorder(find_memory(memory_id))
+    transition, terms = plan.decided(recorder)
+    covered = [*stay_entries(each.entry for each in transition.evictions)]
+    arrival = transition.evictions[0].because
+    texts = (summary_message(summary, terms[:count]) for count in range(len(terms) + 1))
+    appended = next(n for n, text in enumerate(texts) if arrival and text == arrival.message)
+    change = recorder.record(transition)
+    return CompactionPreview(tuple(each.seq for each in covered), change, tuple(terms), appended)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A summary, and what it shall cover. Raises InvalidValue and InvalidMessage."""
+
+    summary: str
+    covering: Collection[int] | None
+    keep_last: int | None
+    keep_tokens: int | None
+    append_terms: int
+
+    def __post_init__(self) -> None:
+        check_kept(
+            self.append_terms,
+            covering=self.covering,
+            keep_last=self.keep_last,
+            keep_tokens=self.keep_tokens,
+        )
+        summary_message(self.summary)
+
+    def decided(self, recorder: Recorder) -> tuple[Transition, list[str]]:
+        """Return the transition, and the exact terms that the summary would lose."""
+        memory = recorder.memory
         entries = [*stay_entries(recorder.window.with_messages())]
-        if covering is None:
-            covered = all_but_last(entries, messages=keep_last, tokens=keep_tokens)
+        if self.covering is None:
+            covered = all_but_last(entries, messages=self.keep_last, tokens=self.keep_tokens)
         else:
-            covered = [*_with_seqs(memory_id, entries, covering)]
+            covered = [*_with_seqs(memory.pk, entries, self.covering)]
         check_covered(entries, covered)
         replaced = [entry.message for entry in covered if entry.message is not None]
-        terms = dropped_terms(replaced, summary, append_terms, words=fact_words())
+        most = max(LIMIT, self.append_terms)
+        terms = dropped_terms(replaced, self.summary, most, words=fact_words())
 
         def entry_of(message: ChatMessage) -> Entry:
-            return counted_entries(recorder.memory, [message])[0]
+            return counted_entries(memory, [message])[0]
 
+        chosen = terms[: self.append_terms]
         transition = compact_with_terms(
-            recorder.window, covered, summary, terms, entry_of, recorder.policy
+            recorder.window, covered, self.summary, chosen, entry_of, recorder.policy
         )
-        return recorder.record(transition)
+        return transition, terms
 
 
 def _with_seqs(

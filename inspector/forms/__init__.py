@@ -1,6 +1,13 @@
 """The forms of the inspector's pages."""
 
-from inspector.forms.actions import BulkForm, ExportForm, ImportForm, TokenForm, check_chosen
+from inspector.forms.actions import (
+    BulkForm,
+    CompactForm,
+    ExportForm,
+    ImportForm,
+    TokenForm,
+    check_chosen,
+)
 from inspector.forms.composer import BranchForm, DraftForm
 from inspector.forms.fields import first_problem, number_in_text, searchable
 from inspector.forms.settings import DefaultPolicyForm, SettingsForm, settings_digest
@@ -8,6 +15,7 @@ from inspector.forms.settings import DefaultPolicyForm, SettingsForm, settings_d
 __all__ = [
     "BranchForm",
     "BulkForm",
+    "CompactForm",
     "DefaultPolicyForm",
     "DraftForm",
     "ExportForm",

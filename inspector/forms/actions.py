@@ -124,6 +124,24 @@ def _policy_kinds() -> list[tuple[str, str]]:
     return [(name, kind.unit) for name, kind in policy_kinds().items()]
 
 
+class CompactForm(forms.Form):
+    """A summary, how many of the last messages stay, and how many exact terms stand behind it."""
+
+    summary = forms.CharField(
+        max_length=100_000,
+        strip=False,
+        widget=forms.Textarea(attrs={"rows": 8}),
+        error_messages={"required": "Write or paste a summary first."},
+    )
+    keep_last = forms.IntegerField(min_value=0, max_value=STEP_MAX, initial=4)
+    append_terms = forms.TypedChoiceField(
+        choices=[(n, f"{n} terms" if n else "none") for n in (0, 10, 25, 50)],
+        coerce=int,
+        initial=0,
+        widget=select(),
+    )
+
+
 class ExportForm(forms.Form):
     """The part of a conversation to export, its format, and a step (empty: the newest)."""
 

@@ -13,7 +13,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 from django_htmx.http import HttpResponseClientRedirect
 
 from chatmemory import (
@@ -32,7 +32,14 @@ from chatmemory.queries import ConversationQuery, WhatIf
 from inspector.conversation import ConversationPage, conversation_url
 from inspector.conversation.simulation import trying, writing
 from inspector.display import render_page_or_fragment
-from inspector.forms import BranchForm, DraftForm, first_problem, number_in_text, searchable
+from inspector.forms import (
+    BranchForm,
+    CompactForm,
+    DraftForm,
+    first_problem,
+    number_in_text,
+    searchable,
+)
 
 PAGE, WRITING = "inspector/conversation/conversation.html", "inspector/conversation/_writing.html"
 NUMBER_DIGITS = 18
@@ -82,6 +89,31 @@ def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
     change = services.unpin if request.POST.get("pinned") == "no" else services.pin
     change(memory_id, seq, actor=actor_of(request))
     return redirect(conversation_url(memory_id, msg=seq))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Show the form for a summary. A POST shows what it would do, or with `store` does it."""
+    memory, preview, problem = queries.memory(memory_id), None, ""
+    form = CompactForm(request.POST if request.method == "POST" else None)
+    if form.is_bound and form.is_valid():
+        try:
+            if "store" in request.POST:
+                services.compact(memory_id, **form.cleaned_data, actor=actor_of(request))
+                return redirect("inspector:conversation", memory_id)
+            preview = services.preview_compaction(memory_id, **form.cleaned_data)
+        except ChatMemoryError as error:
+            problem = str(error)
+    problem = problem or first_problem(form)
+    context = {
+        "memory": memory,
+        "form": form,
+        "preview": preview,
+        "problem": problem,
+    }
+    return render(
+        request, "inspector/conversation/compact.html", context, status=422 if problem else 200
+    )
 
 
 @require_POST

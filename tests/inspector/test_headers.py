@@ -20,6 +20,7 @@ PAGES = {
     "compare": "/c/m/compare/?phrase=hi",
     "settings": "/c/m/settings/",
     "export": "/c/m/export/?download=1",
+    "compact": "/c/m/compact/",
     "lab": "/lab/",
     "lab-of-file": "/lab/file/",
     "compare-file": "/lab/compare/",
