@@ -18,6 +18,6 @@ memory_changed = Signal()
 #              `fetched_again`
 incidents_found = Signal()
 
-# Sent by `manage.py compact`, before it removes the traces of what was deleted: receivers delete
+# Sent by `manage.py vacuum`, before it removes the traces of what was deleted: receivers delete
 # what a project keeps longer than it needs.
-compacting = Signal()
+vacuuming = Signal()

@@ -13,7 +13,7 @@ from .connecting import connected, connected_to
 from .serving import MANAGE, free_port
 
 ASKING = {
-    "compact": [],
+    "vacuum": [],
     "create_token": ["app"],
     "import_transcripts": ["chats.json"],
     "load_demo": [],

@@ -45,7 +45,7 @@ def test_a_trial_is_forgotten_a_month_after_it_was_last_tried(memory_id):
     services.keep_trial(memory_id, DRAFTS[1:])
     assert queries.trial(memory_id, old) is None
     all_are_so_old(31)
-    call_command("compact")
+    call_command("vacuum")
     assert not Trial.objects.exists()
 
 

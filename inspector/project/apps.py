@@ -15,7 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.middleware import common
 from django.utils.translation import override
 
-from chatmemory.signals import compacting
+from chatmemory.signals import vacuuming
 
 
 class ProjectConfig(AppConfig):
@@ -27,7 +27,7 @@ class ProjectConfig(AppConfig):
     def ready(self) -> None:
         from inspector.project import accounts
 
-        compacting.connect(accounts.forget_old_sign_ins, dispatch_uid="inspector.sign_ins")
+        vacuuming.connect(accounts.forget_old_sign_ins, dispatch_uid="inspector.sign_ins")
         pre_save.connect(
             accounts.without_parameters, "axes.AccessAttempt", dispatch_uid="inspector.sign_in"
         )

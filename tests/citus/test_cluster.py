@@ -169,7 +169,7 @@ def test_a_conversation_is_saved_found_and_deleted(browser):
 
 
 def test_compacting_reaches_the_nodes(cluster):
-    commands = sent_to_nodes(lambda: call_command("compact", stdout=StringIO()))
+    commands = sent_to_nodes(lambda: call_command("vacuum", stdout=StringIO()))
     vacuumed = re.findall(r"VACUUM \S*chatmemory_message_[0-9]+", " ".join(commands))
     assert len(vacuumed) == SHARDS
 

@@ -19,7 +19,7 @@ from rest_framework.settings import api_settings
 
 from chatmemory.access.rates import shared_rates
 from chatmemory.models import RequestCount
-from chatmemory.signals import compacting
+from chatmemory.signals import vacuuming
 from inspector.access import get_account, make_token
 from inspector.project.accounts import ACCOUNTS_PER_ADDRESS
 
@@ -205,10 +205,10 @@ def test_a_failed_sign_in_leaves_no_parameters_and_is_forgotten(account):
         Client().post("/sign-in/?next=/%3Fq=QUOKKA", words)
     assert AccessAttempt.objects.get().failures_since_start == 2
     assert "QUOKKA" not in str(AccessAttempt.objects.values())
-    compacting.send(None)
+    vacuuming.send(None)
     assert AccessAttempt.objects.exists()
     AccessAttempt.objects.update(attempt_time=timezone.now() - timedelta(minutes=16))
-    compacting.send(None)
+    vacuuming.send(None)
     assert not AccessAttempt.objects.exists()
 
 

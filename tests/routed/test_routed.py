@@ -210,12 +210,12 @@ def test_commands_use_the_database_of_conversations(routed, tmp_path):
     told = commands(
         routed,
         ["import_transcripts", str(tmp_path / "chats.json")],
-        ["compact"],
+        ["vacuum"],
         ["verify_memories", "--repair-index"],
         *([["backup", str(tmp_path / "copy.sqlite3")]] if is_sqlite else []),
     )
     assert "1 conversation with 1 message imported" in told
-    assert "compacted" in told
+    assert "vacuumed" in told
     assert "all match their replay" in told
     if is_sqlite:
         assert "chatmemory_memory" in tables(tmp_path / "copy.sqlite3")

@@ -6,7 +6,7 @@ from chatmemory import database, distribution, search, services
 from chatmemory.access.rates import forget_ended_counts
 from chatmemory.api.idempotency import forget_expired_answers
 from chatmemory.management.base import DatabaseCommand
-from chatmemory.signals import compacting
+from chatmemory.signals import vacuuming
 
 WAIT_SECONDS = 20
 
@@ -23,7 +23,7 @@ class Command(DatabaseCommand):
         forget_ended_counts()
         services.forget_old_trials()
         services.forget_old_figures()
-        compacting.send(self)
+        vacuuming.send(self)
         connection = database.connection()
         search.index_of(connection).rebuild()
         with connection.cursor() as cursor:
@@ -32,6 +32,6 @@ class Command(DatabaseCommand):
                 # Of a cluster, VACUUM without names is that of the coordinator alone.
                 cursor.execute(f"VACUUM {', '.join(tables)}")
         if services.truncate_log(wait=WAIT_SECONDS):
-            self.stdout.write("compacted")
+            self.stdout.write("vacuumed")
         else:
-            self.stdout.write("compacted, but a reader still needs the write-ahead log: try again")
+            self.stdout.write("vacuumed, but a reader still needs the write-ahead log: try again")
