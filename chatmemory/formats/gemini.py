@@ -18,18 +18,8 @@ from mimetypes import guess_type
 from typing import Any
 
 from chatmemory.core.contents import (
-    Audio,
-    AudioContent,
     Content,
-    DetailLevel,
-    Image,
-    ImageContent,
-    Media,
-    PdfFile,
-    PdfFileContent,
     TextContent,
-    Video,
-    VideoContent,
 )
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
@@ -56,6 +46,7 @@ from chatmemory.formats.conversion import (
     unread,
 )
 from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
+from chatmemory.formats.media import data_of, media_content, media_of, mime_type_of
 
 _CALLS = ("functionCall", "toolCall", "executableCode")
 _RESULTS = ("functionResponse", "toolResponse", "codeExecutionResult")
@@ -194,7 +185,7 @@ class _Reader(BlockReader):
             return []
         held = object_in(part[kind], f"{kind} must be an object")
         data, url = text_in(held, "data"), text_in(held, "fileUri")
-        return [_media(text_in(held, "mimeType") or "", url, data)]
+        return [media_content("file", url, data, text_in(held, "mimeType") or "file")]
 
     def said_by_model(self, blocks: list[Any]) -> AiMessage:
         calls: list[ToolExecutionRequest] = []
@@ -252,19 +243,6 @@ def _mark(part: Any) -> str:
     """Return a text for an image or a file of the model, whose messages are text."""
     held = next(each for each in _named(part, _camel).values() if isinstance(each, dict))
     return stand_in("file", text_in(held, "mimeType")).text
-
-
-def _media(kind: str, url: str | None, data: str | None) -> Content:
-    match kind.partition("/")[0]:
-        case "image":
-            return ImageContent(Image(url, data, kind), DetailLevel.AUTO)
-        case "audio":
-            return AudioContent(Audio(url, data, kind))
-        case "video":
-            return VideoContent(Video(url, data, kind))
-    if kind == "application/pdf":
-        return PdfFileContent(PdfFile(url, data, kind))
-    return stand_in("file", url or kind)
 
 
 def _text_of_response(response: Any) -> tuple[str, bool | None]:
@@ -375,33 +353,18 @@ class _Writer(BlockWriter):
         return [part for content in contents if (part := self.part(content)) is not None]
 
     def part(self, content: Content | None) -> dict[str, Any] | None:
-        match content:
-            case TextContent():
-                return {"text": content.text} if content.text else None
-            case ImageContent(image=media):
-                part = self.media(content, media, "image/png")
-            case AudioContent(audio=Audio() as media):
-                part = self.media(content, media, "audio/wav")
-            case VideoContent(video=Video() as media):
-                part = self.media(content, media, "video/mp4")
-            case PdfFileContent(pdf_file=PdfFile() as media):
-                part = self.media(content, media, "application/pdf")
-            case _:
-                part = None
-        if part is None:
+        if isinstance(content, TextContent):
+            return {"text": content.text} if content.text else None
+        found = media_of(content)
+        if content is None or found is None:
             self.lose_content(content)
-        return part
-
-    def media(self, content: Content, media: Media, if_untold: str) -> dict[str, Any] | None:
-        binary = media.binary_data if isinstance(media, Audio) else None
-        data = media.base64_data or binary
-        kind = media.mime_type or guess_type(media.url or "")[0] or if_untold
-        if not data and not media.url:
             return None
+        kind, media = found
+        mime_type = media.mime_type or guess_type(media.url or "")[0] or mime_type_of(kind, media)
         self.lose_of_media(content, media)
-        if data:
-            return {"inlineData": {"mimeType": kind, "data": data}}
-        return {"fileData": {"mimeType": kind, "fileUri": media.url}}
+        if data := data_of(media):
+            return {"inlineData": {"mimeType": mime_type, "data": data}}
+        return {"fileData": {"mimeType": mime_type, "fileUri": media.url}}
 
 
 def _response_of(text: str, is_error: bool | None) -> dict[str, Any]:

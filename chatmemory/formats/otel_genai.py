@@ -20,18 +20,13 @@ from typing import Any
 
 from chatmemory.core.codec import load_json
 from chatmemory.core.contents import (
-    Audio,
-    AudioContent,
     Content,
     DetailLevel,
-    Image,
     ImageContent,
     Media,
     PdfFile,
     PdfFileContent,
     TextContent,
-    Video,
-    VideoContent,
 )
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
@@ -58,6 +53,7 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.difference import texts_in
 from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
+from chatmemory.formats.media import PDF, data_of, media_content, media_of
 
 _NAME = "otel_genai"
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
@@ -254,16 +250,10 @@ def _content(part: dict[str, Any]) -> Content | None:
     data = text_in(part, "content") if type == "blob" else None
     if not url and not data:
         return None
-    match part.get("modality"):
-        case "image":
-            return ImageContent(Image(url, data, mime_type))
-        case "audio":
-            return AudioContent(Audio(url, data, mime_type))
-        case "video":
-            return VideoContent(Video(url, data, mime_type))
-    if mime_type == "application/pdf":
-        return PdfFileContent(PdfFile(url, data, mime_type))
-    return None
+    modality = part.get("modality")
+    if modality in ("image", "audio", "video"):
+        return media_content(modality, url, data, mime_type, DetailLevel.LOW)
+    return PdfFileContent(PdfFile(url, data, mime_type)) if mime_type == PDF else None
 
 
 def _shown(part: dict[str, Any]) -> TextContent:
@@ -340,38 +330,29 @@ class _Writer(Writer):
         return {"role": role, "parts": [part]}
 
     def part(self, content: Content | None) -> dict[str, Any] | None:
-        match content:
-            case TextContent():
-                return {"type": "text", "content": content.text}
-            case ImageContent():
-                if content.detail_level is not DetailLevel.LOW:
-                    self.lose(f"the detail level {content.detail_level.value.lower()!r}")
-                if content.image.revised_prompt:
-                    self.lose("the revised prompt of an image")
-                return self.media("image", content.image)
-            case AudioContent(audio=Audio() as audio):
-                return self.media("audio", audio, audio.binary_data)
-            case VideoContent(video=Video() as video):
-                return self.media("video", video)
-            case PdfFileContent(pdf_file=PdfFile() as file):
-                return self.media("document", file)
-        self.lose("empty content" if content is None else f"{content.type.lower()} content")
-        return None
-
-    def media(
-        self, modality: str, media: Media, binary: str | None = None
-    ) -> dict[str, Any] | None:
-        kind = {"modality": modality, "mime_type": media.mime_type}
-        kind = kind if media.mime_type else {"modality": modality}
-        data = media.base64_data or binary
-        if not data and not media.url:
-            self.lose(f"{modality} content")
+        if isinstance(content, TextContent):
+            return {"type": "text", "content": content.text}
+        found = media_of(content)
+        if content is None or found is None:
+            self.lose("empty content" if content is None else f"{content.type.lower()} content")
             return None
+        if isinstance(content, ImageContent):
+            if content.detail_level is not DetailLevel.LOW:
+                self.lose(f"the detail level {content.detail_level.value.lower()!r}")
+            if content.image.revised_prompt:
+                self.lose("the revised prompt of an image")
+        return self.media(*found)
+
+    def media(self, kind: str, media: Media) -> dict[str, Any]:
+        modality = "document" if kind == "file" else kind
+        told = {"modality": modality}
+        told |= {"mime_type": media.mime_type} if media.mime_type else {}
+        data = data_of(media)
         if not data:
-            return {"type": "uri", **kind, "uri": media.url}
+            return {"type": "uri", **told, "uri": media.url}
         if media.url:
             self.lose(f"the url of {modality} content that is given inline too")
-        return {"type": "blob", **kind, "content": data}
+        return {"type": "blob", **told, "content": data}
 
 
 def _types(message: ChatMessage) -> list[Any]:

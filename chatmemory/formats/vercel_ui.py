@@ -16,18 +16,12 @@ from typing import Any
 
 from chatmemory.core.codec import load_json
 from chatmemory.core.contents import (
-    Audio,
-    AudioContent,
     Content,
     DetailLevel,
     Image,
     ImageContent,
     Media,
-    PdfFile,
-    PdfFileContent,
     TextContent,
-    Video,
-    VideoContent,
 )
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
@@ -53,6 +47,7 @@ from chatmemory.formats.conversion import (
     unread,
 )
 from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
+from chatmemory.formats.media import PDF, data_of, media_content, media_of
 
 _ROLES = ("system", "user", "assistant")
 _OF_FOUR = ("content", "toolInvocations", "experimental_attachments")
@@ -289,14 +284,6 @@ def _stand_in(part: Mapping[str, Any]) -> TextContent:
     return stand_in(str(part.get("type")), name if isinstance(name, str) else None)
 
 
-_MEDIA: dict[str, tuple[type[Media], Any, str]] = {
-    "image": (Image, ImageContent, "image/*"),
-    "audio": (Audio, AudioContent, "audio/*"),
-    "video": (Video, VideoContent, "video/*"),
-    "application/pdf": (PdfFile, PdfFileContent, "application/pdf"),
-}
-
-
 def _content(part: dict[str, Any]) -> Content | None:
     """Return a part as content; None for one that LangChain4j's model has no place for."""
     if part.get("type") == "text":
@@ -304,15 +291,10 @@ def _content(part: dict[str, Any]) -> Content | None:
     if part.get("type") != "file":
         return None
     mime, url = text_in(part, "mediaType") or "", text_in(part, "url")
-    kind = _MEDIA.get(mime) or _MEDIA.get(mime.partition("/")[0])
-    if kind is None or not url:
+    kind = "file" if mime == PDF else mime.partition("/")[0]
+    if kind not in ("file", "image", "audio", "video") or not url:
         return _stand_in(part)
-    media, content, any_mime = kind
-    data = url.partition(";base64,")[2] if url.startswith("data:") else ""
-    place = {"base64_data": data} if data else {"url": url}
-    made = media(**place, mime_type=None if mime == any_mime else mime)
-    read: Content = content(made, DetailLevel.AUTO) if media is Image else content(made)
-    return read
+    return media_content(kind, url, None, None if mime.endswith("/*") else mime)
 
 
 # Writing
@@ -408,20 +390,20 @@ class _Writer(Writer):
     def part(self, content: Content | None) -> dict[str, Any] | None:
         if isinstance(content, TextContent):
             return _text(content.text)
-        media = _media_of(content)
-        url = _url(media) if media else None
-        if content is None or media is None or url is None:
+        found = media_of(content)
+        if content is None or found is None:
             self.lose("empty content" if content is None else f"{content.type.lower()} content")
             return None
+        kind, media = found
+        url = _url(media)
         if isinstance(content, ImageContent) and content.detail_level is not DetailLevel.AUTO:
             self.lose(f"the detail level {content.detail_level.value.lower()!r}")
         if isinstance(media, Image) and media.revised_prompt:
             self.lose("the revised prompt of an image")
         if media.url not in (None, url):
             self.lose(f"the url of {content.type.lower()} content that is given inline too")
-        mime = media.mime_type or next(
-            any_mime for _, kind, any_mime in _MEDIA.values() if isinstance(content, kind)
-        )
+        any_type = PDF if kind == "file" else f"{kind}/*"
+        mime = media.mime_type or any_type
         return {"type": "file", "mediaType": mime, "url": url}
 
 
@@ -435,21 +417,8 @@ def _text(text: str) -> dict[str, Any]:
     return {"type": "text", "text": text}
 
 
-def _media_of(content: Content | None) -> Media | None:
-    match content:
-        case ImageContent():
-            return content.image
-        case AudioContent():
-            return content.audio
-        case VideoContent():
-            return content.video
-        case PdfFileContent():
-            return content.pdf_file
-    return None
-
-
 def _url(media: Media) -> str | None:
-    data = media.base64_data or (media.binary_data if isinstance(media, Audio) else None)
+    data = data_of(media)
     mime = media.mime_type or "application/octet-stream"
     return f"data:{mime};base64,{data}" if data else media.url
 
