@@ -132,6 +132,25 @@ class BranchesField(serializers.Field):  # type: ignore[type-arg]
         return True if data is True else sorted(check_ids(data))
 
 
+@extend_schema_field(
+    {
+        "oneOf": [
+            {"type": "boolean", "enum": [True]},
+            {"type": "array", "items": {"type": "integer"}},
+        ]
+    }
+)
+class SummariesField(serializers.Field):  # type: ignore[type-arg]
+    """All summaries with terms of a message (true), or a list of seqs."""
+
+    def to_internal_value(self, data: Any) -> bool | list[int]:
+        is_list = isinstance(data, list) and all(type(each) is int for each in data)
+        if data is not True and not is_list:
+            why = "must be true, for all that hold terms of the message, or a list of seqs"
+            raise InvalidField("summaries", why)
+        return True if data is True else data
+
+
 @extend_schema_field(ref("Labels"))
 class LabelsField(serializers.DictField):
     """Names and strings."""

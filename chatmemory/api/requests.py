@@ -91,6 +91,11 @@ class RedactRequest(Body):
         default=list,
         help_text="The branches whose copies of the text are removed too: their ids, or true.",
     )
+    summaries = fields.SummariesField(
+        default=list,
+        help_text="The summaries that stand for the message and are redacted too: their seqs, or "
+        "true for those that hold one of its exact terms.",
+    )
 
 
 class CompactRequest(Body):

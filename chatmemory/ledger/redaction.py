@@ -3,13 +3,14 @@
 Tool names and call ids stay, because they connect results to their call. The replacement text
 contains the number of the message, so that no two redacted messages are equal: a memory ignores a
 system message that is equal to the current one. The token count stays, so that the arithmetic of
-the ledger is valid: see `Replacement.as_it_was`.
+the ledger is valid: see `Replacement.as_it_was`. A summary stays one, so that another can cover it.
 """
 
 from __future__ import annotations
 
 import re
 
+from chatmemory.core.compaction import is_summary, summary_message
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import (
     AiMessage,
@@ -34,7 +35,7 @@ def redacted(message: ChatMessage, seq: int) -> ChatMessage:
         case SystemMessage():
             return SystemMessage(text)
         case UserMessage():
-            return UserMessage(text)
+            return summary_message(text) if is_summary(message) else UserMessage(text)
         case AiMessage():
             return AiMessage(text, tuple(map(_without_arguments, message.tool_execution_requests)))
         case ToolExecutionResultMessage():

@@ -118,7 +118,7 @@ from chatmemory.queries.steps import (
     step_samples,
     steps,
 )
-from chatmemory.queries.summaries import StandsFor, stands_for
+from chatmemory.queries.summaries import StandsFor, stands_for, summaries_holding
 from chatmemory.queries.windows import (
     NoRoom,
     WindowPlace,
@@ -242,6 +242,7 @@ __all__ = [
     "step_at_time",
     "step_samples",
     "steps",
+    "summaries_holding",
     "trial",
     "unreachable_nodes",
     "whole_history",

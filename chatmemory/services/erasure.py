@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from contextlib import suppress
 from functools import partial
 from itertools import chain
+from typing import Literal
 
 from django.db.models import Model, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.utils import timezone
 
 from chatmemory import database, queries
-from chatmemory.core.exceptions import MemoryNotFound, MessageNotFound
+from chatmemory.core.exceptions import InvalidValue, MemoryNotFound, MessageNotFound
 from chatmemory.ledger.chain import check_hidden
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.contradictions import Contradicted, naming
@@ -29,6 +30,7 @@ from chatmemory.models import (
     Trial,
 )
 from chatmemory.queries.branches import copies_of, source_of
+from chatmemory.queries.summaries import holding_terms, standing_for
 from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services import audit
@@ -36,7 +38,12 @@ from chatmemory.services.database_errors import leaving_out_lost_nodes
 from chatmemory.services.slices import row_count, sizes_of
 from chatmemory.services.sqlite_files import truncate_log_soon
 from chatmemory.services.transaction import lock_memory, locked, notify_followers
-from chatmemory.services.validation import check_change, check_ids, check_whole_number
+from chatmemory.services.validation import (
+    check_change,
+    check_ids,
+    check_seqs,
+    check_whole_number,
+)
 
 # Rows. A transaction that removes so many takes less than a second.
 AT_ONCE = 3_000
@@ -164,30 +171,56 @@ def redact(
     actor: str = "",
     expected_version: int | None = None,
     branches: Iterable[str] = (),
+    summaries: Iterable[int] | Literal[True] = (),
 ) -> ChangeResult | None:
     """Remove a message's text from history, window and search, as a step. This cannot be undone.
 
     The type and the token count stay. What else may contain the words or lets them be guessed goes
     as well: the conversation's trials, stored responses, and the fingerprint of its import; with
-    `branches`, also the copies of the message in these branches. Return None if the message was
-    already redacted. Raises InvalidValue, MemoryNotFound, MessageNotFound, VersionConflict.
+    `branches`, also the copies of the message in these branches; with `summaries`, also these
+    summaries that stand for the message, each as a step, or all that hold one of its exact terms
+    (True, in these branches too). Return None if the message was already redacted. Raises
+    InvalidValue, also for what is no summary of it, MemoryNotFound, MessageNotFound,
+    VersionConflict.
     """
     check_whole_number(seq, "seq")
     chosen = check_ids(branches)
+    wanted = summaries if summaries is True else check_seqs(summaries, "summaries")
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         row = Message.objects.filter(memory=recorder.memory, seq=seq).first()
         if row is None:
             raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
-        if row.redacted_step is None:
-            for copy in copies_of(row, chosen):
-                redact(copy.memory_id, copy.seq, actor=actor)
-            _erase_copies(recorder)
-        result = recorder.redact(row)
-        if result is not None:
-            detail: dict[str, int | str] = {"seq": row.seq, "step": result.step or 0}
-            _record_erasure(AuditEntry.Action.REDACT, memory_id, actor, detail)
-            database.on_commit(truncate_log_soon)
+        if row.redacted_step is not None:
+            return None
+        with_it = _chosen_summaries(row, wanted)
+        nested: Literal[True] | tuple[()] = True if wanted is True else ()
+        for each in (row, *with_it):
+            for copy in copies_of(each, chosen):
+                redact(copy.memory_id, copy.seq, actor=actor, summaries=nested)
+        _erase_copies(recorder)
+        result, *_ = [_redact_one(recorder, each, actor) for each in (row, *with_it)]
         return result
+
+
+def _chosen_summaries(row: Message, wanted: Set[int] | Literal[True]) -> list[Message]:
+    """Return the summaries that are to be redacted with a message."""
+    if not wanted:
+        return []
+    standing = standing_for(row)
+    if wanted is True:
+        return holding_terms(row, standing)
+    for seq in sorted(wanted - {summary.seq for summary in standing})[:1]:
+        raise InvalidValue(f"#{seq} is no summary that stands for #{row.seq}")
+    return [summary for summary in standing if summary.seq in wanted]
+
+
+def _redact_one(recorder: Recorder, row: Message, actor: str) -> ChangeResult | None:
+    result = recorder.redact(row)
+    if result is not None:
+        detail: dict[str, int | str] = {"seq": row.seq, "step": result.step or 0}
+        _record_erasure(AuditEntry.Action.REDACT, row.memory_id, actor, detail)
+        database.on_commit(truncate_log_soon)
+    return result
 
 
 def known_copies(memory_id: str, seq: int) -> list[tuple[str, int]] | None:

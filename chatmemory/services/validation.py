@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TypeVar, overload
+from typing import Any, TypeVar, overload
 
 from chatmemory.conf import configuration
 from chatmemory.core.codec import path_text, stored_json, strings_of
@@ -56,6 +56,14 @@ def check_ids(memory_ids: object) -> set[str]:
     if isinstance(memory_ids, str | bytes | Mapping) or not isinstance(memory_ids, Iterable):
         raise InvalidValue(f"a list of ids is wanted, not {brief(memory_ids)}")
     return {storable_id(memory_id) for memory_id in memory_ids}
+
+
+def check_seqs(seqs: object, name: str) -> set[int]:
+    """Return the seqs of a list or another collection. Raises InvalidValue."""
+    given: list[Any] = [*seqs] if isinstance(seqs, Iterable) else [None]
+    if not all(type(seq) is int for seq in given):
+        raise InvalidValue(f"{name} must be a list of whole numbers, not {brief(seqs)}")
+    return set(given)
 
 
 def check_actor(actor: object) -> None:

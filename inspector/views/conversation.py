@@ -118,15 +118,22 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 @require_POST
 def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Redact a message, then show it. Ask first if branches have copies of it, or may have some
-    on a node that is down.
+    """Redact a message, then show it. Ask first if summaries hold exact terms of it, and if
+    branches have copies of it, or may have some on a node that is down.
     """
     copies = services.known_copies(memory_id, seq)
-    if copies != [] and "confirmed" not in request.POST:
-        context = {"memory_id": memory_id, "seq": seq, "copies": copies}
+    summaries = queries.summaries_holding(memory_id, seq)
+    if (copies != [] or summaries) and "confirmed" not in request.POST:
+        context = {"memory_id": memory_id, "seq": seq, "copies": copies, "summaries": summaries}
         return render(request, "inspector/conversation/redact.html", context)
-    branches = request.POST.getlist("branch")
-    services.redact(memory_id, seq, actor=actor_of(request), branches=branches)
+    chosen = (number_in_text(text, NUMBER_DIGITS) for text in request.POST.getlist("summary"))
+    services.redact(
+        memory_id,
+        seq,
+        actor=actor_of(request),
+        branches=request.POST.getlist("branch"),
+        summaries=[number for number in chosen if number is not None],
+    )
     return redirect(conversation_url(memory_id, msg=seq))
 
 

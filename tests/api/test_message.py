@@ -73,5 +73,38 @@ def test_branches_are_true_or_a_list_of_ids(api, branched, branches):
     assert texts(branched) == ["my number is A-1182"]
 
 
+@pytest.mark.parametrize(
+    ("body", "left", "reached"),
+    [
+        ({}, [3], False),
+        ({"summaries": []}, [3], False),
+        ({"summaries": [3]}, [], True),
+        ({"summaries": True}, [], True),
+    ],
+)
+def test_a_redaction_reaches_the_summaries_that_it_names(api, memory_id, body, left, reached):
+    add(api, "my number is A-1182", "thanks")
+    services.compact(memory_id, "A-1182 is asked for.", keep_last=0)
+    answer = api.post(REDACT, body)
+    assert (answer.data["copies"], answer.data["summaries"]) == ([], left)
+    assert (queries.message(memory_id, 3).text == "[redacted #3]") is reached
+    assert answer["ETag"] == f'"{queries.memory(memory_id).version}"'
+    assert api.post(REDACT, body).data["summaries"] is None
+
+
+@pytest.mark.parametrize(
+    ("summaries", "told"),
+    [
+        *((wrong, "must be true") for wrong in (False, "3", [True], ["3"], {}, 3, [3.5])),
+        ([2], "#2 is no summary that stands for #1"),
+        ([10**30], "is no summary that stands for #1"),
+    ],
+)
+def test_summaries_are_true_or_a_list_of_those_that_stand_for_it(api, branched, summaries, told):
+    answer = api.post(REDACT, {"summaries": summaries})
+    assert (answer.status_code, told in answer.data["detail"]) == (422, True)
+    assert texts(branched) == ["my number is A-1182"]
+
+
 def texts(*memory_ids: str) -> list[str]:
     return [queries.message(memory_id, 1).text for memory_id in memory_ids]

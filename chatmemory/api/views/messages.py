@@ -183,9 +183,11 @@ class Redaction(Resource):
         Its text is removed from this conversation for good; a tombstone stays. A second time
         changes nothing. Branches keep their copies unless they are named, and so does the
         conversation that this one is a branch of. The response lists the copies that still have the
-        text: redact them where they are.
+        text: redact them where they are. Summaries that stand for the message keep its exact terms
+        unless they are named, too, and are listed likewise.
         """
-        chosen = requests.read_body(requests.RedactRequest, request)["branches"]
+        body = requests.read_body(requests.RedactRequest, request)
+        chosen, summaries = body["branches"], body["summaries"]
         with services.atomic():
             queries.memory(memory_id)
             prefix = prefix_of(request)
@@ -194,9 +196,19 @@ class Redaction(Resource):
             copies = _copies(known(memory_id, seq), prefix)
             named = [copy["id"] for copy in copies or ()] if chosen is True else chosen
             reached = {branch for branch in named if branch.startswith(prefix)}
-            made = services.redact(memory_id, seq, branches=reached, **requests.changed_by(request))
+            holding = queries.summaries_holding(memory_id, seq)
+            made = services.redact(
+                memory_id,
+                seq,
+                branches=reached,
+                summaries=summaries,
+                **requests.changed_by(request),
+            )
+        if made is None:
+            return _message(memory_id, seq, copies=None, summaries=None)
         left = copies and [copy for copy in copies if copy["id"] not in reached]
-        return _message(memory_id, seq, copies=None if made is None else left)
+        still = [] if summaries is True else [each for each in holding if each not in summaries]
+        return _message(memory_id, seq, copies=left, summaries=still)
 
 
 def _copies(found: Iterable[tuple[str, int]] | None, prefix: str) -> list[dict[str, Any]] | None:
