@@ -114,6 +114,13 @@ def test_what_cannot_be_covered_is_named(talk, arguments, error, why):
     assert (seqs(), Step.objects.count()) == ([1, 2, 3, 4, 5, 6], 6)
 
 
+def test_a_call_that_stays_still_waits(db):
+    create_and_add("m", MessageWindow(10), [*users("a", "b"), CALL])
+    services.compact("m", "S", keep_last=1)
+    assert queries.memory("m").waiting_call == 3
+    assert verify("m") is None
+
+
 def test_a_pinned_message_and_an_open_call_cannot_be_covered(db):
     create_and_add("m", MessageWindow(10), [*users("a", "b"), CALL])
     with pytest.raises(NotCompactable, match="awaits results"):

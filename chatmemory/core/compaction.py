@@ -13,23 +13,31 @@ from dataclasses import replace
 from chatmemory.core.eviction import Eviction, Head, Reason, first_of_group, group_of
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, NotCompactable
 from chatmemory.core.given import brief
-from chatmemory.core.messages import ChatMessage, UserMessage
+from chatmemory.core.messages import ChatMessage, UserMessage, with_attributes
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import Change, Transition
 from chatmemory.core.window import Entry, Window, total
 
+_MARK = {"chatmemory": {"summary": True}}
+
 
 def compact(
-    window: Window, covered: Collection[Entry], summary: Entry, policy: Policy | None
+    window: Window,
+    covered: Collection[Entry],
+    summary: Entry,
+    policy: Policy | None,
+    place: int | None = None,
 ) -> Transition:
     """Return the transition by which `summary` takes the place of the covered messages.
 
-    Raises NotCompactable if the window is over its limit afterwards.
+    With a `place`, so many of the messages that stay are ahead of it. Raises NotCompactable if the
+    window is over its limit afterwards.
     """
     entries = list(window)
     chosen = set(covered)
-    place = next(i for i, entry in enumerate(entries) if entry in chosen)
+    if place is None:
+        place = next(i for i, entry in enumerate(entries) if entry in chosen)
     summary = replace(summary, pinned=True)
     kept = [entry for entry in entries if entry not in chosen]
     after = [*kept[:place], summary, *kept[place:]]
@@ -158,7 +166,12 @@ def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
     if not isinstance(text, str) or not text.strip():
         raise InvalidMessage("a summary must be a string that is not blank")
     said = "\n\n".join(filter(None, [text, appended_terms(terms)]))
-    return UserMessage(said, attributes={"chatmemory": {"summary": True}})
+    return UserMessage(said, attributes=_MARK)
+
+
+def as_summary(message: UserMessage) -> ChatMessage:
+    """Return a message with the attribute that tells that it is a summary."""
+    return with_attributes(message, {**message.attributes, **_MARK})
 
 
 def is_summary(message: ChatMessage | None) -> bool:

@@ -8,7 +8,7 @@ messages, from 0.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from chatmemory.core.messages import AiMessage, ChatMessage, UserMessage
@@ -38,6 +38,16 @@ class Compaction:
         """The positions of the messages that stayed as they were said."""
         return tuple(position for position in self.window if position != self.summary)
 
+    def after(self, window: Sequence[int]) -> list[int]:
+        """Return what a window becomes in which only what it holds can stay, in its order.
+
+        It is `window` of the compaction unless that puts something back or in another order.
+        """
+        wanted, held = set(self.kept), set(window)
+        stay = [position for position in window if position in wanted]
+        ahead = len(held.intersection(self.window[: self.window.index(self.summary)]))
+        return [*stay[:ahead], self.summary, *stay[ahead:]]
+
 
 @dataclass(frozen=True)
 class Session:
@@ -65,6 +75,15 @@ class Session:
         if not done:
             return list(range(at))
         return [*done[-1].window, *range(done[-1].summary + 1, at)]
+
+    def windows(self) -> Iterator[tuple[Compaction, list[int]]]:
+        """Yield each compaction, and what it leaves of a window that can put nothing back."""
+        window: list[int] = []
+        end = 0
+        for each in self.compactions:
+            window = each.after([*window, *range(end, each.summary)])
+            end = each.summary + 1
+            yield each, window
 
 
 class SessionBuilder:

@@ -185,6 +185,12 @@ def _added(
     return transition._replace(is_oversized=is_oversized(policy_after, system, arrival))
 
 
+def append(window: Window, arrival: Entry) -> Transition:
+    """Return the transition that adds `arrival` at the end, where no policy decides."""
+    after = window.totals.plus(arrival)
+    return Transition(Change.ADD, window.totals, after, None, None, arrivals=(arrival,))
+
+
 def refill(
     window: Window,
     arrivals: Sequence[Entry],

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from chatmemory.conf import configuration
 from chatmemory.core.codec import message_to_json, without_attributes
+from chatmemory.core.compaction import compact
 from chatmemory.core.estimators import (
     ESTIMATORS,
     count_tokens,
@@ -30,16 +31,19 @@ from chatmemory.core.exceptions import (
 )
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import Policy
-from chatmemory.core.transitions import admit, clear
-from chatmemory.core.window import Entry
+from chatmemory.core.sessions import Compaction
+from chatmemory.core.texts import printable
+from chatmemory.core.transitions import Transition, admit, append, clear
+from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.windows import stored_window
+from chatmemory.ledger.windows import stay_entries, stored_window
 from chatmemory.models import Memory, Message
 
 SHORT = 2_000  # characters
+NOTE = 255  # characters of a step's note
 
 
 class _Known(NamedTuple):
@@ -96,6 +100,34 @@ def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[Chang
             (result,) = add_all(recorder, [message])
         results.append(result)
     return results
+
+
+def add_recorded(
+    recorder: Recorder, messages: Sequence[NewMessage], compactions: Mapping[int, Compaction]
+) -> list[ChangeResult]:
+    """Add messages of a session as its agent saw them; return one result per message.
+
+    `compactions` are those of the whole session, by the positions of their summaries. The message
+    at a position is the one with the next seq.
+    """
+    results = []
+    arrivals = counted_entries(recorder.memory, [new.message for new in messages])
+    for new, arrival in zip(messages, arrivals, strict=True):
+        compaction = compactions.get(recorder.memory.last_seq)
+        if compaction is None:
+            transition, note = append(recorder.window, arrival), ""
+        else:
+            transition = _compacted(recorder.window, compaction, arrival)
+            note = printable(compaction.trigger or "")[:NOTE]
+        results.append(recorder.record(transition, new, by_client=True, note=note))
+    return results
+
+
+def _compacted(window: Window, compaction: Compaction, summary: Entry) -> Transition:
+    entries = [*stay_entries(window.with_messages())]
+    after = compaction.after([entry.seq - 1 for entry in entries])
+    covered = [entry for entry in entries if entry.seq - 1 not in after]
+    return compact(Window(entries), covered, summary, None, after.index(compaction.summary))
 
 
 def required_policy(

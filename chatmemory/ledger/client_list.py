@@ -42,7 +42,7 @@ from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Entry, Window, total
 from chatmemory.ledger.redaction import mark_of
-from chatmemory.ledger.windows import SAID, StayEntry, numbered, read_message
+from chatmemory.ledger.windows import SAID, StayEntry, numbered, read_message, stay_entries
 from chatmemory.models import Memory, Message, Stay, Step
 
 RANK_SPACING = 2**20
@@ -403,6 +403,26 @@ def appended_rank(n: int) -> int:
 def head_rank(first: int) -> int:
     """Return a rank at the head of a window whose lowest rank is `first`."""
     return first - RANK_SPACING
+
+
+def rank_of_summary(transition: Transition, n: int) -> int:
+    """Return the rank of a summary, whose stay gets the number `n`.
+
+    It is that of the first message that it covers, if it stands there, else one between those of
+    its neighbours. Raises NotCompactable if none is free between them.
+    """
+    ranks = [each.rank if isinstance(each, StayEntry) else None for each in transition.arrivals]
+    place = ranks.index(None)
+    covered = min(
+        (each.rank for each in stay_entries(each.entry for each in transition.evictions)),
+        default=appended_rank(n),
+    )
+    if sum(rank is not None and rank < covered for rank in ranks) == place:
+        return covered
+    rank = place_ranks(ranks)[place]
+    if rank is None and place < len(ranks) - 1:
+        raise NotCompactable("no rank is free for another summary between the same two messages")
+    return appended_rank(n) if rank is None else rank
 
 
 def place_ranks(ranks: Sequence[int | None]) -> list[int | None]:

@@ -27,7 +27,12 @@ from chatmemory.core.transitions import Change, Transition, set_pinned, unchange
 from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
 from chatmemory.ledger import chain, flags, sql
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
-from chatmemory.ledger.client_list import Replacement, appended_rank, head_rank
+from chatmemory.ledger.client_list import (
+    Replacement,
+    appended_rank,
+    head_rank,
+    rank_of_summary,
+)
 from chatmemory.ledger.redaction import check_commitment, redacted
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.windows import (
@@ -95,19 +100,28 @@ class Recorder:
 
     # The kinds of changes
 
-    def record(self, transition: Transition, sent: NewMessage | None = None) -> ChangeResult:
-        """Record a transition that was decided on `window`, and put its policy in force."""
+    def record(
+        self,
+        transition: Transition,
+        sent: NewMessage | None = None,
+        by_client: bool = False,
+        note: str = "",
+    ) -> ChangeResult:
+        """Record a transition that was decided on `window`, and put its policy in force.
+
+        With `by_client` no policy decided the add or the compaction.
+        """
         if transition.ignored:
             return self._unchanged(transition.change)
         if self.set_policy(transition.policy_before):
             transition = transition.with_entries(self._recounted)
         match transition.change:
             case Change.ADD:
-                return self._add(transition, sent)
+                return self._add(transition, sent, by_client)
             case Change.SET:
                 return self.replace(transition)
             case Change.COMPACT:
-                return self._compact(transition)
+                return self._compact(transition, by_client, note)
         return self._clear(transition)
 
     def replace(self, transition: Transition, by_client: bool = False) -> ChangeResult:
@@ -224,12 +238,14 @@ class Recorder:
 
     # Recording a change
 
-    def _add(self, transition: Transition, sent: NewMessage | None) -> ChangeResult:
+    def _add(
+        self, transition: Transition, sent: NewMessage | None, by_client: bool
+    ) -> ChangeResult:
         transition = self._numbered(transition)
         (arrival,) = stay_entries(transition.arrivals)
         if transition.policy != self.policy:
             self.policy = self.memory.policy = transition.policy
-        result = self._step(transition, Step.Kind.ADD, sent=sent)
+        result = self._step(transition, Step.Kind.ADD, sent=sent, by_client=by_client)
         was_dangling = self.memory.dangling_call is not None
         flags.added(self.memory, transition, arrival, {each.seq for each in result.evicted})
         if _is_torn(transition, self.window, was_dangling):
@@ -244,17 +260,17 @@ class Recorder:
         flags.replaced(self.memory, (loaded.get(entry, entry) for entry in self.window))
         return result
 
-    def _compact(self, transition: Transition, by_client: bool = False) -> ChangeResult:
-        """Record a summary. Its rank is that of the first message that it covers."""
+    def _compact(
+        self, transition: Transition, by_client: bool = False, note: str = ""
+    ) -> ChangeResult:
+        """Record a summary."""
         memory = self.memory
         seq, n = memory.last_seq + 1, memory.last_stay + 1
-        covered = [*stay_entries(eviction.entry for eviction in transition.evictions)]
-        rank = min(entry.rank for entry in covered)
-        summary = transition.evictions[0].because
-        assert summary is not None
+        rank = rank_of_summary(transition, n)
+        (summary,) = (each for each in transition.arrivals if not isinstance(each, StayEntry))
         new = numbered(summary, n, seq, rank, Message.Origin.SYNTHETIC)
         transition = transition.with_entries({summary: new})
-        result = self._step(transition, Step.Kind.COMPACT, seq=seq, by_client=by_client)
+        result = self._step(transition, Step.Kind.COMPACT, seq=seq, by_client=by_client, note=note)
         flags.replaced(memory, self.window.with_messages())
         return result
 

@@ -184,7 +184,7 @@ class _Replay:
         self.arrived: list[StayEntry] = []
         self.left: dict[int, _End] = {}
         self.said = Totals()
-        self.last_seq = self.last_stay = self.ordered_from = self.clears = 0
+        self.last_seq = self.last_stay = self.ordered_from = self.clears = self.summaries = 0
         self.oversized_step: int | None = None
         self.missed_step: int | None = None
         self.is_undecided = False
@@ -290,6 +290,7 @@ class _Replay:
         if step.kind in (Step.Kind.SET, *PROTECTING):
             self.ordered_from = step.last_stay
         self.clears += step.kind == Step.Kind.CLEAR
+        self.summaries += step.kind == Step.Kind.COMPACT
         self.is_undecided |= isinstance(self.policy, UnavailablePolicy)
 
     def decided(self, step: Step) -> Transition:
@@ -481,10 +482,10 @@ class _Replay:
 
     def check_imported(self) -> None:
         """Check what an unfinished import says: until its end nothing but its adds are steps, and
-        those of its messages that are ignored are none. Where a branch was to be made, copies may
-        need a cleared memory (see `adding.add_copies`).
+        those of its messages that are ignored are none. A session has summaries besides, and
+        where a branch was to be made, copies may need a cleared memory (see `adding.add_copies`).
         """
-        imported, steps = self.memory.imported, self.last.n - self.clears
+        imported, steps = self.memory.imported, self.last.n - self.clears - self.summaries
         if imported is not None and not steps == self.said.count <= imported:
             what = f"its import has stored {imported}, but {steps} steps were taken"
             raise Contradicted(self.memory, what)

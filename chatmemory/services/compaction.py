@@ -17,7 +17,7 @@ from chatmemory.core.exceptions import MessageNotFound
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.recall.compactions import LIMIT, dropped_terms
 from chatmemory.core.transitions import Transition
-from chatmemory.core.window import Entry
+from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.adding import count_ahead, counted_entries
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory
@@ -127,7 +127,7 @@ class _Plan:
 
         chosen = terms[: self.append_terms]
         transition = compact_with_terms(
-            recorder.window, covered, self.summary, chosen, entry_of, recorder.policy
+            Window(entries), covered, self.summary, chosen, entry_of, recorder.policy
         )
         return transition, terms
 

@@ -1,5 +1,8 @@
 """Import of transcript files, one step per message.
 
+A session that an agent recorded becomes a conversation whose client decides its window: memory is
+what the agent saw at each step, and a compaction is one.
+
 Before anything is stored, all messages are checked. A long conversation is stored in slices. Its
 row has the fingerprint of the content as a label, the policy, and how much is stored; with these,
 importing the same file again goes on where it was interrupted.
@@ -13,20 +16,30 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from chatmemory import database
+from chatmemory.conf import configuration
 from chatmemory.core.codec import stored_json
+from chatmemory.core.compaction import as_summary
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
-from chatmemory.core.messages import ChatMessage
+from chatmemory.core.messages import ChatMessage, UserMessage
 from chatmemory.core.policies import MessageWindow, Policy
+from chatmemory.core.sessions import Session
 from chatmemory.core.texts import printable
 from chatmemory.formats import Loss, Reading, Refused, Transcript
-from chatmemory.ledger.adding import add_all, count_all
+from chatmemory.ledger.adding import count_all
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.models import Memory, Step
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.services.conversations import created
 from chatmemory.services.defaults import default_policy
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
-from chatmemory.services.slices import add_slices, check_all, is_long, set_stored
+from chatmemory.services.slices import (
+    add_slices,
+    adder,
+    check_all,
+    check_session,
+    is_long,
+    set_stored,
+)
 from chatmemory.services.validation import (
     check_actor,
     check_id,
@@ -40,6 +53,9 @@ OTHER_POLICY = "its import under another policy is unfinished: import it again u
 LISTED = 100  # conversations of a report
 
 REPEATED = "a system message equal to the one in force, which a memory ignores"
+CLEARED = "results that the agent's program had cleared, whose texts memory keeps"
+MOVED = "compactions that put messages back or in another order, which memory cannot follow"
+UNUSED = "the given policy: the agent decided what it saw"
 
 
 @dataclass(frozen=True)
@@ -108,26 +124,38 @@ def import_conversation(
 def _import_labelled(
     memory_id: str,
     messages: Sequence[ChatMessage | NewMessage],
-    policy: Policy,
+    policy: Policy | None,
     labels: dict[str, str],
     actor: str,
+    session: Session | None = None,
 ) -> Iterable[ChangeResult]:
-    """Return what each add does; those of a long conversation are made while they are iterated."""
+    """Return what each add does; those of a long conversation are made while they are iterated.
+
+    Without a policy the messages are those of a `session`.
+    """
     new = storable_additions(messages)
     if not is_long(new, new.characters):
-        count_all((each.message for each in new), policy.estimator)
+        estimator = policy.estimator if policy else configuration().ESTIMATOR
+        count_all((each.message for each in new), estimator)
         with created(memory_id, policy, labels, actor, Step.IMPORTED) as recorder:
-            return add_all(recorder, new)
-    check_all(new, policy)
+            return adder(session)(recorder, new)
+    _check(new, policy, session)
     with created(memory_id, policy, labels, actor):
         set_stored(memory_id, 0)
-    return _add_rest(memory_id, new, 0, actor)
+    return _add_rest(memory_id, new, 0, actor, session)
+
+
+def _check(new: Sequence[NewMessage], policy: Policy | None, session: Session | None) -> None:
+    if session:
+        check_session(new, session)
+    elif policy:
+        check_all(new, policy)
 
 
 def _add_rest(
-    memory_id: str, new: Sequence[NewMessage], stored: int, actor: str
+    memory_id: str, new: Sequence[NewMessage], stored: int, actor: str, session: Session | None
 ) -> Iterator[ChangeResult]:
-    yield from add_slices(memory_id, new, stored=stored, actor=actor)
+    yield from add_slices(memory_id, new, stored=stored, actor=actor, session=session)
     set_stored(memory_id, None)
 
 
@@ -148,7 +176,7 @@ def import_each(
     a name that was taken before gets the next free number, from 2.
 
     Without a policy, each conversation gets the default policy of its id, or a window of 20
-    messages.
+    messages. What the agent of a session saw is stored as it was, and the policy is not used.
 
     A conversation that was already imported is skipped. One that exists with other content is
     refused, and the import continues with the next. A redaction erases the fingerprint by which
@@ -184,24 +212,49 @@ class _Names:
 def _import(memory_id: str, transcript: Transcript, policy: Policy | None, actor: str) -> Imported:
     try:
         check_id(memory_id)
-        own = check_policy(policy or default_policy(memory_id) or MessageWindow(20))
+        if transcript.session:
+            transcript = _recorded(transcript, transcript.session, policy)
+            own = None
+        else:
+            own = check_policy(policy or default_policy(memory_id) or MessageWindow(20))
         if memory := Memory.objects.filter(pk=memory_id).first():
             return _import_again(memory, transcript, own, actor)
         labels = {DIGEST_LABEL: fingerprint("import", _content(transcript))}
-        results = _import_labelled(memory_id, transcript.messages, own, labels, actor)
+        results = _import_labelled(
+            memory_id, transcript.messages, own, labels, actor, transcript.session
+        )
         return _imported(memory_id, transcript, results)
     except ChatMemoryError as error:
         return Imported(printable(memory_id), refused=str(error))
 
 
+def _recorded(transcript: Transcript, session: Session, policy: Policy | None) -> Transcript:
+    """Return a transcript whose messages are all of its session, the summaries among them, with
+    what a memory cannot say of it.
+    """
+    messages = [*session.messages]
+    for position in session.summaries:
+        summary = messages[position]
+        if isinstance(summary, UserMessage):
+            messages[position] = as_summary(summary)
+    moved = sum([*each.window] != window for each, window in session.windows())
+    missing = [(CLEARED, len(session.cleared)), (MOVED, moved)]
+    losses = [f"{what} ({times:,})" for what, times in missing if times]
+    losses += [UNUSED] * (policy is not None)
+    lost = [Loss("session", what) for what in losses]
+    return replace(transcript, messages=tuple(messages), losses=(*transcript.losses, *lost))
+
+
 def _content(transcript: Transcript) -> Iterator[bytes]:
-    """Yield the JSON of a conversation, message by message."""
+    """Yield the JSON of a conversation, message by message, and the windows of a session."""
     before = b"["
     for message in transcript.messages:
         yield before
         yield stored_json(message).encode("utf-8", "surrogatepass")
         before = b","
     yield b"]" if transcript.messages else b"[]"
+    for each in transcript.session.compactions if transcript.session else ():
+        yield f"{each.summary}{each.window}".encode()
 
 
 def _imported(
@@ -210,10 +263,13 @@ def _imported(
     """Return the result of an import, of which `before` messages were stored earlier."""
     stored = before + sum(result.step is not None for result in results)
     repeated = [Loss("conversation", REPEATED)] * (len(transcript.messages) - stored)
-    return Imported(memory_id, stored, losses=(*transcript.losses, *repeated))
+    summaries = len(transcript.session.summaries) if transcript.session else 0
+    return Imported(memory_id, stored - summaries, losses=(*transcript.losses, *repeated))
 
 
-def _import_again(memory: Memory, transcript: Transcript, policy: Policy, actor: str) -> Imported:
+def _import_again(
+    memory: Memory, transcript: Transcript, policy: Policy | None, actor: str
+) -> Imported:
     """Go on with an unfinished import of the same content under the same policy."""
     label = memory.labels.get(DIGEST_LABEL, "")
     if not is_fingerprint(label, "import", _content(transcript)):
@@ -223,6 +279,6 @@ def _import_again(memory: Memory, transcript: Transcript, policy: Policy, actor:
     if memory.policy != policy:
         return Imported(memory.pk, refused=OTHER_POLICY)
     new = storable_additions(transcript.messages)
-    check_all(new, policy)
-    results = _add_rest(memory.pk, new, memory.imported, actor)
-    return _imported(memory.pk, transcript, results, memory.said_count)
+    _check(new, policy, transcript.session)
+    results = _add_rest(memory.pk, new, memory.imported, actor, transcript.session)
+    return _imported(memory.pk, transcript, results, memory.last_seq)

@@ -6,17 +6,20 @@ other changes of it raise ImportUnfinished.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from chatmemory import database
+from chatmemory.conf import configuration
 from chatmemory.core.codec import frame_and_size, stored_json
 from chatmemory.core.exceptions import MemoryNotFound, OversizedMessage, WindowTooLarge
 from chatmemory.core.policies import Policy
+from chatmemory.core.sessions import Session
 from chatmemory.core.transitions import admit
 from chatmemory.core.window import Entry, Window
-from chatmemory.ledger.adding import add_all, add_copies, counter
+from chatmemory.ledger.adding import add_all, add_copies, add_recorded, count_all, counter
 from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.ledger.recorder import check_bounds
+from chatmemory.ledger.recorder import Recorder, check_bounds
 from chatmemory.models import Memory, Step
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services.transaction import locked
@@ -82,6 +85,27 @@ def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
             raise
 
 
+def check_session(new: Sequence[NewMessage], session: Session) -> None:
+    """Count the messages of a session, and check that what its agent saw can be stored, before
+    anything is locked.
+
+    Raises UnknownEstimator, UnsupportedMessage, WindowTooLarge.
+    """
+    count_all((each.message for each in new), configuration().ESTIMATOR)
+    sizes = [frame_and_size(each.message)[1] for each in new]
+    after = {compaction.summary: window for compaction, window in session.windows()}
+    count = held = 0
+    for position, size in enumerate(sizes):
+        count, held = count + 1, held + size
+        if position in after:
+            count, held = len(after[position]), sum(sizes[place] for place in after[position])
+        try:
+            check_bounds(count, held)
+        except WindowTooLarge as error:
+            error.index = position
+            raise
+
+
 def add_slices(
     memory_id: str,
     new: Sequence[NewMessage],
@@ -89,20 +113,34 @@ def add_slices(
     stored: int = 0,
     actor: str = "",
     copied: bool = False,
+    session: Session | None = None,
 ) -> Iterator[ChangeResult]:
     """Add the messages after those that are stored, one step each, and yield what each change did.
-    Those of another conversation are `copied`.
+    Those of another conversation are `copied`, those of a `session` are added as its agent saw
+    them.
 
     When it has been iterated, all are stored, and `set_stored` with None ends it. Raises
     ImportUnfinished if another process goes on with the same messages.
     """
-    add, note = (add_copies, Step.BRANCHED) if copied else (add_all, Step.IMPORTED)
+    add, note = (add_copies, Step.BRANCHED) if copied else (adder(session), Step.IMPORTED)
     for start, end in database.pausing_for_writers(_slices(new, stored)):
         with database.atomic():
             with locked(memory_id, actor=actor, imported=start, note=note) as recorder:
                 results = add(recorder, new[start:end])
             set_stored(memory_id, end)
         yield from results
+
+
+def adder(
+    session: Session | None,
+) -> Callable[[Recorder, Sequence[NewMessage]], list[ChangeResult]]:
+    """Return the function that adds messages under a policy, or as the agent of a session saw
+    them.
+    """
+    if session is None:
+        return add_all
+    compactions = {each.summary: each for each in session.compactions}
+    return partial(add_recorded, compactions=compactions)
 
 
 def set_stored(memory_id: str, count: int | None) -> None:
