@@ -200,7 +200,7 @@ class ChatMemory(ABC):
             check_covered(entries, covered)
             replaced = [entry.message for entry in covered if entry.message is not None]
             terms = dropped_terms(replaced, summary, append_terms)
-            return compact_with_terms(window, covered, summary, terms, self._entry, policy)
+            return compact_with_terms(Window(entries), covered, summary, terms, self._entry, policy)
 
         self._transact(decide)
 

@@ -16,6 +16,7 @@ from chatmemory import (
     MemoryNotFound,
     MessageNotFound,
     MessageWindow,
+    MessageWindowChatMemory,
     NoRoomBesidePins,
     NotCompactable,
     NotPinnable,
@@ -32,6 +33,7 @@ from chatmemory import (
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Message, Stay, Step
 from chatmemory.services import protocol
+from chatmemory.stores.database import DjangoChatMemoryStore
 
 from .conversations import create_and_add, users
 from .properties import examples
@@ -114,9 +116,13 @@ def test_what_cannot_be_covered_is_named(talk, arguments, error, why):
     assert (seqs(), Step.objects.count()) == ([1, 2, 3, 4, 5, 6], 6)
 
 
-def test_a_call_that_stays_still_waits(db):
+@pytest.mark.parametrize("by_memory", [True, False])
+def test_a_call_that_stays_still_waits(db, by_memory):
     create_and_add("m", MessageWindow(10), [*users("a", "b"), CALL])
-    services.compact("m", "S", keep_last=1)
+    if by_memory:
+        MessageWindowChatMemory("m", 10, DjangoChatMemoryStore()).compact("S", keep_last=1)
+    else:
+        services.compact("m", "S", keep_last=1)
     assert queries.memory("m").waiting_call == 3
     assert verify("m") is None
 

@@ -133,7 +133,9 @@ def test_what_memory_cannot_say_is_lost():
     assert verify("s") is None
 
 
-def test_a_call_whose_result_comes_after_a_compaction_waits():
+@pytest.mark.parametrize("slice", [3, 500])
+def test_a_call_whose_result_comes_after_a_compaction_waits(monkeypatch, slice):
+    monkeypatch.setattr(services.slices, "SLICE", slice)
     builder = built("a", "b")
     call = builder.add(AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),)))
     builder.compact(UserMessage("S"), kept=[call])
@@ -208,10 +210,13 @@ def test_a_long_session_takes_seconds_and_goes_on_where_it_was_interrupted(monke
     assert imported(session).already
 
 
-def test_a_window_that_is_too_large_is_refused_before_anything_is_stored(settings):
-    settings.CHATMEMORY = {**settings.CHATMEMORY, "WINDOW_MESSAGES": 600}
-    assert "WINDOW_MESSAGES" in imported(long_session()).refused
-    assert not Memory.objects.exists()
+@pytest.mark.parametrize(("most", "is_refused"), [(600, True), (800, False)])
+def test_a_window_that_is_too_large_is_refused_before_anything_is_stored(
+    settings, most, is_refused
+):
+    settings.CHATMEMORY = {**settings.CHATMEMORY, "WINDOW_MESSAGES": most}
+    assert ("WINDOW_MESSAGES" in imported(long_session()).refused) == is_refused
+    assert Memory.objects.exists() != is_refused
 
 
 def test_the_real_sessions_are_what_the_agent_saw(claude_sessions, capsys):

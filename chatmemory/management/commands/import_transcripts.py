@@ -34,7 +34,8 @@ class Command(DatabaseCommand):
         add_file_arguments(parser, "+", FORMAT)
         parser.add_argument(
             "--policy",
-            help="such as token_window:1000; default: the default policy of the id, or 20 messages",
+            help="such as token_window:1000; default: that of the id, or 20 messages. "
+            "The session of an agent has none: what it saw is stored",
         )
         parser.add_argument(
             "--prefix",
