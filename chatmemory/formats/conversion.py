@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, ClassVar
@@ -188,13 +189,10 @@ class Writer(_Conversion, ABC):
             return list(self._written(message))
         known = len(self.losses)
         written = list(self._written(message))
-        try:
-            said: list[Any] = applied(own["differs"], written, sources_of(message))
-            if not isinstance(said, list) or not all(map(self.is_value, said)):
-                raise ValueError("these are no values of the format")
-        except ValueError:
-            said = [None]
-        if not isinstance(said, list) or not all(isinstance(value, dict) for value in said):
+        said: Any = None
+        with suppress(ValueError):
+            said = applied(own["differs"], written, sources_of(message))
+        if not isinstance(said, list) or not all(map(self.is_value, said)):
             self.lose(f"attributes.{self.format}")
             return written
         del self.losses[known:]  # the difference has what we would lose

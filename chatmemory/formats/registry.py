@@ -249,8 +249,7 @@ def _begun(values: Iterator[Any]) -> tuple[list[Any], Iterator[Any]]:
     """Return the first values and the others. What is wrong with one is raised by the others."""
     first: list[Any] = []
     try:
-        first += islice(values, 1)
-        for value in islice(values, LOOKED_AT - 1):
+        for value in islice(values, LOOKED_AT):
             first.append(value)
     except UnreadableTranscript as error:
         return first, _raising(error)
