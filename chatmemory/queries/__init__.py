@@ -95,7 +95,7 @@ from chatmemory.queries.recall import (
     recall_of_stored,
     recall_sums,
 )
-from chatmemory.queries.rehearsal import Line, Scene, rehearse
+from chatmemory.queries.rehearsal import Line, Scene, lost_terms, rehearse
 from chatmemory.queries.rows import MemoryRow, MessageDetail, memory_row
 from chatmemory.queries.searching import MENTIONS_COUNTED, BestMatch, MemoryFilter
 from chatmemory.queries.simulation import (
@@ -211,6 +211,7 @@ __all__ = [
     "incidents_under",
     "is_writable",
     "latest_incidents",
+    "lost_terms",
     "memories",
     "memory",
     "memory_page",
