@@ -1,5 +1,5 @@
-"""All writes, each in one transaction, or several within `atomic`. They return the changes of the
-window.
+"""All writes. Each is one transaction; within `atomic`, several are one. They return the changes of
+the window.
 
 The bare store protocol is in `services.protocol`.
 """

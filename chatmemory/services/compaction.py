@@ -1,4 +1,4 @@
-"""The service that puts a summary in the place of messages that are in memory."""
+"""The service that replaces messages in memory by a summary."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def compact(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Put a summary in the place of messages of the window, as one step.
+    """Replace messages of the window by a summary, as one step.
 
-    It covers the messages with the seqs `covering`, or all but the last `keep_last` messages or
-    `keep_tokens` tokens; a tool call stays with its results. Behind its text stand up to
-    `append_terms` exact terms that it would lose, if there is room. `trigger` is the note of the
-    step, such as "auto". Raises InvalidValue, MemoryNotFound, MessageNotFound (not in memory),
+    The summary covers the messages with the seqs `covering`, or all but the last `keep_last`
+    messages or `keep_tokens` tokens; a tool call stays with its results. Up to `append_terms` exact
+    terms that the summary would lose are appended to it, if there is room. `trigger` is the note of
+    the step, such as "auto". Raises InvalidValue, MemoryNotFound, MessageNotFound (not in memory),
     NotCompactable, VersionConflict.
     """
     plan = CompactionPlan(summary, covering, keep_last, keep_tokens, append_terms)
@@ -60,7 +60,7 @@ def compact(
 @dataclass(frozen=True)
 class CompactionPreview:
     """What a compaction would do: the messages that leave, the sums, and the exact terms that the
-    summary would lose, of which `appended` stand behind its text.
+    summary would lose, of which the first `appended` are appended to it.
     """
 
     covered: tuple[int, ...]
@@ -91,7 +91,7 @@ def preview_compaction(
 
 @dataclass(frozen=True)
 class CompactionPlan:
-    """A summary, and what it shall cover, with the arguments of `compact`.
+    """A summary and the messages that it should cover: the arguments of `compact`.
 
     Raises InvalidValue and InvalidMessage.
     """
@@ -134,7 +134,7 @@ class CompactionPlan:
         return transition, terms
 
     def appended(self, transition: Transition, terms: Sequence[str]) -> Sequence[str]:
-        """Return those of the terms that the summary would lose that stand behind its text."""
+        """Return the terms that were appended, the first of those that the summary would lose."""
         arrival = transition.evictions[0].because
         counts = range(len(terms) + 1)
         return next(
