@@ -79,7 +79,7 @@ def check_actor(actor: object) -> None:
 
 
 def check_whole_number(number: object, name: str) -> None:
-    """Raise InvalidValue unless an argument is a whole number: a database would accept "1" as one."""
+    """Raise InvalidValue unless an argument is a whole number: a database would accept "1"."""
     if not isinstance(number, int) or isinstance(number, bool):
         raise InvalidValue(f"{name} must be a whole number, not {brief(number)}")
 
@@ -125,7 +125,7 @@ def check_storable_limit(policy: Policy | None) -> None:
 
 
 def check_added(count: int) -> None:
-    """Raise InvalidValue for more messages than may be added at once: other writers wait for them."""
+    """Raise InvalidValue for more messages than may be added at once, as other writers wait."""
     most = configuration().ADDED_MESSAGES
     if count > most:
         raise InvalidValue(
