@@ -24,6 +24,15 @@ from chatmemory.formats import Refused, Transcript, readable_formats, stream_tra
 from chatmemory.services.database_errors import explain_error
 
 
+class WrongArguments(CommandError):
+    """What a command was asked cannot be asked: a value, an option, or a file or conversation that
+    it names. It then exits with 2, as for arguments that cannot be parsed.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, returncode=2)
+
+
 class DatabaseCommand(BaseCommand):
     """A command that checks models and schema before it begins, and tells in a sentence what is
     wrong with the database or with its output. It ends without a word if nobody reads that any
@@ -69,11 +78,11 @@ def _discard_unwritten() -> None:
 
 
 def check_ignored(option: str, others: Iterable[str], options: Mapping[str, Any]) -> None:
-    """Raise CommandError if an option is given with others that it would ignore."""
+    """Raise WrongArguments if an option is given with others that it would ignore."""
     for other in others:
         if options[option] and options[other]:
             names = (f"--{name.replace('_', '-')}" for name in (option, other))
-            raise CommandError("use {} without {}".format(*names))
+            raise WrongArguments("use {} without {}".format(*names))
 
 
 def add_file_arguments(parser: CommandParser, nargs: Literal["*", "+"], *formats: str) -> None:
@@ -100,7 +109,7 @@ def transcripts_of(
 ) -> Iterator[Transcript]:
     """Yield the conversations of files, and write to `errors` what is refused.
 
-    Raises CommandError.
+    Raises WrongArguments.
     """
     for path in files:
         with open_file(path) as file, naming(path):
@@ -112,20 +121,20 @@ def transcripts_of(
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """Return an open file. Raises CommandError."""
+    """Return an open file. Raises WrongArguments."""
     try:
         return path.open("rb")
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from error
+        raise WrongArguments(f"{path}: {error.strerror}") from error
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Raise CommandError for what the block cannot read of a file."""
+    """Raise WrongArguments for what the block cannot read of a file."""
     try:
         yield
     except UnreadableTranscript as error:
-        raise CommandError(f"{path}: {error}") from error
+        raise WrongArguments(f"{path}: {error}") from error
 
 
 def confirmed(question: str) -> bool:

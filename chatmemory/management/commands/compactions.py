@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from chatmemory.conf import fact_words
 from chatmemory.core.recall.compactions import (
@@ -21,7 +21,12 @@ from chatmemory.core.recall.compactions import (
     terms_of,
 )
 from chatmemory.core.sessions import Session
-from chatmemory.management.base import DatabaseCommand, add_file_arguments, transcripts_of
+from chatmemory.management.base import (
+    DatabaseCommand,
+    WrongArguments,
+    add_file_arguments,
+    transcripts_of,
+)
 
 IN_JSON = {"appended": (25, 50), "tail": (20_000,)}
 BACK = {
@@ -76,7 +81,7 @@ class Command(DatabaseCommand):
         level, as_json, words = Level(options["level"]), options["json"], fact_words()
         sessions = list(self.sessions(options["files"], options["format"]))
         if not sessions:
-            raise CommandError("none of the files holds a session of an agent")
+            raise WrongArguments("none of the files holds a session of an agent")
         mentions = Counter(term for _, each in sessions for term in terms_of(each, words))
         total = Total()
         for name, session in sessions:
@@ -96,9 +101,9 @@ class Command(DatabaseCommand):
             try:
                 for each in transcripts_of([file], format, self.stderr):
                     if each.session is None:
-                        raise CommandError(f"{file}: its format does not record compactions")
+                        raise WrongArguments(f"{file}: its format does not record compactions")
                     yield each.name or str(each.number), each.session
-            except CommandError as error:
+            except WrongArguments as error:
                 self.stderr.write(f"left out {error}")
 
     def sum_up(self, total: Total, level: Level, as_json: bool) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from chatmemory import services
 from chatmemory.conf import fact_words
@@ -18,7 +18,12 @@ from chatmemory.core.recall.incidents import (
     incidents_under,
 )
 from chatmemory.core.written_policies import policy_from_text
-from chatmemory.management.base import DatabaseCommand, add_file_arguments, transcripts_of
+from chatmemory.management.base import (
+    DatabaseCommand,
+    WrongArguments,
+    add_file_arguments,
+    transcripts_of,
+)
 from chatmemory.models import Memory
 
 KINDS = tuple(kind.value for kind in IncidentKind)
@@ -54,9 +59,9 @@ class Command(DatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["stored"] == bool(options["files"]):
-            raise CommandError("name files with a --policy, or use --stored")
+            raise WrongArguments("name files with a --policy, or use --stored")
         if options["stored"] == bool(options["policy"]):
-            raise CommandError("--policy is that of files: give it with them, and only then")
+            raise WrongArguments("--policy is that of files: give it with them, and only then")
         total: Counter[str] = Counter(dict.fromkeys([*KINDS, "conversations"], 0))
         for name, found in self.stored() if options["stored"] else self.of_files(options):
             if found:
@@ -74,7 +79,7 @@ class Command(DatabaseCommand):
                 found = incidents_under(policy, each.messages, fact_words())
                 yield each.name or str(each.number), found
         except ChatMemoryError as error:
-            raise CommandError(str(error)) from error
+            raise WrongArguments(str(error)) from error
 
     def stored(self) -> Iterator[tuple[str, Sequence[Incident]]]:
         """Yield those of each conversation; what is found is kept."""
@@ -101,7 +106,7 @@ def _kinds(text: str) -> tuple[str, ...]:
     kinds = tuple(text.split(","))
     for kind in kinds:
         if kind not in KINDS:
-            raise CommandError(f"--fail-on: {kind!r} is none of {', '.join(KINDS)}")
+            raise WrongArguments(f"--fail-on: {kind!r} is none of {', '.join(KINDS)}")
     return kinds
 
 
