@@ -24,15 +24,6 @@ from chatmemory.formats import Refused, Transcript, readable_formats, stream_tra
 from chatmemory.services.database_errors import explain_error
 
 
-class WrongArguments(CommandError):
-    """What a command was asked cannot be asked: a value, an option, or a file or conversation that
-    it names. It then exits with 2, as for arguments that cannot be parsed.
-    """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, returncode=2)
-
-
 class DatabaseCommand(BaseCommand):
     """A command that checks models and schema before it begins, and tells in a sentence what is
     wrong with the database or with its output. It ends without a word if nobody reads that any
@@ -66,6 +57,13 @@ class DatabaseCommand(BaseCommand):
         return output
 
 
+class FileCommand(DatabaseCommand):
+    """A command that needs no database where it is given files."""
+
+    def get_check_kwargs(self, options: dict[str, Any]) -> Any:
+        return {"tags": [Tags.models]} if options["files"] else super().get_check_kwargs(options)
+
+
 def _discard_unwritten() -> None:
     """Discard what could not be printed, so that Python does not try it again when it ends."""
     for stream in (sys.stdout, sys.stderr):
@@ -77,12 +75,19 @@ def _discard_unwritten() -> None:
                 os.dup2(nowhere.fileno(), stream.fileno())
 
 
+def wrong_arguments(message: str) -> CommandError:
+    """Return the error of a value, a file or a conversation that cannot be used: the command exits
+    with 2, as for arguments that cannot be parsed.
+    """
+    return CommandError(message, returncode=2)
+
+
 def check_ignored(option: str, others: Iterable[str], options: Mapping[str, Any]) -> None:
-    """Raise WrongArguments if an option is given with others that it would ignore."""
+    """Raise CommandError if an option is given with others that it would ignore."""
     for other in others:
         if options[option] and options[other]:
             names = (f"--{name.replace('_', '-')}" for name in (option, other))
-            raise WrongArguments("use {} without {}".format(*names))
+            raise wrong_arguments("use {} without {}".format(*names))
 
 
 def add_file_arguments(parser: CommandParser, nargs: Literal["*", "+"], *formats: str) -> None:
@@ -109,7 +114,7 @@ def transcripts_of(
 ) -> Iterator[Transcript]:
     """Yield the conversations of files, and write to `errors` what is refused.
 
-    Raises WrongArguments.
+    Raises CommandError.
     """
     for path in files:
         with open_file(path) as file, naming(path):
@@ -121,20 +126,20 @@ def transcripts_of(
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """Return an open file. Raises WrongArguments."""
+    """Return an open file. Raises CommandError."""
     try:
         return path.open("rb")
     except OSError as error:
-        raise WrongArguments(f"{path}: {error.strerror}") from error
+        raise wrong_arguments(f"{path}: {error.strerror}") from error
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Raise WrongArguments for what the block cannot read of a file."""
+    """Raise CommandError for what the block cannot read of a file."""
     try:
         yield
     except UnreadableTranscript as error:
-        raise WrongArguments(f"{path}: {error}") from error
+        raise wrong_arguments(f"{path}: {error}") from error
 
 
 def confirmed(question: str) -> bool:

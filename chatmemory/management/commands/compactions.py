@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from chatmemory.conf import fact_words
 from chatmemory.core.recall.compactions import (
@@ -22,10 +22,10 @@ from chatmemory.core.recall.compactions import (
 )
 from chatmemory.core.sessions import Session
 from chatmemory.management.base import (
-    DatabaseCommand,
-    WrongArguments,
+    FileCommand,
     add_file_arguments,
     transcripts_of,
+    wrong_arguments,
 )
 
 IN_JSON = {"appended": (25, 50), "tail": (20_000,)}
@@ -58,7 +58,7 @@ class Total:
         self.back.update(each.back for each in found.lost(level))
 
 
-class Command(DatabaseCommand):
+class Command(FileCommand):
     help = (
         "Tell which exact terms the summaries of agents' sessions lost although they were needed "
         "again. The files are not stored, and no database is needed."
@@ -81,7 +81,7 @@ class Command(DatabaseCommand):
         level, as_json, words = Level(options["level"]), options["json"], fact_words()
         sessions = list(self.sessions(options["files"], options["format"]))
         if not sessions:
-            raise WrongArguments("none of the files holds a session of an agent")
+            raise wrong_arguments("none of the files holds a session of an agent")
         mentions = Counter(term for _, each in sessions for term in terms_of(each, words))
         total = Total()
         for name, session in sessions:
@@ -101,9 +101,9 @@ class Command(DatabaseCommand):
             try:
                 for each in transcripts_of([file], format, self.stderr):
                     if each.session is None:
-                        raise WrongArguments(f"{file}: its format does not record compactions")
+                        raise wrong_arguments(f"{file}: its format does not record compactions")
                     yield each.name or str(each.number), each.session
-            except WrongArguments as error:
+            except CommandError as error:
                 self.stderr.write(f"left out {error}")
 
     def sum_up(self, total: Total, level: Level, as_json: bool) -> None:

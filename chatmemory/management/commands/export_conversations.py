@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from chatmemory.explain import counted
-from chatmemory.management.base import DatabaseCommand, WrongArguments
+from chatmemory.management.base import DatabaseCommand, wrong_arguments
 from chatmemory.models import Memory
 from chatmemory.queries.archives import archive_lines
 
@@ -33,11 +33,11 @@ class Command(DatabaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         chosen = [name for name in ("ids", "all", "label") if options[name]]
         if len(chosen) != 1:
-            raise WrongArguments("use ids, --all or --label: one of them")
+            raise wrong_arguments("use ids, --all or --label: one of them")
         ids = list(dict.fromkeys(options["ids"])) or self.selected(options["label"])
         for memory_id in options["ids"]:
             if not Memory.objects.filter(pk=memory_id).exists():
-                raise WrongArguments(f"no conversation has the id {memory_id!r}")
+                raise wrong_arguments(f"no conversation has the id {memory_id!r}")
         self.export(archive_lines(ids), options["output"])
         if options["output"]:
             told = {"file": str(options["output"]), "conversations": len(ids)}
@@ -50,7 +50,7 @@ class Command(DatabaseCommand):
         rows = rows.with_label(label) if label else rows
         ids = list(rows.order_by("id").values_list("id", flat=True))
         if not ids:
-            raise WrongArguments("there are no such conversations")
+            raise wrong_arguments("there are no such conversations")
         return ids
 
     def export(self, lines: Iterator[str], path: Path | None) -> None:
@@ -62,7 +62,7 @@ class Command(DatabaseCommand):
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
-            raise WrongArguments(f"{path}: {error.strerror}") from error
+            raise wrong_arguments(f"{path}: {error.strerror}") from error
         try:
             with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{line}\n" for line in lines)

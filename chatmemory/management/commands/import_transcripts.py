@@ -18,10 +18,10 @@ from chatmemory.explain import counted
 from chatmemory.formats import stream_transcripts
 from chatmemory.management.base import (
     DatabaseCommand,
-    WrongArguments,
     add_file_arguments,
     naming,
     open_file,
+    wrong_arguments,
 )
 from chatmemory.services.archives import FORMAT, import_archive, is_archive
 from chatmemory.services.imports import Imported, Report, import_each
@@ -58,7 +58,7 @@ class Command(DatabaseCommand):
         try:
             policy = policy_from_text(options["policy"]) if options["policy"] else None
         except InvalidValue as error:
-            raise WrongArguments(str(error)) from error
+            raise wrong_arguments(str(error)) from error
         reports = [self.import_file(file, policy, options) for file in options["files"]]
         if refused := sum(report.refused_count for report in reports):
             imported = sum(report.stored_count for report in reports)
@@ -125,11 +125,11 @@ def _sums(file: Path, report: Report) -> dict[str, Any]:
 def _results(
     file: IO[bytes], path: Path, policy: Policy | None, options: dict[str, Any]
 ) -> tuple[str, Iterator[Imported]]:
-    """Return the format of a file, and what imports its conversations. Raises WrongArguments."""
+    """Return the format of a file, and what imports its conversations. Raises CommandError."""
     prefix = options["prefix"]
     if options["format"] == FORMAT or (options["format"] == "auto" and is_archive(file)):
         if policy:
-            raise WrongArguments(f"{path}: its conversations have policies: leave out --policy")
+            raise wrong_arguments(f"{path}: its conversations have policies: leave out --policy")
         return FORMAT, import_archive(file, prefix or "", ACTOR)
     stream = stream_transcripts(file, options["format"])
     prefix = f"{path.name.partition('.')[0]}-" if prefix is None else prefix

@@ -14,7 +14,7 @@ from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.ledger.indexing import repair
 from chatmemory.ledger.lookup import StoredId, stored_ids
 from chatmemory.ledger.verification import verify
-from chatmemory.management.base import DatabaseCommand, WrongArguments, check_ignored
+from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
 from chatmemory.services.sqlite_files import damage
@@ -43,14 +43,14 @@ def named_or_all(ids: list[str], rows: MemoryQuerySet) -> Iterable[StoredId]:
 
 
 def known(ids: list[str]) -> list[str]:
-    """Return each id once. Raises WrongArguments if no conversation has it, hidden or not."""
+    """Return each id once. Raises CommandError if no conversation has it, hidden or not."""
     for memory_id in ids:
         try:
             check_id(memory_id)
         except InvalidValue as error:
-            raise WrongArguments(str(error)) from error
+            raise wrong_arguments(str(error)) from error
         if not Memory.with_deleted.filter(pk=memory_id).exists():
-            raise WrongArguments(f"no conversation has the id {memory_id!r}")
+            raise wrong_arguments(f"no conversation has the id {memory_id!r}")
     return list(dict.fromkeys(ids))
 
 
@@ -134,19 +134,19 @@ class Command(DatabaseCommand):
         return verified, found
 
     def of_heads(self, file: Path) -> list[Contradiction]:
-        """Return what contradicts the heads of a file. Raises WrongArguments if it is none."""
+        """Return what contradicts the heads of a file. Raises CommandError if it is none."""
         try:
             text = file.read_text("utf-8").removesuffix("\n")
         except OSError as error:
-            raise WrongArguments(f"{file}: {error.strerror}") from error
+            raise wrong_arguments(f"{file}: {error.strerror}") from error
         except UnicodeDecodeError as error:
             why = f"not UTF-8: {error.reason} at byte {error.start}"
-            raise WrongArguments(f"{file}: {why}") from error
+            raise wrong_arguments(f"{file}: {why}") from error
         found = []
         for number, line in enumerate(text.split("\n") if text else (), 1):
             parts = line.removesuffix("\r").split("\t")
             if len(parts) != 3 or not parts[1].isdecimal():
-                raise WrongArguments(
+                raise wrong_arguments(
                     f"{file}, line {number}: expected id, step and digest, by tabs"
                 )
             found.append(verify_head(id_of(parts[0]), int(parts[1]), parts[2]))
