@@ -173,7 +173,6 @@ def first_visit(paths: list[Path], home: Path) -> str:
         cwd=home,
         env=environment(*paths, XDG_DATA_HOME=str(home)),
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
         text=True,
     )
     with running:
@@ -186,6 +185,7 @@ def first_visit(paths: list[Path], home: Path) -> str:
 
 def test_the_inspector_keeps_its_data_with_the_user(run, installed, tmp_path):
     before = {path for path in installed.rglob("*") if "__pycache__" not in path.parts}
+    (tmp_path / "inspector").mkdir()
     paths = empty_venv(installed, tmp_path / "inspector", "inspector")
     assert "order-7741" in first_visit(paths, tmp_path)
     *_, package, page = run("inspector", "-m", "inspector", "shell", "-v", "0", "-c", VISIT)
