@@ -29,7 +29,14 @@ from chatmemory.explain.incidents import (
     used_words,
     what_came_up,
 )
-from chatmemory.explain.phrase import Period, PhraseAnswer, PhraseQuestion, remembers, without
+from chatmemory.explain.phrase import (
+    Period,
+    PhraseAnswer,
+    PhraseQuestion,
+    remembered,
+    remembers,
+    without,
+)
 from chatmemory.explain.reasons import (
     Explanation,
     not_in_replay,
@@ -99,6 +106,7 @@ __all__ = [
     "quoted",
     "reason_of",
     "receipt",
+    "remembered",
     "remembers",
     "replayed",
     "role",
