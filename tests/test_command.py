@@ -157,7 +157,9 @@ def test_history_stands_beside_memory_at_a_step(db, capsys):
     assert told.splitlines()[-1] == "In memory: 2 of 2 messages, 10 tokens. In history: 3 messages."
     then = printed(capsys, "show_memory", "a", "--at", "2")
     assert rows(then) == ["#1 User one ● 5 tokens", "#2 User two ● 5 tokens"]
-    assert "1 earlier message not shown" in printed(capsys, "show_memory", "a", "--last", "2")
+    earlier = printed(capsys, "show_memory", "a", "--at", "2", "--last", "1")
+    assert "1 earlier message not shown, 1 in memory" in earlier
+    assert rows(earlier) == ["#2 User two ● 5 tokens"]
 
 
 def test_a_summary_stands_where_it_stands_in_memory(db, capsys):

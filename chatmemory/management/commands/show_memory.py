@@ -13,6 +13,7 @@ from chatmemory import explain, queries
 from chatmemory.api.responses import HistoryMessageSerializer, window_head
 from chatmemory.conf import PAGE_MAX
 from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.core.messages import MessageType
 from chatmemory.core.texts import readable_text
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
@@ -69,6 +70,7 @@ class Command(DatabaseCommand):
         unseen = set(window.seqs) - {row.seq for row in page.rows}
         summaries = queries.stands_for(memory_id, unseen)
         shown = list(_rows(window, page.rows, summaries))
+        more = window.totals.count - sum(row.is_in for row in shown)
         is_terminal = options["force_color"] or self.stdout.isatty()
         console = Console(force_terminal=is_terminal, no_color=options["no_color"])
         if not console.is_terminal:
@@ -76,7 +78,8 @@ class Command(DatabaseCommand):
         with console.capture() as printed:
             console.print(Text(f"{_plain(memory_id)}, step {window.step:,}. {said}", "bold"))
             if page.earlier:
-                console.print(f"{explain.counted(page.earlier, 'earlier message')} not shown")
+                earlier = explain.counted(page.earlier, "earlier message")
+                console.print(f"{earlier} not shown{f', {more:,} in memory' if more else ''}")
             console.print(_table(shown, max(NARROWEST, console.width)))
             held = explain.held_words(window.policy, window.totals)
             told = explain.counted(page.earlier + len(page.rows), "message")
@@ -101,16 +104,17 @@ def _rows(
     history: Sequence[MessageDetail],
     summaries: dict[int, StandsFor],
 ) -> Iterator[Row]:
-    """Yield the messages of the history, and before each what memory holds that is not among them:
-    what a client put there, and what was said before them.
+    """Yield the messages of the history, and before each what memory holds there that is not among
+    them: what a client put there, summaries, and of earlier messages those that stay.
     """
     said = {row.seq for row in history}
+    first = min(said, default=0)
     waiting: dict[int, list[WindowRow]] = {}
     held: list[WindowRow] = []
-    for row in window.in_order:
+    for row in window.rows:
         if row.seq in said:
             waiting[row.seq], held = held, []
-        else:
+        elif row.pinned or row.type is MessageType.SYSTEM or row.seq > first:
             held.append(row)
     hidden = {row.seq for row in window.over_limit}
     in_memory = {row.seq: row for row in window.rows}
