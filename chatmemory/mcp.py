@@ -21,7 +21,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from rest_framework.serializers import SerializerMethodField
 
 import chatmemory
-from chatmemory import explain, queries, services
+from chatmemory import database, explain, queries, services
 from chatmemory.access.tokens import token_of
 from chatmemory.api.responses import (
     HistoryMessageSerializer,
@@ -105,7 +105,8 @@ def _answering(tool: Callable[..., CallToolResult]) -> Callable[..., Any]:
         except (DatabaseError, InterfaceError) as error:
             raise ToolError(explain_error(error) or "the database refused the query") from error
         finally:
-            close_old_connections()
+            if not database.connection().in_atomic_block:  # a caller's stays
+                close_old_connections()
 
     @wraps(tool)
     async def answer(**asked: Any) -> CallToolResult:
@@ -181,7 +182,7 @@ class Tools:
         """
         part = Part(around=around, size=SIZE)
         page = queries.history(self._visible(conversation), part, step)
-        rows = [_Said(row).data for row in page.rows]
+        rows = [_BriefMessage(row).data for row in page.rows]
         told = [_row_words(row.seq, row.type, row.has_calls, row.readable) for row in page.rows]
         numbers = f"{page.earlier:,} earlier messages, {page.later:,} later ones."
         url = self._conversation(conversation, at=step, msg=around)
@@ -345,7 +346,7 @@ class Tools:
         )
 
 
-class _Said(HistoryMessageSerializer):
+class _BriefMessage(HistoryMessageSerializer):
     """A message without its JSON, and with the beginning of its text as people read it."""
 
     message = None  # type: ignore[assignment]

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import chatmemory
+
 
 class Named(NamedTuple):
     """A command of manage.py, and what it does in a few words."""
@@ -37,6 +39,8 @@ def main() -> None:
     name, *arguments = sys.argv[1:] or ["--help"]
     if name in ("help", "-h", "--help"):
         print(overview())  # noqa: T201
+    elif name == "--version":
+        print(chatmemory.__version__)  # noqa: T201
     else:
         carry_out(name, arguments)
 

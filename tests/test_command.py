@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command, get_commands
 
+import chatmemory
 from chatmemory import MessageWindow, UserMessage, services
 from chatmemory.core.messages import AiMessage
 from chatmemory.models import Memory, Step
@@ -56,6 +57,7 @@ def test_each_name_is_a_command_of_manage_py(typed):
         assert re.search(rf"(?m)^  {name} +{each.words}$", told)
         assert re.search(rf"(?m)^\| .*`chatmemory {name}\b", OPERATIONS.read_text("utf-8"))
     assert typed("help")[1] == typed("--help")[1] == told
+    assert typed("--version") == (0, f"{chatmemory.__version__}\n", "")
 
 
 def test_a_command_has_its_own_name_in_its_usage(typed):

@@ -145,6 +145,8 @@ def test_answers_are_bounded():
         assert len(json.dumps(answer)) < ANSWERS_MOST, name
     tools = async_to_sync(mcp_server(SITE, EVERYTHING).list_tools)()
     assert [tool.name for tool in tools] == list(QUESTIONS)
+    page = (ROOT / "docs/agents.md").read_text("utf-8")
+    assert re.findall(r"(?m)^\| `(\w+)` \|", page) == list(QUESTIONS)
     assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
 
 

@@ -90,7 +90,7 @@ class Command(DatabaseCommand):
             raise CommandError(told, returncode=130) from stopped
         finally:
             if as_json:
-                self.stdout.write(json.dumps(_sums(path, report)))
+                self.stdout.write(json.dumps(_report_as_json(path, report)))
             else:
                 self.summarise(path, report)
 
@@ -108,7 +108,7 @@ class Command(DatabaseCommand):
             self.stderr.write(f"  and {report.refused_count - SHOWN:,} more")
 
 
-def _sums(file: Path, report: Report) -> dict[str, Any]:
+def _report_as_json(file: Path, report: Report) -> dict[str, Any]:
     """Return what was imported of a file; `refused` has the first of those that were refused."""
     return {
         "file": str(file),

@@ -25,7 +25,7 @@ NARROWEST = 60  # columns
 TO_A_FILE = 120
 
 
-class Row(NamedTuple):
+class ShownRow(NamedTuple):
     """A message as a line: what was said, and what memory has of it."""
 
     seq: int
@@ -103,7 +103,7 @@ def _rows(
     window: WindowView[WindowRow],
     history: Sequence[MessageDetail],
     summaries: dict[int, StandsFor],
-) -> Iterator[Row]:
+) -> Iterator[ShownRow]:
     """Yield the messages of the history, and before each what memory holds there that is not among
     them: what a client put there, summaries, and of earlier messages those that stay.
     """
@@ -123,18 +123,18 @@ def _rows(
         role = explain.role(each.type, each.has_calls)
         inside = in_memory.get(each.seq)
         text = _in_memory(inside) if inside else _left(each, window.step, each.seq in hidden)
-        yield Row(each.seq, role, each.readable, text, inside is not None)
+        yield ShownRow(each.seq, role, each.readable, text, inside is not None)
     yield from (_beside(row, summaries) for row in held)
 
 
-def _beside(row: WindowRow, summaries: dict[int, StandsFor]) -> Row:
+def _beside(row: WindowRow, summaries: dict[int, StandsFor]) -> ShownRow:
     text = readable_text(row.message)
     if row.seq in summaries:
         covered = explain.counted(len(summaries[row.seq].seqs), "message")
         told = f"{explain.counted(row.tokens, 'token')}, stands for {covered}"
-        return Row(row.seq, "Summary", text, told, is_in=True)
+        return ShownRow(row.seq, "Summary", text, told, is_in=True)
     role = explain.role(row.type, row.has_calls)
-    return Row(row.seq, role, text, _in_memory(row), is_in=True)
+    return ShownRow(row.seq, role, text, _in_memory(row), is_in=True)
 
 
 def _in_memory(row: WindowRow) -> str:
@@ -151,7 +151,7 @@ def _left(message: MessageDetail, at: int, is_hidden: bool) -> str:
     return f"left at step {stay.left_step:,}: {why}"
 
 
-def _table(rows: Sequence[Row], width: int) -> Table:
+def _table(rows: Sequence[ShownRow], width: int) -> Table:
     table = Table(box=None, width=width, pad_edge=False, header_style="dim")
     table.add_column("", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
