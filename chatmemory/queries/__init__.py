@@ -68,6 +68,7 @@ from chatmemory.queries.lab import (
     fleet,
     fleet_lists,
 )
+from chatmemory.queries.losses import SummaryLoss, summary_losses
 from chatmemory.queries.overview import (
     ORDERINGS,
     OverviewRow,
@@ -181,6 +182,7 @@ __all__ = [
     "StepPoint",
     "StepPoints",
     "StepSample",
+    "SummaryLoss",
     "Totals",
     "TurningPoint",
     "Use",
@@ -244,6 +246,7 @@ __all__ = [
     "step_samples",
     "steps",
     "summaries_holding",
+    "summary_losses",
     "trial",
     "unreachable_nodes",
     "whole_history",

@@ -21,7 +21,10 @@ _BUSY = ("busy", "other clients are writing: try again in a moment")
 _CROWDED = ("busy", "there are too many connections: try again in a moment")
 _FULL = ("full", "the disk is full: nothing can be stored until there is space")
 _READ_ONLY = ("read-only", "nothing can be written at present: try again later")
-_NOT_MIGRATED = ("not migrated", "a table or column is missing: run manage.py migrate")
+_NOT_MIGRATED = (
+    "not migrated",
+    "a table or column is missing: run manage.py migrate, or chatmemory run",
+)
 _SLOW = ("slow", "the query took too long: try again in a moment")
 _CLOSED = ("down", "its file cannot be opened: check that its folder exists and can be written")
 _DOWN = ("down", "it does not respond: try again in a moment")
