@@ -232,6 +232,12 @@ class Panel:
         return pin_preview(state.window, state.selected.seq, state.memory.waiting_call)
 
     @property
+    def covered(self) -> Moved | None:
+        """A part of the messages that the selected summary stands for."""
+        covered = self.why.covered if self.why else None
+        return Moved.after(self._state.query.past or 0, covered.seqs) if covered else None
+
+    @property
     def pin_words(self) -> str:
         return explain.pinning(self.pin) if self.pin else ""
 

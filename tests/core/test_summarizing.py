@@ -167,6 +167,7 @@ def test_a_step_that_evicts_says_why_no_summary_took_the_place(transactional_db,
     assert page.count(f"{words}the last one failed (ZeroDivisionError).") == 2  # caption and Why?
     assert queries.feed()[0].step == 31
 
+
 def evicted(step):
     change = queries.step("m", step).change
     return [each for each in change.evicted if each.reason != "SUMMARIZED"]
