@@ -351,7 +351,7 @@ class Recorder:
                 last_stay=memory.last_stay,
                 oldest=memory.oldest,
                 seq=seq,
-                note=note or self._note,
+                note=note or transition.note or self._note,
                 commitment=commitment,
                 policy_kind=memory.policy_kind,
                 policy_limit=memory.policy_limit,

@@ -39,7 +39,10 @@ class MessageLine:
 
 @dataclass(frozen=True)
 class HistoryRow(MessageLine):
-    """A row of the history pane; `is_new_day` tells that a line with its date is above it."""
+    """A row of the history pane; `is_new_day` tells that a line with its date is above it.
+
+    A summary took the place of the message at the step `summarised`.
+    """
 
     row: MessageDetail
     is_new_day: bool
@@ -48,6 +51,7 @@ class HistoryRow(MessageLine):
     is_in: bool
     leaves_now: bool
     is_horizon: bool
+    summarised: int | None
 
 
 class HistoryPane:
@@ -120,6 +124,7 @@ class HistoryPane:
             is_in=is_in,
             leaves_now=leaves_now,
             is_horizon=is_horizon,
+            summarised=None if is_in or state.is_replay else summarised(row, state.at),
         )
 
 
@@ -167,15 +172,22 @@ def tag(state: ConversationState, row: MessageDetail) -> str:
         return f"would leave · {reason_of(state.change.evicted[state.evicted[row.seq]])}"
     if state.is_replay:
         return "not in memory in this replay"
+    if step := summarised(row, state.at):
+        return f"summarised at step {step:,}"
     departure = row.departure(state.at)
     if departure is not None and departure.reason is not None:
-        if departure.reason is Reason.SUMMARIZED:
-            return f"summarised at step {departure.left_step:,}"
         cause = short_reason(departure.reason, departure.misfit, departure.is_left_out)
         return f"forgotten at step {departure.left_step:,} · {cause}"
     if state.window.no_room:  # a limit hides it
         return "would be over the limit" if state.is_simulated else "over the limit"
     return "would leave" if state.is_simulated else "leaves at the next add"
+
+
+def summarised(row: MessageDetail, at: int) -> int | None:
+    """Return the step up to `at` at which a summary took the place of a message; None if none."""
+    departure = row.departure(at)
+    is_so = departure is not None and departure.reason is Reason.SUMMARIZED
+    return departure.left_step if departure and is_so else None
 
 
 def related(state: ConversationState) -> frozenset[int]:
