@@ -39,9 +39,13 @@ class MessageLine:
 
 @dataclass(frozen=True)
 class HistoryRow(MessageLine):
-    """A row of the history pane; `is_new_day` tells that a line with its date is above it."""
+    """A row of the history pane; `is_new_day` tells that a line with its date is above it.
+
+    A draft has no `time`.
+    """
 
     row: MessageDetail
+    time: str
     is_new_day: bool
     tokens: int
     tag: str
@@ -114,6 +118,7 @@ class HistoryPane:
         return HistoryRow(
             **message_line(state, row, *classes),
             row=row,
+            time=f"{timezone.localtime(row.said_at):%H:%M:%S}" if row.seq > 0 else "",
             is_new_day=is_new_day,
             tokens=row.tokens_at(state.at),
             tag="" if is_in else tag(state, row),
