@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import cache, lru_cache
@@ -303,7 +303,7 @@ def write(
     copies = COPIED if ours.vendor == "postgresql" else inf
     copied = {table: rows for table, rows in inserted.items() if len(rows) >= copies}
     with _cursor(ours) as cursor:
-        with _pipelined(ours):
+        with _pipelined(ours) if ours.vendor == "postgresql" else nullcontext():
             _update(cursor, memory, before, ours)
             if ended:
                 endings = [[*ending, memory.id, *run] for run, ending in _runs(ended)]
@@ -407,12 +407,9 @@ def _with_question_marks(sql: str) -> str:
 
 @contextmanager
 def _pipelined(ours: BaseDatabaseWrapper) -> Iterator[None]:
-    """On PostgreSQL, send the statements of a block without waiting for the answer to each.
+    """Send the statements of a block to PostgreSQL without waiting for the answer to each.
 
     Nothing can be read in the block. What fails is raised at its end.
     """
-    if ours.vendor != "postgresql":
-        yield
-        return
     with ours.wrap_database_errors, ours.connection.pipeline():
         yield
