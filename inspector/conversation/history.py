@@ -41,10 +41,11 @@ class MessageLine:
 class HistoryRow(MessageLine):
     """A row of the history pane; `is_new_day` tells that a line with its date is above it.
 
-    A summary took the place of the message at the step `summarised`.
+    A draft has no `time`. A summary took the place of the message at the step `summarised`.
     """
 
     row: MessageDetail
+    time: str
     is_new_day: bool
     tokens: int
     tag: str
@@ -118,6 +119,7 @@ class HistoryPane:
         return HistoryRow(
             **message_line(state, row, *classes),
             row=row,
+            time=f"{timezone.localtime(row.said_at):%H:%M:%S}" if row.seq > 0 else "",
             is_new_day=is_new_day,
             tokens=row.tokens_at(state.at),
             tag="" if is_in else tag(state, row),
