@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory.core.estimators import family_named
-from chatmemory.core.lint import PromptMessage, Verdict, verdicts
-from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
+from chatmemory.core.lint import Turn, Verdict, verdicts
+from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy
 from chatmemory.core.texts import readable_text
@@ -47,12 +47,6 @@ class Line:
         """The text as people read it."""
         return readable_text(self.message)
 
-    @property
-    def turn(self) -> PromptMessage:
-        message = self.message
-        calls = len(message.tool_execution_requests) if isinstance(message, AiMessage) else 0
-        return PromptMessage(self.seq, self.type, calls)
-
 
 @dataclass(frozen=True)
 class Scene:
@@ -81,8 +75,9 @@ class Scene:
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Return what each provider says to this memory."""
-        lines = {line.seq: line for line in self.said}
-        return verdicts([lines[place.seq].turn for place in self.window.rows])
+        said = {line.seq: line.message for line in self.said}
+        seqs = self.window.seqs
+        return verdicts([Turn.of(index, seq, said[seq]) for index, seq in enumerate(seqs)])
 
 
 def rehearse(policy: Policy, events: Iterable[ChatMessage | Policy]) -> list[Scene]:

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from chatmemory import queries, services
-from chatmemory.core.lint import PromptMessage, verdicts
+from chatmemory.core.lint import Turn, verdicts
 from inspector import demo
 from inspector.lessons.catalogue import OWN, catalogue
 from inspector.lessons.lesson import Ask, InvalidLesson, read_lesson
@@ -121,11 +121,7 @@ def test_the_answers_are_those_of_a_conversation(db, staged):
         after = seen()
         assert after == [place.seq for place in moment.after.window.rows]
         assert list(moment.leaving) == [seq for seq in before if seq not in after]
-        calls = (getattr(lesson.messages[n - 1], "tool_execution_requests", ()) for n in after)
-        turns = [
-            PromptMessage(n, lesson.messages[n - 1].type, len(each))
-            for n, each in zip(after, calls, strict=True)
-        ]
+        turns = [Turn.of(i, n, lesson.messages[n - 1]) for i, n in enumerate(after)]
         assert moment.after.verdicts() == verdicts(turns)
 
 

@@ -1,0 +1,163 @@
+"""What mends a window, in the order in which it is tried. Nothing of a clean window changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from chatmemory.core.lint.rules import Finding
+from chatmemory.core.lint.turns import Sent, Turn
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    MessageType,
+    SystemMessage,
+    ToolExecutionResultMessage,
+)
+from chatmemory.core.texts import named
+
+PLACEHOLDER = "[no result: the tool did not answer]"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a repair did. `position` is the index of the message in the window that was given; of a
+    placeholder that of its call.
+    """
+
+    repair: str
+    position: int
+    what: str
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """A window that was mended. `sources` are the indices that its messages had, None for a
+    placeholder. `left` is what remains, with indices of the mended window.
+    """
+
+    messages: Sequence[ChatMessage]
+    sources: Sequence[int | None]
+    done: Sequence[Done] = ()
+    left: Sequence[Finding] = ()
+
+
+@dataclass
+class Place:
+    """A message of a window that is mended. `number` is what people call it."""
+
+    message: ChatMessage
+    number: int
+    source: int | None
+
+
+@dataclass
+class Bench:
+    """A window while it is mended."""
+
+    places: list[Place]
+    done: list[Done] = field(default_factory=list)
+
+    def tell(self, repair: str, place: Place, what: str, position: int | None = None) -> None:
+        at = place.source if position is None else position
+        self.done.append(Done(repair, at or 0, what))
+
+
+Repair = Callable[[Sent, Bench], bool]
+
+
+def system_first(sent: Sent, bench: Bench) -> bool:
+    """Move system messages to the beginning where they must be, and drop one that is said twice."""
+    if not sent.has_system_beside or not sent.systems:
+        return False
+    first: list[Place] = []
+    for at, turn in enumerate(sent.systems):
+        place = bench.places[turn.position]
+        if any(each.message == place.message for each in first):
+            what = f"System message {named(place.number)} was left out: it is said before."
+            bench.tell("drop_duplicate", place, what)
+            continue
+        first.append(place)
+        if turn.position != at:
+            what = f"System message {named(place.number)} was moved to the beginning."
+            bench.tell("system_first", place, what)
+    others = [each for each in bench.places if not isinstance(each.message, SystemMessage)]
+    changed = [*first, *others]
+    is_changed = list(map(id, changed)) != list(map(id, bench.places))
+    bench.places = changed
+    return is_changed
+
+
+def drop_results(sent: Sent, bench: Bench) -> bool:
+    """Drop results whose call is not there, and those of a call that another one answers."""
+    gone: set[int] = set()
+    for turn in sent.pairing.orphans:
+        gone.add(turn.position)
+        what = f"Tool result {named(turn.number)} was left out: its call is not there."
+        bench.tell("drop_result", bench.places[turn.position], what)
+    for turn, other in sent.pairing.repeated:
+        gone.add(turn.position)
+        why = f"{named(other.number)} answers its call"
+        what = f"Tool result {named(turn.number)} was left out: {why}."
+        bench.tell("drop_duplicate", bench.places[turn.position], what)
+    bench.places = [each for at, each in enumerate(bench.places) if at not in gone]
+    return bool(gone)
+
+
+def move_results(sent: Sent, bench: Bench) -> bool:
+    """Move results directly behind their call."""
+    moved: dict[int, list[Place]] = {}
+    for result, call in sent.pairing.apart:
+        place = bench.places[result.position]
+        moved.setdefault(_calling(sent, call, result.answers), []).append(place)
+        what = f"Tool result {named(result.number)} was moved behind its call {named(call.number)}."
+        bench.tell("move_result", place, what)
+    _put_behind(bench, moved)
+    return bool(moved)
+
+
+def add_placeholders(sent: Sent, bench: Bench) -> bool:
+    """Answer each call that has no result, saying so."""
+    added: dict[int, list[Place]] = {}
+    for open in sent.pairing.dangling:
+        for id in open.ids:
+            at = _calling(sent, open.call, id)
+            call = bench.places[at]
+            result = ToolExecutionResultMessage(id, _tool_of(call.message, id), PLACEHOLDER)
+            added.setdefault(at, []).append(Place(result, call.number, None))
+            what = f"Tool call {named(call.number)} got a placeholder for a result."
+            bench.tell("add_placeholder", call, what)
+    _put_behind(bench, added)
+    return bool(added)
+
+
+# Each is tried on what the one before left.
+REPAIRS: tuple[Repair, ...] = (system_first, drop_results, move_results, add_placeholders)
+
+
+def _calling(sent: Sent, call: Turn, id: str | None) -> int:
+    """Return the position of the message with a call: several may be one turn."""
+    turns = (turn for turn in sent.turns if turn.position >= call.position)
+    return next((turn.position for turn in turns if id in turn.calls), call.position)
+
+
+def _tool_of(message: ChatMessage, id: str | None) -> str | None:
+    calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
+    names = (call.name for call in calls if call and (call.id or None) == id)
+    return next(names, None)
+
+
+def _put_behind(bench: Bench, results: dict[int, list[Place]]) -> None:
+    """Put results behind calls, and behind the results that follow them directly."""
+    moving = {id(place) for places in results.values() for place in places}
+    found: list[Place] = []
+    waiting: list[Place] = []
+    for at, place in enumerate(bench.places):
+        if id(place) in moving:
+            continue
+        if waiting and place.message.type is not MessageType.TOOL_EXECUTION_RESULT:
+            found += waiting
+            waiting = []
+        found.append(place)
+        waiting += results.get(at, [])
+    bench.places = [*found, *waiting]

@@ -1,0 +1,137 @@
+"""The linter for messages: what a provider would refuse or mishandle, before it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.given import chat_messages
+from chatmemory.core.lint import PROVIDERS, Finding, Sent, Turn, findings_in
+from chatmemory.core.lint.repairs import REPAIRS, Bench, Place, Repaired
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    MessageType,
+    ToolExecutionResultMessage,
+)
+from chatmemory.formats import render_messages
+
+# The format in which a provider gets messages, and its types of tools that run at the provider.
+FORMATS_OF = {
+    "openai": "openai_chat",
+    "openai_responses": "openai_responses",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+}
+_OF_CLIENTS = {
+    *("tool_use", "tool_result", "functionCall", "functionResponse"),
+    *("function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call"),
+    *("apply_patch_call", "function_call_output", "custom_tool_call_output"),
+    *("computer_call_output", "local_shell_call_output", "shell_call_output"),
+    *("apply_patch_call_output",),
+}
+
+
+def lint(
+    messages: Sequence[ChatMessage],
+    *,
+    provider: str,
+    numbers: Sequence[int] | None = None,
+) -> list[Finding]:
+    """Return what a provider would refuse or mishandle in a window, in its order.
+
+    `provider` is "openai" (chat completions), "openai_responses", "anthropic" or "gemini". The
+    findings call messages by their `numbers`, from 1 where none are given. Raises InvalidMessage
+    for what is no message, and InvalidValue for another provider.
+    """
+    return findings_in(turns_of(messages, provider, numbers), provider)
+
+
+def repair(
+    messages: Sequence[ChatMessage],
+    *,
+    provider: str,
+    numbers: Sequence[int] | None = None,
+) -> Repaired:
+    """Return a window that a provider takes, what was done for that, and what remains.
+
+    System messages go first where they must; a result without its call and one of two results are
+    left out; a result that stands elsewhere goes behind its call; a call without a result gets a
+    placeholder. A clean window stays as it is, and so does the order of all others. Raises as
+    `lint` does.
+    """
+    said = chat_messages(messages)
+    shown = range(1, len(said) + 1) if numbers is None else numbers
+    bench = Bench([Place(*each) for each in zip(said, shown, range(len(said)), strict=True)])
+    for mend in REPAIRS:
+        mend(Sent(_turns_on(bench, provider), provider), bench)
+    left = findings_in(_turns_on(bench, provider), provider)
+    sources = [place.source for place in bench.places]
+    return Repaired([place.message for place in bench.places], sources, bench.done, left)
+
+
+def _turns_on(bench: Bench, provider: str) -> list[Turn]:
+    messages = [place.message for place in bench.places]
+    return turns_of(messages, provider, [place.number for place in bench.places])
+
+
+def turns_of(
+    messages: Sequence[ChatMessage], provider: str, numbers: Sequence[int] | None = None
+) -> list[Turn]:
+    """Return the turns of messages as a provider gets them. Raises as `lint` does."""
+    if provider not in PROVIDERS:
+        raise InvalidValue(f"unknown provider {provider!r}: one of {', '.join(PROVIDERS)}")
+    said = chat_messages(messages)
+    shown = range(1, len(said) + 1) if numbers is None else numbers
+    return [
+        _turn(position, number, message, FORMATS_OF[provider])
+        for position, (number, message) in enumerate(zip(shown, said, strict=True))
+    ]
+
+
+def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn:
+    turn = Turn.of(position, number, message)
+    own = _kept(message, format)
+    values = tuple(_values(message, format)) if "differs" in own else ()
+    turn = turn._replace(message=message, own=values)
+    if isinstance(message, AiMessage):
+        joins = own.get("joins") is True
+        return turn._replace(optional=_optional(turn.calls, own), joins=joins)
+    if isinstance(message, ToolExecutionResultMessage) and not _is_of_client(own):
+        return turn._replace(type=MessageType.AI, answers=None, joins=True)  # within its answer
+    return turn
+
+
+def _kept(message: ChatMessage, format: str) -> Mapping[str, Any]:
+    own = getattr(message, "attributes", {}).get(format)
+    return own if isinstance(own, Mapping) else {}
+
+
+def _values(message: ChatMessage, format: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the values of one message in a format."""
+    found = render_messages([message], format).value
+    values = [found] if isinstance(found, dict) else found
+    for value in values:
+        inner = (
+            next((v for v in value.values() if isinstance(v, list)), None)
+            if isinstance(found, dict)
+            else None
+        )
+        yield from inner if inner is not None else [value]
+
+
+def _optional(ids: Sequence[str | None], own: Mapping[str, Any]) -> frozenset[str | None]:
+    """Return the ids of calls that the client need not answer: the tool runs at the provider."""
+    types = own.get("types")
+    if isinstance(types, list) and len(types) == len(ids):
+        types = dict(zip(ids, types, strict=True))
+    if not isinstance(types, Mapping):
+        return frozenset()
+    return frozenset(id for id in ids if id in types and types[id] not in _OF_CLIENTS)
+
+
+def _is_of_client(own: Mapping[str, Any]) -> bool:
+    types = own.get("types")
+    found = types[0] if isinstance(types, list) and types else own.get("type")
+    return found is None or found in _OF_CLIENTS
