@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chatmemory.core.exceptions import InvalidValue
@@ -15,7 +15,7 @@ from chatmemory.core.messages import (
     MessageType,
     ToolExecutionResultMessage,
 )
-from chatmemory.formats import render_messages
+from chatmemory.formats import render_each
 
 # The format in which a provider gets messages, and its types of tools that run at the provider.
 FORMATS_OF = {
@@ -93,7 +93,7 @@ def turns_of(
 def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn:
     turn = Turn.of(position, number, message)
     own = _kept(message, format)
-    values = tuple(_values(message, format)) if "differs" in own else ()
+    values = tuple(render_each([message], format).values) if "differs" in own else ()
     turn = turn._replace(message=message, own=values)
     if isinstance(message, AiMessage):
         joins = own.get("joins") is True
@@ -106,19 +106,6 @@ def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn
 def _kept(message: ChatMessage, format: str) -> Mapping[str, Any]:
     own = getattr(message, "attributes", {}).get(format)
     return own if isinstance(own, Mapping) else {}
-
-
-def _values(message: ChatMessage, format: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the values of one message in a format."""
-    found = render_messages([message], format).value
-    values = [found] if isinstance(found, dict) else found
-    for value in values:
-        inner = (
-            next((v for v in value.values() if isinstance(v, list)), None)
-            if isinstance(found, dict)
-            else None
-        )
-        yield from inner if inner is not None else [value]
 
 
 def _optional(ids: Sequence[str | None], own: Mapping[str, Any]) -> frozenset[str | None]:

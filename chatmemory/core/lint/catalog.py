@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatmemory.core.contents import Image, ImageContent, VideoContent
-from chatmemory.core.contents import Video as _Video
+from chatmemory.core.contents import Image, ImageContent, Video, VideoContent
 from chatmemory.core.lint.rules import (
     Basis,
     Law,
@@ -470,7 +469,7 @@ _ALL = [
             RESPONSES: _law(MISHANDLED, "", _RESPONSES),
             ANTHROPIC: _law(MISHANDLED, "", _MESSAGES),
         },
-        bad=[UserMessage([VideoContent(_Video("https://example.org/a.mp4"))])],
+        bad=[UserMessage([VideoContent(Video("https://example.org/a.mp4"))])],
         good=[UserMessage([ImageContent("https://example.org/a.png")])],
     ),
     Rule(
@@ -563,8 +562,9 @@ _ALL = [
             ANTHROPIC: _law(MISHANDLED, "", _MESSAGES),
             GEMINI: _law(MISHANDLED, "", _CONTENT),
         },
-        bad=[_BE_BRIEF, SystemMessage("Be kind."), _HELLO],
+        bad=[_BE_BRIEF, _BE_BRIEF, _HELLO],
         good=[_BE_BRIEF, _HELLO],
+        repairs=("drop_duplicate",),
     ),
 ]
 RULES = {rule.id: rule for rule in _ALL}
