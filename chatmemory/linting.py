@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from chatmemory.core.messages import (
     ChatMessage,
     MessageType,
     ToolExecutionResultMessage,
+    text_of,
 )
 from chatmemory.formats import render_each
 
@@ -69,6 +71,34 @@ def repair(
     left = findings_in(_turns_on(bench, provider), provider)
     sources = [place.source for place in bench.places]
     return Repaired([place.message for place in bench.places], sources, bench.done, left)
+
+
+def outline(messages: Sequence[ChatMessage], provider: str) -> list[str]:
+    """Return a line for each message of a small window, such as an example of a rule.
+
+    A message that keeps what only the provider's format can say is its JSON.
+    """
+    return [line for turn in turns_of(messages, provider) for line in _lines(turn)]
+
+
+def _lines(turn: Turn) -> list[str]:
+    if turn.own:
+        return [json.dumps(value) for value in turn.own]
+    match turn.message:
+        case AiMessage(text=text, tool_execution_requests=()):
+            return [f"AI: {text}" if text else f"AI: {json.dumps(text)}"]
+        case AiMessage(tool_execution_requests=calls):
+            made = [f"{call.name}({call.arguments}) with {_id(call.id)}" for call in calls if call]
+            return [f"AI calls {' and '.join(made)}"]
+        case ToolExecutionResultMessage(id=id) as result:
+            return [f"Result with {_id(id)}: {text_of(result)}"]
+        case ChatMessage() as message:
+            return [f"{message.type.title()}: {text_of(message)}"]
+    return []
+
+
+def _id(id: str | None) -> str:
+    return f"id {id}" if id else "no id"
 
 
 def _turns_on(bench: Bench, provider: str) -> list[Turn]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatmemory.core.contents import Image, ImageContent, Video, VideoContent
+from chatmemory.core.contents import ImageContent, PdfFile, PdfFileContent, Video, VideoContent
 from chatmemory.core.lint.rules import (
     Basis,
     Law,
@@ -93,23 +93,23 @@ def _reasoned(answer: Any) -> AiMessage:
     return AiMessage("It is due.", attributes={"openai_responses": {"differs": differs}})
 
 
-def _file(kind: str) -> ToolExecutionResultMessage:
-    url = f"https://example.org/a.{kind}"
-    part = {"file_url": url, "type": "input_file"}
-    said = {
-        "type": "function_call_output",
-        "call_id": "1",
-        "output": [part],
-    }
-    differs = {"items": [{"=": said}]}
-    own = {"openai_responses": {"differs": differs}}
+def _sound_as_file() -> ToolExecutionResultMessage:
+    url = "https://example.org/a.mp3"
+    parts = {"=": [{"file_url": url, "type": "input_file"}], "was": 945589691}
+    said = {"at": "function_call_output#0", "in": {"output": parts}}
+    own = {"openai_responses": {"differs": {"items": [said]}}}
     return ToolExecutionResultMessage("1", "find", f"[file {url}]", attributes=own)
+
+
+def _shown(name: str) -> UserMessage:
+    return UserMessage([ImageContent(f"https://example.org/{name}")])
 
 
 _BE_BRIEF = SystemMessage("Be brief.")
 _HELLO = UserMessage("Hello")
 _DUE = UserMessage("When is it due?")
 _HI = AiMessage("Hi")
+_PDF = PdfFileContent(PdfFile("https://example.org/a.pdf"))
 _PAIR: list[ChatMessage] = [_DUE, _call("1"), _result("1")]
 
 # The rules
@@ -442,8 +442,8 @@ _ALL = [
             ),
             GEMINI: _law(REFUSED, "Unsupported MIME type: {kind}", _MEDIA),
         },
-        bad=[UserMessage([ImageContent(Image(base64_data="AAAA", mime_type="image/tiff"))])],
-        good=[UserMessage([ImageContent(Image(base64_data="AAAA", mime_type="image/png"))])],
+        bad=[_shown("a.tiff")],
+        good=[_shown("a.png")],
     ),
     Rule(
         "unsupported_file",
@@ -457,8 +457,8 @@ _ALL = [
                 "%5Bdirect-url-audio-openai_responses%5D.yaml",
             ),
         },
-        bad=[_DUE, _call("1"), _file("mp3")],
-        good=[_DUE, _call("1"), _file("pdf")],
+        bad=[_DUE, _call("1"), _sound_as_file()],
+        good=[_DUE, _call("1"), ToolExecutionResultMessage("1", "find", [_PDF])],
     ),
     Rule(
         "media_left_out",
@@ -470,7 +470,7 @@ _ALL = [
             ANTHROPIC: _law(MISHANDLED, "", _MESSAGES),
         },
         bad=[UserMessage([VideoContent(Video("https://example.org/a.mp4"))])],
-        good=[UserMessage([ImageContent("https://example.org/a.png")])],
+        good=[_shown("a.png")],
     ),
     Rule(
         "lone_reasoning",

@@ -96,7 +96,7 @@ class Finding:
 
     `positions` are the indices of the messages at fault, `message` says in one sentence what is
     wrong, and `error` what the provider's error reads like. `repairs` are the names of those that
-    apply.
+    apply. `source` and `basis` are those of the `Law`.
     """
 
     rule: str
@@ -104,8 +104,10 @@ class Finding:
     provider: str
     positions: tuple[int, ...]
     message: str
-    error: str = ""
-    repairs: tuple[str, ...] = ()
+    error: str
+    repairs: tuple[str, ...]
+    source: str
+    basis: Basis
 
 
 def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
@@ -126,6 +128,8 @@ def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
                     fault.message,
                     law.error.format_map({"at": at, **fault.error}),
                     rule.repairs if fault.is_mendable else (),
+                    law.source,
+                    law.basis,
                 )
             )
     return sorted(found, key=lambda each: each.positions[:1])
@@ -364,9 +368,10 @@ def _kind_of_file(part: Any) -> str | None:
 def media_left_out(sent: Sent) -> Iterator[Fault]:
     """Media that the format has no place for, so that what is sent lacks them."""
     for turn in sent.turns:
-        left = (kind for each in _contents(turn) if (kind := _left_out(each, turn, sent.provider)))
-        if kind := next(left, None):
-            yield Fault([turn], f"{named(turn.number)} has {kind}, which is not sent.")
+        left = [_left_out(content, turn, sent.provider) for content in _contents(turn)]
+        if any(left):
+            what = next(filter(None, left))
+            yield Fault([turn], f"{named(turn.number)} has {what}, which is not sent.")
 
 
 def _left_out(content: Content | None, turn: Turn, provider: str) -> str:

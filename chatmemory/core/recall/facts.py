@@ -137,8 +137,8 @@ class History:
     """What was said, in order. An entry's key is its position, from 0.
 
     `turns` are the messages as the linter sees them. `overhead` is the fixed cost of a request in
-    tokens. `numbers` are the numbers of the messages. `kinds` tell how a fact comes up again in each.
-    `incidents` are those of a user or tool that the conversation had: number and fact.
+    tokens. `numbers` are the numbers of the messages. `kinds` tell how a fact comes up again in
+    each. `incidents` are those of a user or tool that the conversation had: number and fact.
     """
 
     entries: Sequence[Entry]
