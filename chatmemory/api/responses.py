@@ -284,7 +284,9 @@ class FindingSerializer(Json):
     repairs = serializers.ListField(
         child=serializers.CharField(), help_text="What would mend it: see `repair`."
     )
-    source = serializers.URLField(help_text="Where the rule is from.")
+    source = serializers.URLField(  # type: ignore[assignment]
+        help_text="Where the rule is from."
+    )
     basis = serializers.CharField(
         help_text="What the source is: `recorded` (an exchange), `reported` (by users) or "
         "`documentation`."

@@ -1,9 +1,6 @@
-"""The rules of providers: two examples each, real exchanges, and what mends a window."""
+"""The rules of providers: two examples each, pairing, and what mends a window."""
 
 from __future__ import annotations
-
-import json
-from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -22,7 +19,6 @@ from chatmemory import (
 )
 from chatmemory.core.lint import PROVIDERS, RULES, Turn, verdicts
 from chatmemory.core.lint.repairs import PLACEHOLDER
-from chatmemory.formats import parse_objects
 
 from ..properties import examples
 
@@ -136,46 +132,6 @@ def test_what_cannot_be_linted(messages, provider, error):
     for ask in (lint, repair):
         with pytest.raises(error):
             ask(messages, provider=provider)
-
-
-# Real exchanges
-
-FORMATS = {
-    "openai-chat": ("openai_chat", "openai"),
-    "openai-responses": ("openai_responses", "openai_responses"),
-    "anthropic-messages": ("anthropic", "anthropic"),
-}
-
-
-def test_recorded_exchanges_are_refused_as_they_were(data_file):
-    """All that was accepted is, and of the refused those whose error is about messages."""
-    counts: Counter[tuple[str, str, str]] = Counter()
-    told = {}
-    for each in json.loads(data_file("provider_exchanges.json").read_text("utf-8")):
-        if each["format"] not in FORMATS:
-            continue
-        format, provider = FORMATS[each["format"]]
-        found = lint(parse_objects(each["request"], format).messages, provider=provider)
-        severity = next((f.severity for f in found if f.severity == "refused"), "")
-        severity = severity or (found[0].severity if found else "clean")
-        was = "accepted" if each["status"] < 400 else "refused"
-        counts[provider, was, severity] += 1
-        if was == "refused" and found:
-            (finding,) = found
-            told[finding.rule] = (finding.error, each["response"]["error"]["message"])
-    assert counts == {
-        ("openai", "accepted", "clean"): 97,
-        ("openai", "refused", "clean"): 3,  # unknown models, and tools
-        ("openai", "refused", "mishandled"): 1,
-        ("openai_responses", "accepted", "clean"): 82,
-        ("openai_responses", "refused", "clean"): 2,
-        ("openai_responses", "refused", "refused"): 2,
-        ("anthropic", "accepted", "clean"): 81,
-        ("anthropic", "accepted", "mishandled"): 6,
-        ("anthropic", "refused", "clean"): 1,
-    }
-    assert set(told) == {"lone_reasoning", "unsupported_file", "developer_role"}
-    assert all(ours == theirs for ours, theirs in told.values())
 
 
 # Repairs
