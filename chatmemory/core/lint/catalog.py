@@ -144,7 +144,7 @@ _ALL = [
                 REFUSED,
                 "Invalid parameter: messages with role 'tool' must be a response to a preceeding "
                 "message with 'tool_calls'.",
-                "https://github.com/langgenius/dify/issues/32222",
+                "https://github.com/BerriAI/litellm/issues/4931",
             ),
             RESPONSES: _law(
                 REFUSED,

@@ -284,8 +284,10 @@ def _is_object(text: str) -> bool:
 
 
 def empty_content(sent: Sent) -> Iterator[Fault]:
-    """Results may be empty, and so may the last message if the assistant says it."""
+    """Results may be empty, and so may an answer that ends the list for Anthropic, as a prefill."""
     for turn in sent.turns:
+        if turn is sent.turns[-1] and turn.type is MessageType.AI and sent.provider == ANTHROPIC:
+            continue
         match turn.message:
             case UserMessage(contents=contents):
                 is_empty = not any(map(_says, contents))
