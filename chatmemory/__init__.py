@@ -58,6 +58,8 @@ from chatmemory.core.exceptions import (
     VersionConflict,
     WindowTooLarge,
 )
+from chatmemory.core.lint import Finding
+from chatmemory.core.lint.repairs import Repaired
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
@@ -81,6 +83,7 @@ from chatmemory.core.written_policies import (
     policy_from_text,
     text_of_policy,
 )
+from chatmemory.linting import lint, repair
 from chatmemory.memory import (
     ChatMemory,
     ChatMemoryProvider,
@@ -111,6 +114,7 @@ __all__ = [
     "DetailLevel",
     "DuplicateClientId",
     "EstimatorUnavailable",
+    "Finding",
     "Image",
     "ImageContent",
     "ImportUnfinished",
@@ -139,6 +143,7 @@ __all__ = [
     "Reason",
     "Recall",
     "RecallCurve",
+    "Repaired",
     "SingleSlotChatMemoryStore",
     "StepNotFound",
     "SummarizingChatMemory",
@@ -161,6 +166,7 @@ __all__ = [
     "WindowTooLarge",
     "caller_options",
     "can_decide",
+    "lint",
     "load_json",
     "load_or_tokens",
     "message_from_json",
@@ -174,6 +180,7 @@ __all__ = [
     "policy_kinds",
     "recall",
     "recall_curve",
+    "repair",
     "text_of",
     "text_of_policy",
 ]

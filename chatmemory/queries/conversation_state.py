@@ -19,7 +19,7 @@ from django.utils import timezone
 from chatmemory import database
 from chatmemory.core.codec import GAP, attributes_beside, frame_of, message_from_frame
 from chatmemory.core.exceptions import InvalidMessage, MessageNotFound
-from chatmemory.core.lint import PromptMessage, Verdict, verdicts
+from chatmemory.core.lint import Turn, Verdict, verdicts
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text
@@ -46,6 +46,8 @@ from chatmemory.queries.simulation import (
 from chatmemory.queries.steps import StepSamples, evictions_around, step_detail, step_samples
 from chatmemory.queries.summaries import StandsFor, standing_for, stands_for
 from chatmemory.queries.windows import StoredState, WindowPlace, WindowView, recounted_tokens
+
+CallIds = tuple[str | None, ...]
 
 HISTORY_SIZE = 60
 WINDOW_SIZE = 100
@@ -111,7 +113,7 @@ class ConversationState:
     evictions: tuple[int | None, int | None]
     texts: Mapping[int, str]
     mentions: PhraseMatches
-    calls: Mapping[int, int] = field(default_factory=dict)
+    calls: Mapping[int, CallIds] = field(default_factory=dict)
     selected: MessageDetail | None = None
     left_by: ChangeResult | None = None
     would_keep: WhatWouldKeep | None = None
@@ -165,12 +167,13 @@ class ConversationState:
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts of providers on the window."""
-        return verdicts(
-            [
-                PromptMessage(row.seq, row.type, self.calls.get(row.seq, int(row.has_calls)))
-                for row in self.window.rows
-            ]
-        )
+        return verdicts([self._turn(index, row) for index, row in enumerate(self.window.rows)])
+
+    def _turn(self, index: int, row: WindowPlace) -> Turn:
+        ids = self.calls.get(row.seq, (None,))
+        if row.type is MessageType.TOOL_EXECUTION_RESULT:
+            return Turn(index, row.seq, row.type, answers=ids[0])
+        return Turn(index, row.seq, row.type, ids if row.has_calls else ())
 
     @cached_property
     def found(self) -> frozenset[int]:
@@ -307,9 +310,9 @@ def _with_simulation(
 
 
 def _with_calls(state: ConversationState) -> ConversationState:
-    """Return a state with the numbers of tool calls in its window and its drafts."""
+    """Return a state with the ids of the tool calls in its window and its drafts."""
     calls = calls_in(state.memory.id, state.window.rows)
-    drafts = {draft.seq: _calls_of(draft.frame) for draft in state.drafts if draft.has_calls}
+    drafts = {draft.seq: _ids_in(draft.frame) for draft in state.drafts}
     return replace(state, calls=calls | drafts)
 
 
@@ -438,21 +441,25 @@ def _readable(frame: str | None, text: str) -> str:
     return text if message is None else readable_text(message)
 
 
-def calls_in(memory_id: str, rows: Iterable[WindowPlace]) -> dict[int, int]:
-    """Return the number of tool calls of each message of a window that has some, by seq."""
-    calling = [row.seq for row in rows if row.has_calls and row.seq > 0]
-    if not calling:
+def calls_in(memory_id: str, rows: Iterable[WindowPlace]) -> dict[int, CallIds]:
+    """Return the ids of the tool calls that messages of a window make or answer, by seq."""
+    result = MessageType.TOOL_EXECUTION_RESULT
+    seqs = [row.seq for row in rows if row.seq > 0 and (row.has_calls or row.type is result)]
+    if not seqs:
         return {}
-    messages = Message.objects.filter(database.in_list("seq", calling), memory_id=memory_id)
-    return {seq: _calls_of(frame) for seq, frame in messages.values_list("seq", "frame")}
+    messages = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
+    return {seq: _ids_in(frame) for seq, frame in messages.values_list("seq", "frame")}
 
 
-def _calls_of(frame: str) -> int:
-    """Return the number of calls in the frame of a message; 1 if it cannot be read.
+def _ids_in(frame: str) -> CallIds:
+    """Return the ids of calls in the frame of a message, or of the call that it answers; one that
+    is unknown if it cannot be read.
 
     Reading a whole message takes ten times as long.
     """
     try:
-        return len(json.loads(frame.replace(GAP, "null"))["toolExecutionRequests"])
-    except (ValueError, TypeError, LookupError, RecursionError):
-        return 1
+        value = json.loads(frame.replace(GAP, "null"))
+        calls = value.get("toolExecutionRequests") or [value]
+        return tuple(call.get("id") or None for call in calls)
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return (None,)

@@ -13,8 +13,8 @@ from functools import cached_property
 
 from chatmemory.core.compaction import SummaryPlan, summary_message
 from chatmemory.core.estimators import family_named
-from chatmemory.core.lint import PromptMessage, Verdict, verdicts
-from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
+from chatmemory.core.lint import Turn, Verdict, verdicts
+from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.compactions import compaction_evidence
@@ -58,12 +58,6 @@ class Line:
         """The text as people read it."""
         return readable_text(self.message)
 
-    @property
-    def turn(self) -> PromptMessage:
-        message = self.message
-        calls = len(message.tool_execution_requests) if isinstance(message, AiMessage) else 0
-        return PromptMessage(self.seq, self.type, calls)
-
 
 @dataclass(frozen=True)
 class Scene:
@@ -100,8 +94,9 @@ class Scene:
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Return what each provider says to this memory."""
-        lines = {line.seq: line for line in self.lines}
-        return verdicts([lines[place.seq].turn for place in self.window.rows])
+        lines = {line.seq: line.message for line in self.lines}
+        seqs = self.window.seqs
+        return verdicts([Turn.of(index, seq, lines[seq]) for index, seq in enumerate(seqs)])
 
 
 @dataclass(frozen=True)

@@ -128,7 +128,7 @@ def _tokens(scene: Scene, seq: str) -> int:
 
 def _verdict(scene: Scene, provider: str) -> str:
     found = next(each for each in scene.verdicts() if each.provider == provider)
-    return found.problem or "Yes."
+    return found.answer
 
 
 def _listed(numbers: Sequence[int]) -> str:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 LAYERS = [
     ["chatmemory.core"],
     ["chatmemory.formats", "chatmemory.stores.http", "chatmemory.stores.memory"],
-    ["chatmemory.memory"],
+    ["chatmemory.linting", "chatmemory.memory"],
     ["chatmemory.summarizing"],
     [
         "chatmemory.access.roles",
@@ -62,6 +62,7 @@ PURE = (
     "chatmemory.core",
     "chatmemory.formats",
     "chatmemory.integrations",
+    "chatmemory.linting",
     "chatmemory.memory",
     "chatmemory.summarizing",
     "chatmemory.stores.http",

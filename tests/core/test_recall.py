@@ -27,7 +27,7 @@ from chatmemory import (
 )
 from chatmemory.conf import fact_words
 from chatmemory.core.estimators import estimator_for
-from chatmemory.core.lint import PromptMessage, verdicts
+from chatmemory.core.lint import verdicts
 from chatmemory.core.recall import Recall, figures, recall_of
 from chatmemory.core.recall.curves import curve_of
 from chatmemory.core.recall.facts import Words, facts_of, history_from, history_of, uses
@@ -142,12 +142,6 @@ def test_the_curve_is_the_replay_under_every_limit(history, policy):
 def test_prompts_are_the_windows_before_the_calls(history, policy):
     keeps_first = policy.always_keep_system_message_first
     found = prompts_of(history, history.loads.left_at(policy), keeps_first, Refusals(history))
-    turns = [
-        PromptMessage(n, entry.type, requests)
-        for n, (entry, requests) in enumerate(
-            zip(history.entries, history.requests, strict=True), 1
-        )
-    ]
     tokens = reusable = breaks = 0
     refused = {"OpenAI": 0, "Anthropic": 0}
     last = None
@@ -160,7 +154,7 @@ def test_prompts_are_the_windows_before_the_calls(history, policy):
             common = window[: [*same, False].index(False)]
             reusable += sum(history.tokens[each] for each in common)
             breaks += len(common) < len(last)
-        for verdict in verdicts([turns[each] for each in window]):
+        for verdict in verdicts([history.turns[each] for each in window]):
             refused[verdict.provider] += not verdict.accepts
         last = window
     assert (found.tokens, found.reusable, found.breaks) == (tokens, reusable, breaks)

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from chatmemory import queries, services
-from chatmemory.core.lint import PromptMessage, verdicts
+from chatmemory.core.lint import Turn, verdicts
 from inspector import demo
 from inspector.lessons.catalogue import OWN, catalogue
 from inspector.lessons.lesson import Ask, InvalidLesson, read_lesson
@@ -137,11 +137,8 @@ def test_the_answers_are_those_of_a_conversation(db, staged):
         assert after == [place.seq for place in moment.after.window.rows]
         assert list(moment.leaving) == [seq for seq in before if seq not in after]
         messages = queries.window(name).messages
-        calls = (getattr(each, "tool_execution_requests", ()) for each in messages)
-        turns = [
-            PromptMessage(n, message.type, len(each))
-            for n, message, each in zip(after, messages, calls, strict=True)
-        ]
+        seen_with_messages = enumerate(zip(after, messages, strict=True))
+        turns = [Turn.of(i, n, message) for i, (n, message) in seen_with_messages]
         assert moment.after.verdicts() == verdicts(turns)
 
 

@@ -148,7 +148,7 @@ def test_each_step_says_what_happened(client, db):
     page = shown(client, limit=2, at=3)
     assert "User message #3 arrived. 1 message left: #1 was the oldest." in page
     assert "3 of 4 messages" in page
-    assert "Anthropic No. The first message is AI (#2); it must be User." in page
+    assert "Anthropic Yes, although the first message is AI (#2), not User." in page
     assert "4 of 4 messages" in shown(client, at=9)
 
 

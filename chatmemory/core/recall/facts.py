@@ -17,6 +17,7 @@ from typing import NamedTuple
 from chatmemory.core.contents import TextContent
 from chatmemory.core.estimators import TokenCountEstimator, count_overhead, count_tokens
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.lint import Turn
 from chatmemory.core.loads import Loads
 from chatmemory.core.messages import (
     AiMessage,
@@ -135,13 +136,13 @@ class Sayings:
 class History:
     """What was said, in order. An entry's key is its position, from 0.
 
-    `requests` are the numbers of tool calls. `overhead` is the fixed cost of a request in tokens.
-    `numbers` are the numbers of the messages. `kinds` tell how a fact comes up again in each.
-    `incidents` are those of a user or tool that the conversation had: number and fact.
+    `turns` are the messages as the linter sees them. `overhead` is the fixed cost of a request in
+    tokens. `numbers` are the numbers of the messages. `kinds` tell how a fact comes up again in
+    each. `incidents` are those of a user or tool that the conversation had: number and fact.
     """
 
     entries: Sequence[Entry]
-    requests: Sequence[int]
+    turns: Sequence[Turn]
     facts: Sequence[frozenset[str]]
     overhead: int
     numbers: Sequence[int]
@@ -188,13 +189,10 @@ def history_from(
         )
         for position, message in enumerate(said)
     ]
-    requests = [
-        len(message.tool_execution_requests) if isinstance(message, AiMessage) else 0
-        for message in said
-    ]
+    turns = [Turn.of(position, position + 1, message) for position, message in enumerate(said)]
     facts = [facts_of(message, words) for message in said]
     kinds = list(map(Calls().kind_of, said))
-    return History(entries, requests, facts, overhead, numbers, kinds)
+    return History(entries, turns, facts, overhead, numbers, kinds)
 
 
 class Use(NamedTuple):

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, compress, count, islice, takewhile
+from itertools import accumulate, compress, islice, takewhile
 
-from chatmemory.core.lint import PromptMessage, verdicts
+from chatmemory.core.lint import ASKED, COMBINING, PROVIDERS, RULES, Turn, Waiting, verdicts
 from chatmemory.core.messages import MessageType
 from chatmemory.core.recall.facts import History
 
 _SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
+_NO_TURNS = frozenset({_SYSTEM, MessageType.CUSTOM})
 
 
 @dataclass(frozen=True)
@@ -139,26 +140,10 @@ class Refusals:
     """
 
     def __init__(self, history: History) -> None:
-        self.providers = tuple(verdict.provider for verdict in verdicts([]))
-        types = (entry.type for entry in history.entries)
-        self._turns = list(map(PromptMessage, count(1), types, history.requests))
+        self.providers = tuple(PROVIDERS[name] for name in ASKED)
+        self._turns = history.turns
         self._ordinary = [*accumulate(turn.type is not _SYSTEM for turn in self._turns)]
-        self._find_faults()
-
-    def _find_faults(self) -> None:
-        """Count the faults of pairing up to each message, and the results awaited behind it."""
-        self._faults: list[int] = []
-        self._awaited: list[int] = []
-        faults = awaited = 0
-        for turn in self._turns:
-            if turn.type is _RESULT:
-                faults += not awaited
-                awaited = max(0, awaited - 1)
-            elif turn.type is not _SYSTEM:
-                faults += awaited > 0
-                awaited = turn.calls
-            self._faults.append(faults)
-            self._awaited.append(awaited)
+        self._faults = {PROVIDERS[name]: _Faults(self._turns, name) for name in ASKED}
 
     def of(self, window: OrderedDict[int, None]) -> list[str]:
         """Return the providers that refuse a window of positions, given in its order."""
@@ -168,17 +153,61 @@ class Refusals:
         if first is None or not self._is_one_part(first, newest, len(window) - is_led):
             found = verdicts([self._turns[position] for position in window])
             return [verdict.provider for verdict in found if not verdict.accepts]
-        is_torn = (
-            self._turns[first].type is _RESULT
-            or self._faults[newest] > self._faults[first]
-            or self._awaited[newest] > 0
-        )
-        opens_wrong = self._turns[first].type is not MessageType.USER
-        refusing = {"OpenAI": is_torn, "Anthropic": is_torn or opens_wrong}
-        return [name for name in self.providers if refusing[name]]
+        return [name for name in self.providers if self._faults[name].between(first, newest)]
 
     def _is_one_part(self, first: int, newest: int, size: int) -> bool:
-        """Return whether so many messages are all from `first` to `newest` but system messages."""
-        if _SYSTEM in (self._turns[first].type, self._turns[newest].type):
+        """Return whether so many messages are all from `first` to `newest` but system messages,
+        and the first of them does not continue an answer.
+        """
+        ends = self._turns[first].type, self._turns[newest].type
+        if not _NO_TURNS.isdisjoint(ends):
+            return False
+        before = self._turns[first - 1].type if first else _SYSTEM
+        if ends[0] is MessageType.AI and before not in (MessageType.USER, _RESULT) and first:
             return False
         return self._ordinary[newest] - self._ordinary[first] + 1 == size
+
+
+class _Faults:
+    """What one provider would refuse in a history, counted up to each message.
+
+    `_waits` tells whether a call waits behind a message, and `_repeats` the latest call up to it
+    whose id came again.
+    """
+
+    def __init__(self, turns: Sequence[Turn], provider: str) -> None:
+        self._turns = turns
+        self._counts: list[int] = []
+        self._waits: list[bool] = []
+        self._repeats: list[int] = []
+        self._minds_repeats = provider in RULES["reused_call_id"].laws
+        count, repeated, waiting, last = 0, -1, Waiting(), _SYSTEM
+        seen: dict[str, int] = {}
+        for position, turn in enumerate(turns):
+            if turn.type is _RESULT:
+                count += not waiting.take(turn)
+            elif turn.type is last is MessageType.AI and provider in COMBINING:
+                waiting.ids += turn.calls
+            elif turn.type not in _NO_TURNS:
+                count += bool(waiting.open)
+                waiting = Waiting(turn)
+            last = last if turn.type in _NO_TURNS else turn.type
+            if turn.calls:
+                ids = [id for id in turn.calls if id is not None]
+                count += len(set(ids)) < len(ids)
+                repeated = max([repeated, *(seen.get(id, -1) for id in ids)])
+                seen.update(dict.fromkeys(ids, position))
+            self._counts.append(count)
+            self._waits.append(bool(waiting.open))
+            self._repeats.append(repeated)
+
+    def between(self, first: int, newest: int) -> bool:
+        """Return whether there is one from a message to another."""
+        ids = [id for id in self._turns[first].calls if id is not None]
+        return (
+            self._turns[first].type is _RESULT
+            or len(set(ids)) < len(ids)
+            or self._counts[newest] > self._counts[first]
+            or self._waits[newest]
+            or (self._minds_repeats and self._repeats[newest] >= first)
+        )

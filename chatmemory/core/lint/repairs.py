@@ -1,0 +1,168 @@
+"""What mends a window, in the order in which it is tried. Nothing of a clean window changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from chatmemory.core.lint.rules import Finding
+from chatmemory.core.lint.turns import Sent
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    MessageType,
+    SystemMessage,
+    ToolExecutionResultMessage,
+    text_of,
+)
+from chatmemory.core.texts import named
+
+PLACEHOLDER = "[no result: the tool did not answer]"
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a repair did. `position` is the index of the message in the window that was given; of a
+    placeholder that of its call.
+    """
+
+    repair: str
+    position: int
+    what: str
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """A window that was mended. `sources` are the indices that its messages had, None for a
+    placeholder. `left` is what remains, with indices of the mended window.
+    """
+
+    messages: Sequence[ChatMessage]
+    sources: Sequence[int | None]
+    done: Sequence[Done] = ()
+    left: Sequence[Finding] = ()
+
+
+@dataclass
+class Place:
+    """A message of a window that is mended. `number` is what people call it."""
+
+    message: ChatMessage
+    number: int
+    source: int | None
+
+
+@dataclass
+class Bench:
+    """A window while it is mended."""
+
+    places: list[Place]
+    done: list[Done] = field(default_factory=list)
+
+    def tell(self, repair: str, place: Place, what: str) -> None:
+        assert place.source is not None, "placeholders are not mended"
+        self.done.append(Done(repair, place.source, what))
+
+
+Repair = Callable[[Sent, Bench], bool]
+
+
+def system_first(sent: Sent, bench: Bench) -> bool:
+    """Move system messages to the beginning where they must be, and drop one that is said twice."""
+    if not sent.has_system_beside or not sent.systems:
+        return False
+    first: list[Place] = []
+    texts: set[str] = set()
+    for at, turn in enumerate(sent.systems):
+        place = bench.places[turn.position]
+        text = text_of(place.message)
+        if text in texts:
+            what = f"System message {named(place.number)} was left out: it is said before."
+            bench.tell("drop_duplicate", place, what)
+            continue
+        texts.add(text)
+        first.append(place)
+        if turn.position != at:
+            what = f"System message {named(place.number)} was moved to the beginning."
+            bench.tell("system_first", place, what)
+    others = [each for each in bench.places if not isinstance(each.message, SystemMessage)]
+    changed = [*first, *others]
+    is_changed = list(map(id, changed)) != list(map(id, bench.places))
+    bench.places = changed
+    return is_changed
+
+
+def drop_results(sent: Sent, bench: Bench) -> bool:
+    """Drop results whose call is not there, and those of a call that another one answers."""
+    gone: set[int] = set()
+    for turn in sent.pairing.orphans:
+        gone.add(turn.position)
+        what = f"Tool result {named(turn.number)} was left out: its call is not there."
+        bench.tell("drop_result", bench.places[turn.position], what)
+    for turn, other in sent.pairing.repeated:
+        gone.add(turn.position)
+        why = f"{named(other.number)} answers its call"
+        what = f"Tool result {named(turn.number)} was left out: {why}."
+        bench.tell("drop_duplicate", bench.places[turn.position], what)
+    bench.places = [each for at, each in enumerate(bench.places) if at not in gone]
+    return bool(gone)
+
+
+def move_results(sent: Sent, bench: Bench) -> bool:
+    """Move results directly behind their call."""
+    moved: dict[int, list[Place]] = {}
+    for result, call in sent.pairing.apart:
+        place = bench.places[result.position]
+        moved.setdefault(sent.parts(call)[-1].position, []).append(place)
+        what = f"Tool result {named(result.number)} was moved behind its call {named(call.number)}."
+        bench.tell("move_result", place, what)
+    _put_behind(bench, moved)
+    return bool(moved)
+
+
+def add_placeholders(sent: Sent, bench: Bench) -> bool:
+    """Answer each call that has no result, saying so.
+
+    Where a turn has results, they follow all of its messages, and so do placeholders; else each
+    stands behind its call.
+    """
+    added: dict[int, list[Place]] = {}
+    for left in sent.pairing.dangling:
+        parts = sent.parts(left.call)
+        has_results = len(left.ids) < len(left.call.calls)
+        calls = [(parts[-1], id) for id in left.ids] if has_results else []
+        calls = calls or [(part, id) for part in parts for id in part.calls]
+        for part, id in calls:
+            tool = _tool_of([bench.places[each.position].message for each in parts], id)
+            result = ToolExecutionResultMessage(id, tool, PLACEHOLDER)
+            added.setdefault(part.position, []).append(Place(result, part.number, None))
+            what = f"Tool call {named(part.number)} got a placeholder for a result."
+            bench.tell("add_placeholder", bench.places[part.position], what)
+    _put_behind(bench, added)
+    return bool(added)
+
+
+# Each is tried on what the one before left.
+REPAIRS: tuple[Repair, ...] = (system_first, drop_results, move_results, add_placeholders)
+
+
+def _tool_of(messages: Sequence[ChatMessage], id: str | None) -> str | None:
+    answers = (each for each in messages if isinstance(each, AiMessage))
+    calls = (call for each in answers for call in each.tool_execution_requests if call)
+    return next((call.name for call in calls if (call.id or None) == id), None)
+
+
+def _put_behind(bench: Bench, results: dict[int, list[Place]]) -> None:
+    """Put results behind calls, and behind the results that follow them directly."""
+    moving = {id(place) for places in results.values() for place in places}
+    found: list[Place] = []
+    waiting: list[Place] = []
+    for at, place in enumerate(bench.places):
+        if id(place) in moving:
+            continue
+        if waiting and place.message.type is not MessageType.TOOL_EXECUTION_RESULT:
+            found += waiting
+            waiting = []
+        found.append(place)
+        waiting += results.get(at, [])
+    bench.places = [*found, *waiting]

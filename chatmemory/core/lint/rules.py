@@ -1,0 +1,438 @@
+"""What rules are made of, and the checks of each: what is wrong in a window, and where.
+
+A check yields its faults in the order of the window, whichever provider gets it; the laws of a rule
+(see `catalog`) say whether a provider minds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+from mimetypes import guess_type
+from typing import Any, Literal, NamedTuple
+
+from chatmemory.core.codec import load_json
+from chatmemory.core.contents import (
+    AudioContent,
+    Content,
+    ImageContent,
+    Media,
+    PdfFileContent,
+    TextContent,
+    VideoContent,
+)
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.lint.turns import ANTHROPIC, GEMINI, OPENAI, RESPONSES, Sent, Turn
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    MessageType,
+    ToolExecutionResultMessage,
+    UserMessage,
+    text_of,
+)
+from chatmemory.core.texts import named
+
+Severity = Literal["refused", "mishandled"]
+Basis = Literal["recorded", "reported", "documentation"]
+
+_RESULT = MessageType.TOOL_EXECUTION_RESULT
+_SPOKEN = {
+    MessageType.USER: "User",
+    MessageType.AI: "AI",
+    _RESULT: "a tool result",
+}
+
+
+class Fault(NamedTuple):
+    """Turns at fault, and what is wrong with them.
+
+    `error` fills the words of the provider. `is_mendable` is False where no repair applies.
+    """
+
+    turns: Sequence[Turn]
+    message: str
+    error: Mapping[str, object] = {}
+    is_mendable: bool = True
+
+
+@dataclass(frozen=True)
+class Law:
+    """What one provider makes of a fault.
+
+    `error` is what its answer reads like, with {at} for the place of the first turn at fault; it is
+    empty where nothing is said. The `basis` is a recorded exchange, an error that users reported,
+    or the documentation; `source` is its address.
+    """
+
+    severity: Severity
+    error: str
+    source: str
+    basis: Basis
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule, with its law for each provider that has it.
+
+    `repairs` are the names of those that mend it. `bad` is a minimal window that breaks it, `good`
+    one that does not.
+    """
+
+    id: str
+    title: str
+    check: Callable[[Sent], Iterator[Fault]]
+    laws: Mapping[str, Law]
+    bad: Sequence[ChatMessage]
+    good: Sequence[ChatMessage]
+    repairs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a provider refuses, or takes otherwise than it was meant.
+
+    `positions` are the indices of the messages at fault, `message` says in one sentence what is
+    wrong, and `error` what the provider's error reads like. `repairs` are the names of those that
+    apply. `source` and `basis` are those of the `Law`.
+    """
+
+    rule: str
+    severity: Severity
+    provider: str
+    positions: tuple[int, ...]
+    message: str
+    error: str
+    repairs: tuple[str, ...]
+    source: str
+    basis: Basis
+
+
+def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
+    """Return what rules find in a window, in its order."""
+    found: list[Finding] = []
+    for rule in rules:
+        law = rule.laws.get(sent.provider)
+        if law is None:
+            continue
+        for fault in rule.check(sent):
+            at = sent.place(fault.turns[0]) if fault.turns else 0
+            found.append(
+                Finding(
+                    rule.id,
+                    law.severity,
+                    sent.provider,
+                    tuple(turn.position for turn in fault.turns),
+                    fault.message,
+                    law.error.format_map({"at": at, **fault.error}),
+                    rule.repairs if fault.is_mendable else (),
+                    law.source,
+                    law.basis,
+                )
+            )
+    return sorted(found, key=lambda each: each.positions[:1])
+
+
+# The window as a whole
+
+
+def nothing_to_send(sent: Sent) -> Iterator[Fault]:
+    if not sent.turns:
+        yield Fault((), "There is nothing to send.")
+    elif not sent.listed:
+        yield Fault(sent.turns, "There is only a system message.")
+
+
+def first_not_user(sent: Sent) -> Iterator[Fault]:
+    said = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
+    if said and said[0].type not in (MessageType.USER, _RESULT):
+        first = said[0]
+        name = "a tool call" if first.calls else _SPOKEN[first.type]
+        after = "" if sent.turns[0] is first else " after system"
+        what = f"The first message{after} is {name} ({named(first.number)}), not User."
+        yield Fault([first], what)
+
+
+def equal_roles(sent: Sent) -> Iterator[Fault]:
+    """Results in a row are one turn of the user; see `Turn.own` for what was said in one turn."""
+    said = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
+    for one, other in pairwise(said):
+        is_spoken = one.type in (MessageType.USER, MessageType.AI)
+        if is_spoken and one.type is other.type and not other.joins:
+            both = f"{_SPOKEN[one.type]} messages {named(one.number)} and {named(other.number)}"
+            what = f"{both} stand in a row."
+            yield Fault([one, other], what)
+
+
+def system_in_middle(sent: Sent) -> Iterator[Fault]:
+    said = False
+    for turn in sent.turns:
+        if turn.type is not MessageType.SYSTEM:
+            said = True
+        elif said:
+            yield Fault([turn], f"System message {named(turn.number)} is not at the beginning.")
+
+
+def several_systems(sent: Sent) -> Iterator[Fault]:
+    if len(sent.systems) > 1:
+        texts = {text_of(turn.message) for turn in sent.systems if turn.message}
+        numbers = " and ".join(named(turn.number) for turn in sent.systems[:2])
+        what = f"There are {len(sent.systems)} system messages: {numbers}."
+        yield Fault(sent.systems, what, is_mendable=len(texts) < len(sent.systems))
+
+
+# Calls and results
+
+
+def orphan_result(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.pairing.orphans:
+        what = f"Tool result {named(turn.number)} does not follow its call."
+        yield Fault([turn], what, {"id": turn.answers or ""})
+
+
+def dangling_call(sent: Sent) -> Iterator[Fault]:
+    for left in sent.pairing.dangling:
+        call = f"Tool call {named(left.call.number)} is"
+        what = f"{call} waiting for its results."
+        if left.before:
+            what = f"{call} not answered before {named(left.before.number)}."
+        ids = ", ".join(id or "" for id in left.ids)
+        yield Fault([left.call], what, {"ids": ids})
+
+
+def results_apart(sent: Sent) -> Iterator[Fault]:
+    for result, call in sent.pairing.apart:
+        how = "stands before" if result.position < call.position else "does not directly follow"
+        what = f"Tool result {named(result.number)} {how} its call {named(call.number)}."
+        yield Fault([result, call], what, {"id": result.answers or "", "call": sent.place(call)})
+
+
+def duplicate_result(sent: Sent) -> Iterator[Fault]:
+    for result, other in sent.pairing.repeated:
+        both = f"{named(result.number)} answers a call that {named(other.number)} has answered"
+        what = f"Tool result {both}."
+        error = {"id": result.answers or "", "other": sent.place(other)}
+        yield Fault([result, other], what, error)
+
+
+def duplicate_call_id(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.turns:
+        for id, times in Counter(turn.calls).items():
+            if id is not None and times > 1:
+                yield Fault(
+                    [turn], f"{named(turn.number)} has {times} calls with the id {id}.", {"id": id}
+                )
+
+
+def reused_call_id(sent: Sent) -> Iterator[Fault]:
+    earlier: dict[str, Turn] = {}
+    for turn in sent.turns:
+        for id in dict.fromkeys(turn.calls):
+            if id is not None:
+                if other := earlier.get(id):
+                    both = f"{named(other.number)} and {named(turn.number)}"
+                    yield Fault(
+                        [turn, other], f"Tool calls {both} have the same id {id}.", {"id": id}
+                    )
+                earlier[id] = turn
+
+
+def missing_call_id(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.turns:
+        if turn.message is None:
+            continue
+        if None in turn.calls:
+            yield Fault([turn], f"Tool call {named(turn.number)} has no id.")
+        elif turn.type is _RESULT and turn.answers is None:
+            yield Fault([turn], f"Tool result {named(turn.number)} has no id.")
+
+
+def call_after_model(sent: Sent) -> Iterator[Fault]:
+    before: Turn | None = None
+    for turn in sent.listed:
+        if turn.calls and (before is None or before.type is MessageType.AI):
+            what = f"Tool call {named(turn.number)} does not follow a user or a tool result."
+            yield Fault([turn], what)
+        before = turn
+
+
+def bad_arguments(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.turns:
+        for call in _requests(turn):
+            is_ours = call.id not in turn.optional
+            if is_ours and call.arguments and not _is_object(call.arguments):
+                what = f"The arguments of tool call {named(turn.number)} are not a JSON object."
+                yield Fault([turn], what)
+                break
+
+
+def _requests(turn: Turn) -> list[Any]:
+    message = turn.message
+    calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
+    return [call for call in calls if call is not None]
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(load_json(text), dict)
+    except InvalidMessage:
+        return False
+
+
+# Contents
+
+
+def empty_content(sent: Sent) -> Iterator[Fault]:
+    """Results may be empty, and so may an answer that ends the list for Anthropic, as a prefill."""
+    for turn in sent.turns:
+        if turn is sent.turns[-1] and turn.type is MessageType.AI and sent.provider == ANTHROPIC:
+            continue
+        match turn.message:
+            case UserMessage(contents=contents):
+                is_empty = not any(map(_says, contents))
+            case AiMessage(text=text) as message:
+                is_empty = not (text or "").strip() and not message.tool_execution_requests
+                is_thought = sent.provider == GEMINI and bool(message.thinking)
+                is_empty = is_empty and not (turn.own or is_thought)
+            case _:
+                continue
+        if is_empty:
+            yield Fault([turn], f"{named(turn.number)} is empty.")
+
+
+def null_content(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.turns:
+        match turn.message:
+            case AiMessage(text=None, tool_execution_requests=()) if not turn.own:
+                yield Fault([turn], f"{named(turn.number)} has neither a text nor a tool call.")
+
+
+def _says(content: Content | None) -> bool:
+    if isinstance(content, TextContent):
+        return bool(content.text.strip())
+    return content is not None
+
+
+_PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
+_TAKEN = {
+    OPENAI: {*_PICTURES, "image/jpg"},
+    RESPONSES: {*_PICTURES, "image/jpg"},
+    ANTHROPIC: _PICTURES,
+    GEMINI: {"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"},
+}
+
+
+def unsupported_image(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.turns:
+        for content in _contents(turn):
+            if isinstance(content, ImageContent):
+                kind = _kind_of(content.image)
+                if kind and kind not in _TAKEN[sent.provider]:
+                    what = f"{named(turn.number)} has an image of a kind that is not taken: {kind}."
+                    yield Fault([turn], what, {"kind": kind})
+                    break
+
+
+def _kind_of(media: Media) -> str | None:
+    """Return the media type that is told, or that the name tells."""
+    kind = media.mime_type or guess_type((media.url or "").partition("?")[0])[0]
+    return kind.lower() if kind else None
+
+
+def unsupported_file(sent: Sent) -> Iterator[Fault]:
+    """A file that only the format can say, of a sound or a video."""
+    for turn in sent.turns:
+        for value in turn.own:
+            kinds = filter(None, map(_kind_of_file, _parts(value)))
+            if kind := next(kinds, None):
+                what = f"{named(turn.number)} has a file of a kind that is not taken: {kind}."
+                yield Fault([turn], what, {"kind": kind})
+                break
+
+
+def _parts(value: Mapping[str, Any]) -> Iterator[Any]:
+    for name in ("content", "output"):
+        parts = value.get(name)
+        yield from parts if isinstance(parts, list) else ()
+
+
+def _kind_of_file(part: Any) -> str | None:
+    if not isinstance(part, Mapping) or part.get("type") != "input_file":
+        return None
+    url, data = part.get("file_url"), part.get("file_data")
+    kind: str | None = None
+    if isinstance(data, str) and data.startswith("data:"):
+        kind = data[5:].partition(";")[0]
+    elif isinstance(url, str):
+        kind = guess_type(url.partition("?")[0])[0]
+    return kind if kind and kind.partition("/")[0] in ("audio", "video") else None
+
+
+def media_left_out(sent: Sent) -> Iterator[Fault]:
+    """Media that the format has no place for, so that what is sent lacks them."""
+    for turn in sent.turns:
+        left = [_left_out(content, turn, sent.provider) for content in _contents(turn)]
+        if any(left):
+            what = next(filter(None, left))
+            yield Fault([turn], f"{named(turn.number)} has {what}, which is not sent.")
+
+
+def _left_out(content: Content | None, turn: Turn, provider: str) -> str:
+    """Return what a content is if the provider's format has no place for it, else nothing."""
+    if provider == GEMINI or turn.own:
+        return ""
+    is_chat, is_result = provider == OPENAI, turn.type is _RESULT
+    match content:
+        case VideoContent():
+            return "a video"
+        case AudioContent(audio=sound):
+            return "" if is_chat and not is_result and _is_inline(sound) else "a sound"
+        case PdfFileContent(pdf_file=pdf) if is_chat:
+            return "" if not is_result and _is_inline(pdf) else "a file"
+        case ImageContent() if is_chat and is_result:
+            return "an image"
+    return ""
+
+
+def _is_inline(media: Media | None) -> bool:
+    return media is not None and bool(media.base64_data or getattr(media, "binary_data", None))
+
+
+def _contents(turn: Turn) -> Sequence[Content | None]:
+    match turn.message:
+        case UserMessage(contents=contents) | ToolExecutionResultMessage(contents=contents):
+            return contents
+    return ()
+
+
+# What only a format can say
+
+
+def lone_reasoning(sent: Sent) -> Iterator[Fault]:
+    """Reasoning of OpenAI needs the item that it led to, which has an id of OpenAI's, too.
+
+    Other hosts of this API make ids of another form, and do not ask for it.
+    """
+    for turn, following in zip_longest(sent.turns, sent.turns[1:]):
+        for item, after in zip_longest(turn.own, turn.own[1:]):
+            id = item.get("id")
+            if item.get("type") == "reasoning" and isinstance(id, str) and id.startswith("rs_"):
+                after = after or _first_item(following)
+                if after is None or not after.get("id"):
+                    what = (
+                        f"The reasoning of {named(turn.number)} has lost the item that it led to."
+                    )
+                    yield Fault([turn], what, {"id": id})
+
+
+def _first_item(turn: Turn | None) -> Mapping[str, Any] | None:
+    return turn.own[0] if turn and turn.own and turn.type is MessageType.AI else None
+
+
+def developer_role(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.systems:
+        if any(value.get("role") == "developer" for value in turn.own):
+            what = f"{named(turn.number)} has the role developer, which some models do not have."
+            yield Fault([turn], what)
