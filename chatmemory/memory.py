@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -36,7 +36,7 @@ from chatmemory.core.estimators import (
 )
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.core.given import brief, chat_message, message_list, string_id
-from chatmemory.core.messages import ChatMessage, SystemMessage
+from chatmemory.core.messages import ChatMessage, SystemMessage, with_attributes
 from chatmemory.core.policies import (
     DEFAULT_ESTIMATOR,
     MessageWindow,
@@ -177,18 +177,24 @@ class ChatMemory(ABC):
         keep_last: int | None = None,
         keep_tokens: int | None = None,
         append_terms: int = 0,
+        attributes: Mapping[str, Any] | None = None,
     ) -> None:
         """Put a summary in the place of messages. It stays until another compaction covers it.
 
         It covers the messages at the positions `covering` of `messages()`, or all but the last
         `keep_last` messages or `keep_tokens` tokens; a tool call stays with its results. Behind its
-        text stand up to `append_terms` exact terms that it would lose, if there is room. A store
-        with a history keeps what is covered there. Raises InvalidValue, InvalidMessage and
+        text stand up to `append_terms` exact terms that it would lose, if there is room. Its
+        message has these `attributes`. A store with a history keeps what is covered there. Raises InvalidValue, InvalidMessage and
         NotCompactable, and then changes nothing.
         """
         check_kept(append_terms, covering=covering, keep_last=keep_last, keep_tokens=keep_tokens)
-        summary_message(summary)
+        as_given = attributes or {}
+        with_attributes(summary_message(summary), as_given)
         policy = self.policy()
+
+        def entry_of(message: ChatMessage) -> Entry:
+            own = getattr(message, "attributes", {})
+            return self._entry(with_attributes(message, {**as_given, **own}))
 
         def decide(window: Window) -> Transition:
             window.count_with(self._family, self._count)
@@ -200,7 +206,7 @@ class ChatMemory(ABC):
             check_covered(entries, covered)
             replaced = [entry.message for entry in covered if entry.message is not None]
             terms = dropped_terms(replaced, summary, append_terms)
-            return compact_with_terms(Window(entries), covered, summary, terms, self._entry, policy)
+            return compact_with_terms(Window(entries), covered, summary, terms, entry_of, policy)
 
         self._transact(decide)
 
