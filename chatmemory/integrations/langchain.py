@@ -9,7 +9,6 @@ sees messages before another one changes or removes them.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, cast
@@ -20,6 +19,7 @@ from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.store import turn_of
 from chatmemory.formats import parse_objects, render_each
 from chatmemory.formats.langchain import as_dict
+from chatmemory.integrations.losses import tell
 from chatmemory.memory import ChatMemory
 
 try:
@@ -42,7 +42,6 @@ except ModuleNotFoundError as error:
         "ChatMemoryMiddleware needs LangChain 1.x: pip install '.[langchain]' in a checkout"
     ) from error
 
-logger = logging.getLogger(__name__)
 _FORMAT = "langchain"
 
 
@@ -146,8 +145,7 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
                 known |= _ids(memory.history())
             places = [i for i, message in enumerate(messages) if message.id in known]
             if new := list(messages[places[-1] + 1 if places else 0 :]):
-                for loss in memory.add_from(new, _FORMAT):
-                    logger.warning("lost in memory %r, %s: %s", memory.id, loss.where, loss.what)
+                tell(memory, memory.add_from(new, _FORMAT))
 
 
 def _compact(
