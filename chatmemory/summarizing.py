@@ -96,6 +96,9 @@ class SummarizingChatMemory(TokenWindowChatMemory):
             with _guard:
                 _written.discard(key)
 
+    async def asummarize_if_full(self) -> bool:
+        return await self.in_thread(self.summarize_if_full)
+
     def _summarize_now(self) -> bool:
         replaced = self._replaced()
         if not replaced:
