@@ -76,9 +76,7 @@ class _Reader(Reader):
                 yield self.answer(blocks, about)
             case "tool" | "function":
                 id, name = text_in(about, "tool_call_id"), text_in(about, "name")
-                yield ToolExecutionResultMessage(
-                    *self.calls.answered(id, name), _contents(blocks)
-                )
+                yield ToolExecutionResultMessage(*self.calls.answered(id, name), _contents(blocks))
             case role:
                 known = "system, developer, user, assistant, chatbot, model, tool, function"
                 raise InvalidMessage(f"unknown role {role!r}: one of {known}")

@@ -90,7 +90,9 @@ class ChatMemoryCapability(AbstractCapability[Any]):
 
     async def _keep(self, ctx: RunContext[Any], messages: Iterable[ModelMessage]) -> None:
         """Add what this run has said since the last time."""
-        new = [each for each in messages if each.run_id == ctx.run_id and id(each) not in self._kept]
+        new = [
+            each for each in messages if each.run_id == ctx.run_id and id(each) not in self._kept
+        ]
         self._kept |= {id(message): message for message in new}
         if said := [message for each in new for message in _without_prompts(each)]:
             await self._own.in_thread(self._add, said)

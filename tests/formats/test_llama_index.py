@@ -83,7 +83,10 @@ def test_objects_come_back_as_they_were():
     values = memory.render("llama_index")
     assert [ChatMessage.model_validate(value) for value in values] == OBJECTS
     reading = read_transcripts(json.dumps(values))
-    assert (reading.format, reading.transcripts[0].messages) == ("llama_index", (*memory.messages(),))
+    assert (reading.format, reading.transcripts[0].messages) == (
+        "llama_index",
+        (*memory.messages(),),
+    )
 
 
 def test_what_is_in_the_messages():
@@ -109,7 +112,9 @@ def test_calls_of_older_messages_are_calls():
     said = [older, ChatMessage(role="function", content="sunny")]
     called, result = parse_objects(said, "llama_index").messages
     assert called.tool_execution_requests[0].name == result.tool_name == "find"
-    assert render_messages([called, result], "llama_index").value[0] == older.model_dump(mode="json")
+    assert render_messages([called, result], "llama_index").value[0] == older.model_dump(
+        mode="json"
+    )
 
 
 def test_messages_of_others_are_objects_of_the_package():

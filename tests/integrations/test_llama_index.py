@@ -60,7 +60,10 @@ def talk(model: Scripted, memory: Any, *questions: str) -> None:
 
 
 def test_messages_are_those_of_a_buffer_of_llamaindex(large_memory):
-    ours, theirs = LlamaIndexMemory(large_memory), ChatMemoryBuffer.from_defaults(tokenizer_fn=str.split)
+    ours, theirs = (
+        LlamaIndexMemory(large_memory),
+        ChatMemoryBuffer.from_defaults(tokenizer_fn=str.split),
+    )
     for memory in (theirs, ours):
         talk(Scripted(calling("Rome"), said("sunny"), said("bye")), memory, "weather?", "thanks")
     assert async_to_sync(ours.aget)() == async_to_sync(theirs.aget)()

@@ -23,6 +23,7 @@ from chatmemory.integrations.pydantic_ai import ChatMemoryCapability
 
 from .conftest import texts
 
+
 def calling(city: str) -> ModelResponse:
     """What a model says that thinks, and calls a tool."""
     return ModelResponse(
@@ -88,7 +89,9 @@ def test_what_is_kept_is_what_the_run_said(large_memory):
 def test_the_model_sees_the_window_and_the_agents_own_prompts(memory_of):
     memory = memory_of(3)
     model = Scripted(*"abc")
-    agent = agent_of(model, memory, system_prompt=("Be kind.", "Be calm."), instructions="Be brief.")
+    agent = agent_of(
+        model, memory, system_prompt=("Be kind.", "Be calm."), instructions="Be brief."
+    )
     for question in "ABC":
         say(agent, question)
     assert texts(memory.history()) == list("AaBbCc")
