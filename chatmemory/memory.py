@@ -184,8 +184,8 @@ class ChatMemory(ABC):
         It covers the messages at the positions `covering` of `messages()`, or all but the last
         `keep_last` messages or `keep_tokens` tokens; a tool call stays with its results. Behind its
         text stand up to `append_terms` exact terms that it would lose, if there is room. Its
-        message has these `attributes`. A store with a history keeps what is covered there. Raises InvalidValue, InvalidMessage and
-        NotCompactable, and then changes nothing.
+        message has these `attributes`. A store with a history keeps what is covered there. Raises
+        InvalidValue, InvalidMessage and NotCompactable, and then changes nothing.
         """
         check_kept(append_terms, covering=covering, keep_last=keep_last, keep_tokens=keep_tokens)
         as_given = attributes or {}

@@ -1,4 +1,6 @@
-"""What the examples of frameworks share: memories in the database of `make run`, and their pages."""
+"""What the examples of frameworks share: memories in the database of `make run`, and the addresses
+of their pages.
+"""
 
 from __future__ import annotations
 

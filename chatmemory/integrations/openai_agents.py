@@ -21,7 +21,7 @@ try:
     from agents.memory import Session, SessionSettings
 except ModuleNotFoundError as error:
     raise ImportError(
-        "ChatMemorySession needs the OpenAI Agents SDK: pip install '.[openai-agents]' in a checkout"
+        "ChatMemorySession needs OpenAI's Agents SDK: pip install '.[openai-agents]' in a checkout"
     ) from error
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from llama_index.core.llms import MockLLM
 from pydantic_ai.models.test import TestModel
 
 from chatmemory.stores.database import DjangoChatMemoryStore
-
 from examples.with_openai_agents import Polite
 
 from .conftest import texts

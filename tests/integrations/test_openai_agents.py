@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-import pytest
 from agents import Agent, RunConfig, Runner, Usage, function_tool
 from agents.items import ModelResponse
 from agents.memory import SessionSettings, SQLiteSession

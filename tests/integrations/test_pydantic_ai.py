@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -124,7 +125,7 @@ def test_a_run_that_is_left_early_keeps_what_was_said(memory_of):
 
 def test_each_conversation_has_its_memory():
     store = InMemoryChatMemoryStore()
-    memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 4, store))
+    memories = ChatMemoryProvider(partial(MessageWindowChatMemory, max_messages=4, store=store))
     agent = agent_of(Scripted("a", "b"), memories.get)
     for name, question in (("one", "A"), ("two", "B")):
         agent.run_sync(question, conversation_id=name)
