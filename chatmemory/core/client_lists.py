@@ -174,8 +174,8 @@ def align(old: Sequence[str], new: Sequence[str]) -> Alignment:
     slide. Equal messages are matched from the end. A list that only lost its end is matched as it
     stands.
     """
-    if _is_beginning(new, old):
-        return rearrange(old, new)
+    if list(new) == list(old[: len(new)]):
+        return Alignment({i: i for i in range(len(new))}, {})
     # The slide comes first because it is what a sliding window does to its list. A longest common
     # subsequence may keep as many messages in another way: with repeated messages ("ok", "ok") it
     # can match a new message with one that left, and then the history would miss what was said.
@@ -192,17 +192,10 @@ def align(old: Sequence[str], new: Sequence[str]) -> Alignment:
 def rearrange(old: Sequence[str], new: Sequence[str]) -> Alignment:
     """Match two lists of payloads so that as many messages as possible stay.
 
-    Use it for a list that was set as a whole, where no slide is expected. A list that only lost its
-    end is matched as it stands.
+    Use it for a list that was set as a whole, where no slide is expected.
     """
-    if _is_beginning(new, old):
-        return Alignment({i: i for i in range(len(new))}, {})
     kept = {j: i for i, j in _common_subsequence(old, new)}
     return Alignment(kept, _moves(old, new, kept))
-
-
-def _is_beginning(new: Sequence[str], old: Sequence[str]) -> bool:
-    return list(new) == list(old[: len(new)])
 
 
 def _slide(old: Sequence[str], new: Sequence[str]) -> int | None:

@@ -165,7 +165,7 @@ class _Writer(Writer):
 
     def said(self, message: AiMessage) -> Iterator[dict[str, Any]]:
         if message.thinking:
-            more = {"num_tokens": None, "additional_information": {}}
+            more: dict[str, Any] = {"num_tokens": None, "additional_information": {}}
             yield {"block_type": "thinking", "content": message.thinking, **more}
         if message.text is not None:
             yield _text(message.text)

@@ -45,7 +45,7 @@ class LlamaIndexMemory(BaseMemory):
     memory: ChatMemory = Field(exclude=True)
 
     def __init__(self, memory: ChatMemory) -> None:
-        super().__init__(memory=memory)
+        super().__init__(memory=memory)  # type: ignore[call-arg]  # mypy sees the parent's fields
 
     @classmethod
     def class_name(cls) -> str:

@@ -118,14 +118,14 @@ def test_the_model_sees_the_window_and_the_history_keeps_everything(memory_of):
 def test_what_is_popped_is_a_step_and_stays_in_the_history(memory_of):
     memory = memory_of(10)
     session = ChatMemorySession(memory)
-    async_to_sync(session.add_items)([{"role": "user", "content": "A"}] * 2)
-    assert async_to_sync(session.pop_item)() == {"role": "user", "content": "A"}
-    assert (texts(memory.messages()), texts(memory.history())) == (["A"], ["A", "A"])
+    async_to_sync(session.add_items)([{"role": "user", "content": each} for each in "AB"])
+    assert async_to_sync(session.pop_item)() == {"role": "user", "content": "B"}
+    assert (texts(memory.messages()), texts(memory.history())) == (["A"], ["A", "B"])
     (left,) = Stay.objects.filter(memory_id=memory.id, left_step__isnull=False)
     assert (left.seq, left.reason, left.left_step) == (2, Reason.SET, 3)
     assert verify(memory.id) is None
     async_to_sync(session.clear_session)()
-    assert (items(session), texts(memory.history())) == ([], ["A", "A"])
+    assert (items(session), texts(memory.history())) == ([], ["A", "B"])
 
 
 def test_settings_of_the_session_limit_what_is_read(memory_of):
