@@ -14,9 +14,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: run install test test-postgresql newer newer-environment conformance fuzz load crash attack bench bench-peers check format screenshots lock clean
 
 run: install
-	@$(BIN)/python manage.py migrate --verbosity 0
-	@$(BIN)/python manage.py load_demo
-	@$(BIN)/python manage.py serve --port $(PORT)
+	@$(BIN)/python manage.py run --port $(PORT)
 
 install: $(VENV)/installed
 

@@ -4,8 +4,8 @@
     memory.add(SystemMessage("Be brief."), UserMessage("Where is my parcel?"))
     memory.messages()
 
-`MessageWindowChatMemory` counts messages and `TokenWindowChatMemory` tokens; they do not differ in
-anything else. Under asyncio, use `aadd`, `amessages` and the other methods with an a.
+`MessageWindowChatMemory` counts messages and `TokenWindowChatMemory` counts tokens; otherwise they
+are equal. Under asyncio, use `aadd`, `amessages` and the other methods that begin with an a.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ _METHODS_OF_ESTIMATORS = ("estimate_token_count_in_message", "estimate_token_cou
 class ChatMemory(ABC):
     """A bounded list of messages, kept in a store under `id`.
 
-    The limit is checked on every use. Raises InvalidValue, a ValueError with LangChain4j's text.
-    Options are those of `Policy`, such as `low_water=0.6`; without them, what leaves is what leaves
-    in LangChain4j. A memory of one's own kind implements `policy`.
+    The limit is checked on every use; an invalid one raises InvalidValue, a ValueError with
+    LangChain4j's text. Options are those of `Policy`, such as `low_water=0.6`; without them, the
+    same messages leave as in LangChain4j. A memory of your own kind implements `policy`.
     """
 
     _limit_name: ClassVar[str] = ""  # of the argument, where it is not `limit`
@@ -119,14 +119,14 @@ class ChatMemory(ABC):
         self._transact(decide, reads=False)
 
     def add_from(self, values: Any, format: str) -> tuple[Loss, ...]:
-        """Add what another library has, one message after the other, and return what was lost.
+        """Add another library's messages, one after the other, and return what was lost.
 
             memory.add_from(client.messages.create(…, **memory.render("anthropic")), "anthropic")
 
         `values` are messages, one message or a response: objects of the library, or their JSON
-        values. Results may answer calls that are in the window. What only `format` can say is in
-        the messages' attributes, and `render` gives it back. Raises UnreadableTranscript, and then
-        adds nothing.
+        values. Results may answer calls that are in the window. What only `format` can express is
+        kept in the messages' attributes, and `render` writes it again. Raises UnreadableTranscript,
+        and then adds nothing.
         """
         read = parse_objects(values, format, after=self.messages())
         self.extend(read.messages)
@@ -160,7 +160,7 @@ class ChatMemory(ABC):
         return [entry.message for entry in visible(window, policy) if entry.message is not None]
 
     def history(self) -> list[ChatMessage]:
-        """Return everything that was said, where the store keeps it, else the messages."""
+        """Return everything that was said; what `messages` returns if the store has no history."""
         read = getattr(self._store, "get_history", None)
         if read is None:
             return self.messages()
@@ -179,13 +179,13 @@ class ChatMemory(ABC):
         append_terms: int = 0,
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
-        """Put a summary in the place of messages. It stays until another compaction covers it.
+        """Replace messages by a summary, which stays until another compaction covers it.
 
-        It covers the messages at the positions `covering` of `messages()`, or all but the last
-        `keep_last` messages or `keep_tokens` tokens; a tool call stays with its results. Behind its
-        text stand up to `append_terms` exact terms that it would lose, if there is room. Its
-        message has these `attributes`. A store with a history keeps what is covered there. Raises
-        InvalidValue, InvalidMessage and NotCompactable, and then changes nothing.
+        The summary covers the messages at the positions `covering` of `messages()`, or all but the
+        last `keep_last` messages or `keep_tokens` tokens; a tool call stays with its results. Up to
+        `append_terms` exact terms that the summary would lose are appended to it, if there is room.
+        Its message has these `attributes`. A store with a history keeps the covered messages there.
+        Raises InvalidValue, InvalidMessage and NotCompactable, and then changes nothing.
         """
         check_kept(append_terms, covering=covering, keep_last=keep_last, keep_tokens=keep_tokens)
         as_given = attributes or {}
@@ -257,7 +257,7 @@ class ChatMemory(ABC):
         """Return the policy with the limit that is valid now. Raises InvalidValue."""
 
     def current_limit(self) -> int:
-        """Return the limit, or what the callable returns that was given in its place."""
+        """Return the limit; if it is a callable, the limit that it returns now."""
         return self._limit(self.id) if callable(self._limit) else self._limit
 
     def _add(self, message: ChatMessage) -> None:
@@ -326,7 +326,7 @@ class ChatMemory(ABC):
 
 
 class _LimitedChatMemory(ChatMemory):
-    """A memory whose policy depends on the limit alone, and is made when the limit is another."""
+    """A memory whose policy depends only on the limit, and is made again when that changes."""
 
     _policy: Policy | None = None
 

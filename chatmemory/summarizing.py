@@ -1,8 +1,8 @@
-"""A memory that replaces its oldest messages by a summary, which the user's own code writes.
+"""A memory that replaces its oldest messages by a summary, which your own code writes.
 
     memory = SummarizingChatMemory("order-7741", 8000, summarize, keep_tokens=2000, store=store)
 
-No model is called here: `summarize` gets the messages and returns a text.
+This library calls no model: `summarize` gets the messages and returns a text.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ class SummarizingChatMemory(TokenWindowChatMemory):
     - Messages are stored first. If memory then holds more than `start_at` of `max_tokens`,
       `summarize` gets all messages but a leading system message and the last `keep_tokens` tokens.
     - It runs outside any transaction, and once at a time for each memory. Its text is applied if
-      all that it got is still in the window, whatever was added meanwhile.
-    - Behind it stand up to `append_terms` exact terms that it would lose. If there is no room, the
-      last of them are left out first.
-    - Until then, and where it fails, the plain window decides. A failure is logged, as the messages
-      are stored.
+      all the messages that it got are still in the window, whatever was added since.
+    - Up to `append_terms` exact terms that the summary would lose are appended to it. If there is
+      no room, the last of them are left out first.
+    - Until then, and if `summarize` fails, the plain window decides. A failure is only logged,
+      because the messages are stored already.
 
     `keep_tokens` is a quarter of `max_tokens` unless it is given.
     """
@@ -81,7 +81,7 @@ class SummarizingChatMemory(TokenWindowChatMemory):
         self.summarize_if_full()
 
     def summarize_if_full(self) -> bool:
-        """Summarize if there is need, and return whether a summary was put in place."""
+        """Summarize if memory is full enough, and return whether a summary was applied."""
         key = (id(self._store), self.id)
         with _guard:
             if key in _written:

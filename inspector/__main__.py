@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from django.core.management import execute_from_command_line
 from django.db import DatabaseError, InterfaceError
@@ -11,19 +13,21 @@ from django.db import DatabaseError, InterfaceError
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
-    try:
+    with database_errors_told():
         execute_from_command_line(sys.argv)
-    except (DatabaseError, InterfaceError) as error:
-        _tell(error)
-        raise
 
 
-def _tell(error: BaseException) -> None:
+@contextmanager
+def database_errors_told() -> Iterator[None]:
     """End with a sentence about the database, as our own commands do, if it is at fault."""
-    from chatmemory.services.database_errors import explain_error  # needs the settings
+    try:
+        yield
+    except (DatabaseError, InterfaceError) as error:
+        from chatmemory.services.database_errors import explain_error  # needs the settings
 
-    if "--traceback" not in sys.argv and (told := explain_error(error)):
-        sys.exit(f"CommandError: {told}")
+        if "--traceback" not in sys.argv and (told := explain_error(error)):
+            sys.exit(f"CommandError: {told}")
+        raise
 
 
 if __name__ == "__main__":

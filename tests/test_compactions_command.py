@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
+from docs.images import compactions
+
 from .formats.test_sessions import Claude
 
 PAGE = Path(__file__).parents[1] / "docs/compaction.md"
@@ -103,7 +105,7 @@ def test_files_without_a_session_are_named_and_left_out(file, tmp_path, capsys):
     [("all", (72, 20, 39, 39, 47)), ("told", (44, 8, 21, 21, 22))],
 )
 def test_the_real_sessions(claude_sessions, capsys, level, expected):
-    """The figures of docs/compaction.md; two of the files lack most of what was replaced."""
+    """Two of the files lack most of what was replaced."""
     call_command("compactions", *map(str, claude_sessions), "--level", level, "--json")
     told = capsys.readouterr()
     *compactions, total = map(json.loads, told.out.splitlines())
@@ -115,8 +117,13 @@ def test_the_real_sessions(claude_sessions, capsys, level, expected):
     assert len(compactions) == 13
     left_out = [line.split()[5][:8] for line in told.err.splitlines()]
     assert left_out == ["198393f2", "839b35f7"]
-    row = " | ".join(map(str, (needed, held, *found[2:])))
-    assert f"| {level} | 13 | {row} |" in PAGE.read_text("utf-8")
+
+
+def test_the_page_has_the_figures_and_the_plot(claude_sessions):
+    sums = compactions.sums_of(claude_sessions)
+    figures = f"{compactions.BEGIN}\n{compactions.table(sums)}\n{compactions.END}"
+    assert figures in PAGE.read_text("utf-8")
+    assert compactions.PLOT.read_text("utf-8") == compactions.bars(sums)
 
 
 def test_the_page_tells_how_lost_terms_came_back(claude_sessions, capsys):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+import signal
 import subprocess
 import sys
 from importlib.metadata import PathDistribution
 from pathlib import Path
 
 import pytest
+import requests
 from trove_classifiers import classifiers
 
 import chatmemory
 
-from .wheels import ROOT, empty_venv, python
+from .serving import free_port
+from .wheels import ROOT, empty_venv, environment, python
 
 # Without Django or httpx, these say what to install.
 WITHOUT = """
@@ -56,6 +60,14 @@ for name, app in get_commands().items():
         load_command_class(app, name)
 call_command("verify_memories")
 print(Client().get("/v1/memories/", headers={"host": "localhost"}).status_code)
+"""
+# What pip's script for the entry point does.
+TYPED = """
+import sys
+from importlib.metadata import distribution
+(entry,) = distribution("django-chatmemory").entry_points.select(group="console_scripts")
+sys.argv[0] = entry.name
+main = entry.load()
 """
 VISIT = """
 import inspector
@@ -192,6 +204,7 @@ def test_a_django_project_needs_only_the_extra_django(run):
     [
         ("http", "chatmemory.stores.http"),
         ("langchain", "chatmemory.integrations.langchain"),
+        ("mcp", "inspector.project.settings, mcp.server"),
         ("otel", "opentelemetry.exporter.otlp.proto.http.trace_exporter"),
         ("serve", "uvicorn_worker"),
     ],
@@ -215,9 +228,37 @@ def test_a_project_that_mounts_the_pages_needs_only_the_extra_pages(run, tmp_pat
     ]
 
 
+def test_the_command_says_what_is_missing(run):
+    code = "try: main()\nexcept SystemExit as ended: print(ended)"
+    assert run("", "-c", f"{TYPED}{code}", "verify") == [
+        "chatmemory verify needs django: pip install '.[inspector]' in a checkout"
+    ]
+    assert run("", "-c", f"{TYPED}{code}", "--help")[0].startswith("usage: chatmemory COMMAND")
+
+
+def first_visit(paths: list[Path], home: Path) -> str:
+    """Type `chatmemory run`, sign in by the link that it prints, and return the first page."""
+    typed = [sys.executable, "-S", "-c", f"{TYPED}main()", "run", "--port", str(free_port())]
+    running = subprocess.Popen(
+        [*typed, "--json"],
+        cwd=home,
+        env=environment(*paths, XDG_DATA_HOME=str(home)),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with running:
+        try:
+            with requests.Session() as session:
+                return session.get(json.loads(running.stdout.readline())["sign_in"]).text
+        finally:
+            running.send_signal(signal.SIGINT)
+
+
 def test_the_inspector_keeps_its_data_with_the_user(run, installed, tmp_path):
     before = {path for path in installed.rglob("*") if "__pycache__" not in path.parts}
-    run("inspector", "-m", "inspector", "migrate", "--verbosity", "0")
+    (tmp_path / "inspector").mkdir()
+    paths = empty_venv(installed, tmp_path / "inspector", "inspector")
+    assert "order-7741" in first_visit(paths, tmp_path)
     *_, package, page = run("inspector", "-m", "inspector", "shell", "-v", "0", "-c", VISIT)
     assert Path(package) == installed / "inspector/__init__.py"
     assert page == "200 200 True"

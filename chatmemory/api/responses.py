@@ -24,6 +24,7 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.core.written_policies import text_of_policy
+from chatmemory.queries import WindowRow, WindowView
 from chatmemory.services import ChangeResult
 
 Json = serializers.Serializer[Any]
@@ -269,6 +270,22 @@ class WindowHeadSerializer(Json):
     pinned = SeqsField(help_text="Seqs that the policy does not let leave.")
     over_limit = SeqsField(
         help_text="Seqs that a lowered limit hides from the model; they leave at the next add."
+    )
+
+
+def window_head(window: WindowView[WindowRow]) -> WindowHeadSerializer:
+    """Return what is known of a window without its messages."""
+    return WindowHeadSerializer(
+        {
+            "step": window.step,
+            "policy": window.policy,
+            "seqs": window.seqs,
+            "totals": window.totals,
+            "load": window.load,
+            "limit": window.policy.limit if window.policy else None,
+            "pinned": [row.seq for row in window.rows if row.pinned],
+            "over_limit": [row.seq for row in window.over_limit],
+        }
     )
 
 

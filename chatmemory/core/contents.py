@@ -86,7 +86,7 @@ class PdfFile(Media):
 
 @dataclass(frozen=True, init=False)
 class ImageContent(Content):
-    """An image, which may be given by its URL alone."""
+    """An image; its URL alone is enough."""
 
     type: ClassVar[str] = "IMAGE"
     image: Image

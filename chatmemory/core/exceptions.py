@@ -147,7 +147,7 @@ class NotCompactable(ChatMemoryError):
 
 
 class LongRecount(ChatMemoryError):
-    """Another estimator would count very many messages anew, and nobody has asked for that.
+    """Another estimator would count very many messages anew, which the caller has not allowed.
 
     `messages` is their number.
     """

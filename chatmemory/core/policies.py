@@ -33,9 +33,9 @@ DEFAULT_ESTIMATOR = "gpt-4o"
 class Oversized(StrEnum):
     """What happens to a message that the limit has no room for even alone.
 
-    EVICT is LangChain4j's rule: it leaves at once, after all that could make room. With REJECT it
-    is refused. With KEEP the newest message stays, with its call and the other results of that
-    call.
+    EVICT is LangChain4j's rule: it leaves at once, after every message that could make room. With
+    REJECT it is refused. With KEEP the newest message stays, with its call and the other results of
+    that call.
     """
 
     EVICT = "evict"
@@ -69,11 +69,11 @@ class TokenOptions(PolicyOptions, total=False):
 class Policy(ABC):
     """A limit, its unit, and rules for what leaves.
 
-    - `low_water`: a window over the limit is trimmed to the limit, and then on to this share of it.
-      That second part spares the newest message, with its call.
-    - `snap_to_user`: after a trim, what stands before the next user message leaves as well.
+    - `low_water`: a window over the limit is trimmed to the limit, then to this share of it. That
+      second part spares the newest message, with its call.
+    - `snap_to_user`: after a trim, the messages before the next user message leave as well.
     - `oversized`: what happens to a message that the limit has no room for even alone.
-    - `meters_only`: the limit is only measured. Nothing leaves or is refused, whatever else is set.
+    - `meters_only`: the limit only measures. Nothing leaves or is refused, whatever else is set.
 
     A kind with its own `evict` has no `low_water`, and cannot keep oversized messages. Stored
     options leave out default values: never change the default of an option.

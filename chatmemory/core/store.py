@@ -26,7 +26,8 @@ class ChatMemoryStore(ABC):
     write to one memory, the last one wins; within one process, memories with the same store object
     take turns. A store that can lock a memory implements `transact` as well (see
     `TransactionalStore`), and memories then use it. LangChain4j's system messages have no
-    attributes: a store that keeps them says so, as memories tell that others lose them.
+    attributes; a store that keeps them sets `keeps_system_attributes`, and memories report that
+    other stores lose them.
     """
 
     keeps_system_attributes: ClassVar[bool] = False

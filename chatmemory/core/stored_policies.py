@@ -71,7 +71,7 @@ def load_of(policy: Policy | None, totals: Totals) -> int | None:
 
 
 def load_or_tokens(policy: Policy | None, totals: Totals) -> int:
-    """Return the load of a window, or its tokens where no policy can say."""
+    """Return the load of a window, or its tokens if no policy can decide."""
     return policy.load(*totals) if can_decide(policy) else totals.tokens
 
 

@@ -24,11 +24,19 @@ from chatmemory.explain.incidents import (
     cost_of_fetch,
     cure,
     how_it_left,
+    incident_words,
     quoted,
     used_words,
     what_came_up,
 )
-from chatmemory.explain.phrase import Period, PhraseAnswer, PhraseQuestion, remembers, without
+from chatmemory.explain.phrase import (
+    Period,
+    PhraseAnswer,
+    PhraseQuestion,
+    remembered,
+    remembers,
+    without,
+)
 from chatmemory.explain.reasons import (
     Explanation,
     not_in_replay,
@@ -43,6 +51,7 @@ from chatmemory.explain.wording import (
     capitalized,
     counted,
     happened,
+    held_words,
     in_unit,
     load_words,
     oldest,
@@ -77,8 +86,10 @@ __all__ = [
     "cure",
     "forecast",
     "happened",
+    "held_words",
     "how_it_left",
     "in_unit",
+    "incident_words",
     "leaving",
     "load_words",
     "named",
@@ -95,6 +106,7 @@ __all__ = [
     "quoted",
     "reason_of",
     "receipt",
+    "remembered",
     "remembers",
     "replayed",
     "role",

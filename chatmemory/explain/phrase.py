@@ -11,7 +11,7 @@ from chatmemory.explain.captions import caption
 from chatmemory.explain.reasons import Explanation
 from chatmemory.explain.receipts import receipt
 from chatmemory.explain.wording import capitalized, decapitalized, role, seqs
-from chatmemory.queries import MATCHES_MAX, NoRoom, PhraseMatches, TurningPoint
+from chatmemory.queries import MATCHES_MAX, ConversationState, NoRoom, PhraseMatches, TurningPoint
 
 PERIODS = 12
 _NOT_YET = "not said yet"
@@ -86,6 +86,18 @@ def remembers(phrase: str, matches: PhraseMatches, asked: PhraseQuestion) -> Phr
     if matches.leaving or (matches.is_simulated and matches.deciding):
         return _simulated(question, matches)
     return _stored(question, matches, asked)
+
+
+def remembered(state: ConversationState) -> PhraseAnswer:
+    """Explain the same for the phrase that was asked for with a state."""
+    asked = PhraseQuestion(
+        at=state.at,
+        last_step=state.memory.last_step,
+        last_seq=state.memory.last_seq,
+        hidden=frozenset(row.seq for row in state.window.over_limit),
+        no_room=state.window.no_room,
+    )
+    return remembers(state.query.find, state.mentions, asked)
 
 
 def _stored(question: str, matches: PhraseMatches, asked: PhraseQuestion) -> PhraseAnswer:

@@ -84,6 +84,17 @@ def load_words(policy: Policy | None, totals: Totals) -> str:
     return counted(totals.tokens, "token")
 
 
+def held_words(policy: Policy | None, totals: Totals) -> str:
+    """Return what a window holds: `16 messages, 672 of 800 tokens`, or `16 of 20 messages, 672
+    tokens`; without a limit where no policy can say.
+    """
+    count, tokens = counted(totals.count, "message"), counted(totals.tokens, "token")
+    if not can_decide(policy):
+        return f"{count}, {tokens}"
+    load = f"{policy.load(*totals):,} of {policy.limit:,} {policy.unit}"
+    return f"{count}, {load}" if policy.unit == "tokens" else f"{load}, {tokens}"
+
+
 def at_step(change: ChangeResult) -> str:
     """Return `at step 43`, or `in the simulation` for the change that a draft would make."""
     return "in the simulation" if change.is_of_draft else f"at step {change.step or 0:,}"

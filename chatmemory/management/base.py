@@ -57,6 +57,13 @@ class DatabaseCommand(BaseCommand):
         return output
 
 
+class FileCommand(DatabaseCommand):
+    """A command that needs no database where it is given files."""
+
+    def get_check_kwargs(self, options: dict[str, Any]) -> Any:
+        return {"tags": [Tags.models]} if options["files"] else super().get_check_kwargs(options)
+
+
 def _discard_unwritten() -> None:
     """Discard what could not be printed, so that Python does not try it again when it ends."""
     for stream in (sys.stdout, sys.stderr):
@@ -68,12 +75,19 @@ def _discard_unwritten() -> None:
                 os.dup2(nowhere.fileno(), stream.fileno())
 
 
+def wrong_arguments(message: str) -> CommandError:
+    """Return the error of a value, a file or a conversation that cannot be used: the command exits
+    with 2, as for arguments that cannot be parsed.
+    """
+    return CommandError(message, returncode=2)
+
+
 def check_ignored(option: str, others: Iterable[str], options: Mapping[str, Any]) -> None:
     """Raise CommandError if an option is given with others that it would ignore."""
     for other in others:
         if options[option] and options[other]:
             names = (f"--{name.replace('_', '-')}" for name in (option, other))
-            raise CommandError("use {} without {}".format(*names))
+            raise wrong_arguments("use {} without {}".format(*names))
 
 
 def add_file_arguments(parser: CommandParser, nargs: Literal["*", "+"], *formats: str) -> None:
@@ -116,7 +130,7 @@ def open_file(path: Path) -> IO[bytes]:
     try:
         return path.open("rb")
     except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from error
+        raise wrong_arguments(f"{path}: {error.strerror}") from error
 
 
 @contextmanager
@@ -125,7 +139,7 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except UnreadableTranscript as error:
-        raise CommandError(f"{path}: {error}") from error
+        raise wrong_arguments(f"{path}: {error}") from error
 
 
 def confirmed(question: str) -> bool:

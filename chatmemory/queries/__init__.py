@@ -68,6 +68,7 @@ from chatmemory.queries.lab import (
     fleet,
     fleet_lists,
 )
+from chatmemory.queries.losses import SummaryLoss, summary_losses
 from chatmemory.queries.overview import (
     ORDERINGS,
     OverviewRow,
@@ -95,7 +96,7 @@ from chatmemory.queries.recall import (
     recall_of_stored,
     recall_sums,
 )
-from chatmemory.queries.rehearsal import Line, Scene, rehearse
+from chatmemory.queries.rehearsal import Line, Scene, lost_terms, rehearse
 from chatmemory.queries.rows import MemoryRow, MessageDetail, memory_row
 from chatmemory.queries.searching import MENTIONS_COUNTED, BestMatch, MemoryFilter
 from chatmemory.queries.simulation import (
@@ -181,6 +182,7 @@ __all__ = [
     "StepPoint",
     "StepPoints",
     "StepSample",
+    "SummaryLoss",
     "Totals",
     "TurningPoint",
     "Use",
@@ -211,6 +213,7 @@ __all__ = [
     "incidents_under",
     "is_writable",
     "latest_incidents",
+    "lost_terms",
     "memories",
     "memory",
     "memory_page",
@@ -243,6 +246,7 @@ __all__ = [
     "step_samples",
     "steps",
     "summaries_holding",
+    "summary_losses",
     "trial",
     "unreachable_nodes",
     "whole_history",

@@ -1,21 +1,25 @@
 """Rehearsals: what messages do to an empty memory, with no conversation and no database.
 
-A rehearsal is a simulation from an empty conversation: a message is added, or a policy comes into
-force. Messages have numbers from 1, as in a conversation; a message that changes nothing, such as
-an equal system message, has none.
+A rehearsal is a simulation from an empty conversation: a message is added, a policy comes into
+force, or a summary takes the place of messages. Messages have numbers from 1, as in a conversation;
+a message that changes nothing, such as an equal system message, has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from chatmemory.core.compaction import summary_message
 from chatmemory.core.estimators import family_named
 from chatmemory.core.lint import PromptMessage, Verdict, verdicts
 from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy
+from chatmemory.core.recall.compactions import compaction_evidence
+from chatmemory.core.recall.facts import NO_WORDS
+from chatmemory.core.sessions import Compaction, Session
 from chatmemory.core.texts import readable_text
 from chatmemory.core.written_policies import measured
 from chatmemory.ledger.adding import add_all, change_policy
@@ -24,15 +28,22 @@ from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.windows import CountedWindow, stay_entries
 from chatmemory.models import Memory
 from chatmemory.queries.windows import WindowPlace, WindowView, view_of
+from chatmemory.services.compaction import CompactionPlan
 
 
 @dataclass(frozen=True)
 class Line:
-    """A message that was said in a rehearsal, with its number and its tokens."""
+    """A message of a rehearsal, with its number and its tokens.
+
+    A summary has the numbers of the messages that it `covered`, and the exact `terms` that were
+    appended to it. Other messages were said.
+    """
 
     seq: int
     message: ChatMessage
     tokens: int
+    covered: tuple[int, ...] = ()
+    terms: tuple[str, ...] = ()
 
     @property
     def type(self) -> MessageType:
@@ -60,38 +71,67 @@ class Scene:
 
     `change` is None before the first event. That of a new policy changes no message: what a lowered
     limit hides is in `window.over_limit`. `left_by` has the change by which each message left that
-    is not in memory any more.
+    is not in memory any more. `lines` are all messages, `said` those that are no summaries.
     """
 
     policy: Policy
-    said: tuple[Line, ...]
+    lines: tuple[Line, ...]
     window: WindowView[WindowPlace]
     change: ChangeResult | None
     left_by: dict[int, ChangeResult]
+
+    @cached_property
+    def said(self) -> tuple[Line, ...]:
+        return tuple(line for line in self.lines if not line.covered)
 
     @cached_property
     def seen(self) -> frozenset[int]:
         """The numbers of the messages that the model sees."""
         return frozenset(place.seq for place in self.window.rows)
 
+    def has(self, seq: int) -> bool:
+        """Return whether there is a message of this number."""
+        return any(line.seq == seq for line in self.lines)
+
     def remembers(self, phrase: str) -> bool:
         """Return whether a message that the model sees has a phrase, whoever said it."""
-        seen = (line for line in self.said if line.seq in self.seen)
+        seen = (line for line in self.lines if line.seq in self.seen)
         return any(has_phrase(line.readable, phrase) for line in seen)
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Return what each provider says to this memory."""
-        lines = {line.seq: line for line in self.said}
+        lines = {line.seq: line for line in self.lines}
         return verdicts([lines[place.seq].turn for place in self.window.rows])
 
 
-def rehearse(policy: Policy, events: Iterable[ChatMessage | Policy]) -> list[Scene]:
+Event = ChatMessage | Policy | CompactionPlan
+
+
+def rehearse(policy: Policy, events: Iterable[Event]) -> list[Scene]:
     """Return the scenes before and after each event, so that there is one more than events.
 
-    Raises UnsupportedMessage for a message that the policy's estimator does not count.
+    Raises UnsupportedMessage for a message that the policy's estimator does not count, and
+    NotCompactable for a summary that cannot cover what it should.
     """
     stage = _Stage(policy)
     return [stage.scene(), *(stage.after(event) for event in events)]
+
+
+def lost_terms(compacted: Scene, to_come: Sequence[ChatMessage]) -> list[str]:
+    """Return the exact terms that a summary lost although an answer among `to_come` needs them.
+
+    `compacted` is the scene right after the summary.
+    """
+    positions = {line.seq: position for position, line in enumerate(compacted.lines)}
+    summary = compacted.lines[-1]
+    compaction = Compaction(
+        summary=positions[summary.seq],
+        covered=tuple(positions[seq] for seq in summary.covered),
+        window=tuple(positions[place.seq] for place in compacted.window.rows),
+    )
+    messages = (*(line.message for line in compacted.lines), *to_come)
+    (found,) = compaction_evidence(Session(messages, (compaction,)))
+    return [each.term for each in found.lost()]
 
 
 class _Stage:
@@ -103,16 +143,29 @@ class _Stage:
         memory.policy_estimator = policy.estimator
         counted = CountedWindow(counted_by=family_named(policy.estimator))
         self._recorder = Recorder(memory, window=counted)
-        self._said: list[Line] = []
+        self._lines: list[Line] = []
         self._left_by: dict[int, ChangeResult] = {}
 
-    def after(self, event: ChatMessage | Policy) -> Scene:
+    def after(self, event: Event) -> Scene:
         if isinstance(event, Policy):
             return self.scene(self._set(event))
-        (change,) = add_all(self._recorder, [NewMessage(event)])
-        self._said += [Line(each.seq, event, each.tokens) for each in change.arrived]
+        if isinstance(event, CompactionPlan):
+            change = self._compact(event)
+        else:
+            (change,) = add_all(self._recorder, [NewMessage(event)])
+            self._lines += [Line(each.seq, event, each.tokens) for each in change.arrived]
         self._left_by |= {each.seq: change for each in change.evicted}
         return self.scene(change)
+
+    def _compact(self, plan: CompactionPlan) -> ChangeResult:
+        transition, terms = plan.decided(self._recorder, NO_WORDS)
+        appended = tuple(plan.appended(transition, terms))
+        change = self._recorder.record(transition)
+        (summary,) = change.arrived
+        message = summary_message(plan.summary, appended)
+        covered = tuple(each.seq for each in change.evicted)
+        self._lines.append(Line(summary.seq, message, summary.tokens, covered, appended))
+        return change
 
     def scene(self, change: ChangeResult | None = None) -> Scene:
         memory, policy = self._recorder.memory, self._recorder.policy
@@ -122,7 +175,7 @@ class _Stage:
             for each in stay_entries(self._recorder.window)
         ]
         window = view_of("", memory.last_step, policy, places)
-        return Scene(policy, tuple(self._said), window, change, dict(self._left_by))
+        return Scene(policy, tuple(self._lines), window, change, dict(self._left_by))
 
     def _set(self, policy: Policy) -> ChangeResult:
         """Put a policy in force, and return a change also if it is already."""

@@ -1,5 +1,5 @@
-"""All writes, each in one transaction, or several within `atomic`. They return the changes of the
-window.
+"""All writes. Each is one transaction; within `atomic`, several are one. They return the changes of
+the window.
 
 The bare store protocol is in `services.protocol`.
 """
@@ -8,7 +8,12 @@ from chatmemory.database import atomic
 from chatmemory.ledger.adding import Recount, count_ahead
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.services.branches import branch
-from chatmemory.services.compaction import CompactionPreview, compact, preview_compaction
+from chatmemory.services.compaction import (
+    CompactionPlan,
+    CompactionPreview,
+    compact,
+    preview_compaction,
+)
 from chatmemory.services.conversations import adopt_policy, change, create, label
 from chatmemory.services.defaults import (
     NamedDefault,
@@ -47,6 +52,7 @@ __all__ = [
     "CHANNEL",
     "ArrivedMessage",
     "ChangeResult",
+    "CompactionPlan",
     "CompactionPreview",
     "EvictedMessage",
     "Imported",

@@ -1,8 +1,8 @@
 """Import of files in the format `chatmemory`, whose rows are stored as they were.
 
 A file may come from anywhere. While its lines are read, their values, numbers and digests are
-checked; before the commit, the conversation is verified as it is stored. What is wrong with one
-refuses that one.
+checked; before the commit, the stored conversation is verified. A conversation with a fault is
+refused, and the others are imported.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def is_archive(file: IO[bytes]) -> bool:
 def import_archive(file: IO[bytes], prefix: str = "", actor: str = "") -> Iterator[Imported]:
     """Import the conversations of a file, each in one transaction, and yield a result for each.
 
-    Ids are prefix + id. With another id, a conversation has other digests, and the rest is the
-    same. One that was already imported is skipped; one that exists otherwise, or that is not whole
-    and consistent, is refused, and so is the end of a file that was cut off.
+    Ids are prefix + id. With another id, a conversation has other digests; the rest is the same. A
+    conversation that was already imported is skipped. One whose id exists already, or that is not
+    whole and consistent, is refused, and so is the end of a file that was cut off.
     Raises UnreadableTranscript for a file of another kind, and InvalidValue for an invalid actor.
     """
     check_actor(actor)

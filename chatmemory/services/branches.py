@@ -77,8 +77,8 @@ def branch(
 
     The source is not changed. The new conversation has the source's id and step as the label
     `from`. A long history is added in several transactions; until the last, other changes of the
-    branch raise ImportUnfinished, and the same call goes on where it was interrupted. Raises the
-    exceptions of `queries.simulate` and `create`.
+    branch raise ImportUnfinished, and repeating the call goes on where it was interrupted. Raises
+    the exceptions of `queries.simulate` and `create`.
     """
     new = storable_additions(messages)
     source = find_memory(memory_id)

@@ -1,4 +1,4 @@
-"""The service that puts a summary in the place of messages that are in memory."""
+"""The service that replaces messages in memory by a summary."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from chatmemory.core.compaction import (
 from chatmemory.core.exceptions import MessageNotFound
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.recall.compactions import LIMIT, dropped_terms
+from chatmemory.core.recall.facts import Words
 from chatmemory.core.transitions import Transition
 from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.adding import count_ahead, counted_entries
@@ -40,26 +41,26 @@ def compact(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Put a summary in the place of messages of the window, as one step.
+    """Replace messages of the window by a summary, as one step.
 
-    It covers the messages with the seqs `covering`, or all but the last `keep_last` messages or
-    `keep_tokens` tokens; a tool call stays with its results. Behind its text stand up to
-    `append_terms` exact terms that it would lose, if there is room. `trigger` is the note of the
-    step, such as "auto". Raises InvalidValue, MemoryNotFound, MessageNotFound (not in memory),
+    The summary covers the messages with the seqs `covering`, or all but the last `keep_last`
+    messages or `keep_tokens` tokens; a tool call stays with its results. Up to `append_terms` exact
+    terms that the summary would lose are appended to it, if there is room. `trigger` is the note of
+    the step, such as "auto". Raises InvalidValue, MemoryNotFound, MessageNotFound (not in memory),
     NotCompactable, VersionConflict.
     """
-    plan = _Plan(summary, covering, keep_last, keep_tokens, append_terms)
+    plan = CompactionPlan(summary, covering, keep_last, keep_tokens, append_terms)
     count_ahead(memory_id, storable_messages([summary_message(summary)]))
     with locked(
         memory_id, actor=actor, expected_version=expected_version, note=trigger
     ) as recorder:
-        return recorder.record(plan.decided(recorder)[0])
+        return recorder.record(plan.decided(recorder, fact_words())[0])
 
 
 @dataclass(frozen=True)
 class CompactionPreview:
     """What a compaction would do: the messages that leave, the sums, and the exact terms that the
-    summary would lose, of which `appended` stand behind its text.
+    summary would lose, of which the first `appended` are appended to it.
     """
 
     covered: tuple[int, ...]
@@ -79,26 +80,27 @@ def preview_compaction(
     append_terms: int = 0,
 ) -> CompactionPreview:
     """Return what `compact` would do with the same arguments. Raises its exceptions."""
-    plan = _Plan(summary, covering, keep_last, keep_tokens, append_terms)
+    plan = CompactionPlan(summary, covering, keep_last, keep_tokens, append_terms)
     recorder = Recorder(find_memory(memory_id))
-    transition, terms = plan.decided(recorder)
+    transition, terms = plan.decided(recorder, fact_words())
     covered = [*stay_entries(each.entry for each in transition.evictions)]
-    arrival = transition.evictions[0].because
-    texts = (summary_message(summary, terms[:count]) for count in range(len(terms) + 1))
-    appended = next(n for n, text in enumerate(texts) if arrival and text == arrival.message)
+    appended = len(plan.appended(transition, terms))
     change = recorder.record(transition)
     return CompactionPreview(tuple(each.seq for each in covered), change, tuple(terms), appended)
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """A summary, and what it shall cover. Raises InvalidValue and InvalidMessage."""
+class CompactionPlan:
+    """A summary and the messages that it should cover: the arguments of `compact`.
+
+    Raises InvalidValue and InvalidMessage.
+    """
 
     summary: str
-    covering: Collection[int] | None
-    keep_last: int | None
-    keep_tokens: int | None
-    append_terms: int
+    covering: Collection[int] | None = None
+    keep_last: int | None = None
+    keep_tokens: int | None = None
+    append_terms: int = 0
 
     def __post_init__(self) -> None:
         check_kept(
@@ -109,7 +111,7 @@ class _Plan:
         )
         summary_message(self.summary)
 
-    def decided(self, recorder: Recorder) -> tuple[Transition, list[str]]:
+    def decided(self, recorder: Recorder, words: Words) -> tuple[Transition, list[str]]:
         """Return the transition, and the exact terms that the summary would lose."""
         memory = recorder.memory
         entries = [*stay_entries(recorder.window.with_messages())]
@@ -120,7 +122,7 @@ class _Plan:
         check_covered(entries, covered)
         replaced = [entry.message for entry in covered if entry.message is not None]
         most = max(LIMIT, self.append_terms)
-        terms = dropped_terms(replaced, self.summary, most, words=fact_words())
+        terms = dropped_terms(replaced, self.summary, most, words=words)
 
         def entry_of(message: ChatMessage) -> Entry:
             return counted_entries(memory, [message])[0]
@@ -130,6 +132,16 @@ class _Plan:
             Window(entries), covered, self.summary, chosen, entry_of, recorder.policy
         )
         return transition, terms
+
+    def appended(self, transition: Transition, terms: Sequence[str]) -> Sequence[str]:
+        """Return the terms that were appended, the first of those that the summary would lose."""
+        arrival = transition.evictions[0].because
+        counts = range(len(terms) + 1)
+        return next(
+            terms[:count]
+            for count in counts
+            if arrival and summary_message(self.summary, terms[:count]) == arrival.message
+        )
 
 
 def _with_seqs(

@@ -39,7 +39,7 @@ def create(
 ) -> Memory:
     """Create an empty conversation without a step.
 
-    Without a policy it gets the default policy of its id; with None the client decides the window.
+    Without a policy it gets the default policy of its id; with None, the client decides its window.
     Raises MemoryExists, DeletionUnfinished, InvalidValue, PolicyUnavailable.
     """
     check_id(memory_id)
@@ -75,8 +75,8 @@ def change(
 
     A lower limit evicts nothing by itself: the messages over it are hidden until the next add
     evicts them, and a higher limit before that shows them again (LangChain4j trims on reading).
-    The label by which an import is known again stays. A `recount` for the policy may have been made
-    ahead; otherwise it is made here, before the lock.
+    The label that identifies an import stays. A `recount` for the policy may be passed; otherwise
+    it is made here, before the lock.
     Raises MemoryNotFound, InvalidValue, UnknownEstimator, VersionConflict.
     """
     policy = check_policy(policy)
@@ -95,10 +95,10 @@ def change(
 def adopt_policy(
     which: MemoryFilter, policy: Policy, *, actor: str = "", seconds: float = ADOPTION_SECONDS
 ) -> int:
-    """Give conversations that have another policy this one; return how many were changed.
+    """Set a policy for conversations that have another one; return how many were changed.
 
-    Those that cannot be changed, such as one whose import goes on or one that cannot be read, are
-    left out. It ends after about `seconds`: call it again for the rest. Raises InvalidValue,
+    Those that cannot be changed are left out, such as one that is being imported or one that cannot
+    be read. The call ends after about `seconds`; call it again for the rest. Raises InvalidValue,
     UnknownEstimator.
     """
     policy = check_policy(policy)
@@ -114,8 +114,8 @@ def adopt_policy(
 
 
 def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:
-    """Add a label to some conversations, in short transactions; those deleted meanwhile are left
-    out.
+    """Add a label to some conversations, in short transactions. Those that are deleted in between
+    are left out.
 
     Raises MemoryNotFound, InvalidValue and ImportUnfinished before any is changed.
     """

@@ -1,6 +1,6 @@
-"""Database outages: errors that the request has not caused and that may go away by themselves.
+"""Database outages: errors that the request did not cause and that may end by themselves.
 
-The transaction of the request was rolled back, so that the caller can repeat it.
+The transaction of the request was rolled back, so the caller can repeat it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ _BUSY = ("busy", "other clients are writing: try again in a moment")
 _CROWDED = ("busy", "there are too many connections: try again in a moment")
 _FULL = ("full", "the disk is full: nothing can be stored until there is space")
 _READ_ONLY = ("read-only", "nothing can be written at present: try again later")
-_NOT_MIGRATED = ("not migrated", "a table or column is missing: run manage.py migrate")
+_NOT_MIGRATED = (
+    "not migrated",
+    "a table or column is missing: run manage.py migrate, or chatmemory run",
+)
 _SLOW = ("slow", "the query took too long: try again in a moment")
 _CLOSED = ("down", "its file cannot be opened: check that its folder exists and can be written")
 _DOWN = ("down", "it does not respond: try again in a moment")
@@ -113,9 +116,9 @@ def explained(call: Callable[P, T]) -> Callable[P, T]:
 
 @contextmanager
 def leaving_out_lost_nodes() -> Iterator[None]:
-    """Roll back what the block does, and go on behind it, if a node of a cluster is down.
+    """If a node of a cluster is down, roll back what the block did, and go on after the block.
 
-    If the whole database is down, what is behind the block fails.
+    If the whole database is down, the code after the block fails.
     """
     try:
         with database.atomic():

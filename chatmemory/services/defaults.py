@@ -1,7 +1,7 @@
-"""Default policies: what a conversation gets that is created without a policy, by its id.
+"""Default policies of conversations that are created without one, chosen by their ids.
 
 The project names them in CHATMEMORY["DEFAULT_POLICIES"], and operators on the page. The one with
-the longest prefix applies; of two with the same prefix, that of the page.
+the longest prefix applies; of two with the same prefix, the page's.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Default = Literal["default"]
 class NamedDefault:
     """A default policy; `set_by` and `set_at` are empty for one of the settings.
 
-    `is_overridden` tells of one of the settings that the page has another for, by the same prefix.
+    `is_overridden` means that the page has another policy for the same prefix as the settings.
     """
 
     prefix: str
@@ -70,9 +70,9 @@ def default_policy(memory_id: str) -> Policy | None:
 
 
 def chosen_policy(memory_id: str, policy: Policy | Default | None) -> Policy | None:
-    """Return the policy for a new conversation; "default" is the one that its id has.
+    """Return the policy for a new conversation; "default" means the one that its id has.
 
-    Raises InvalidValue if that is wanted and there is none, PolicyUnavailable.
+    Raises InvalidValue for "default" if there is none, and PolicyUnavailable.
     """
     if policy != "default":
         return policy
@@ -95,7 +95,7 @@ def metering_policy(memory_id: str) -> Policy | None:
 def set_default_policy(prefix: str, policy: Policy, actor: str = "") -> None:
     """Set the default policy of new conversations whose ids begin with a prefix.
 
-    An empty prefix is that of all ids. Raises InvalidValue, UnknownEstimator, UnstorableText.
+    An empty prefix is a prefix of all ids. Raises InvalidValue, UnknownEstimator, UnstorableText.
     """
     if len(prefix) > ID_LENGTH:
         raise InvalidValue(f"a prefix must be a string of up to {ID_LENGTH} characters")

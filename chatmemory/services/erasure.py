@@ -53,8 +53,8 @@ SLICE = 1_000
 def delete(memory_id: str, *, actor: str = "", expected_version: int | None = None) -> None:
     """Delete a conversation with its whole history. This cannot be undone.
 
-    Nobody can read a long one any more as soon as its deletion has begun; its rows are then purged
-    in short transactions. Raises InvalidValue, MemoryNotFound, VersionConflict.
+    Once the deletion of a long conversation has begun, nobody can read it; its rows are purged in
+    short transactions. Raises InvalidValue, MemoryNotFound, VersionConflict.
     """
     check_change(memory_id, actor, expected_version)
     with database.atomic():
@@ -84,7 +84,8 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
 
 
 def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
-    """Delete some conversations, in short transactions; those deleted meanwhile are left out.
+    """Delete some conversations, in short transactions. Those that are deleted in between are left
+    out.
 
     Raises InvalidValue, and MemoryNotFound if one does not exist, before any is deleted.
     """
@@ -96,9 +97,9 @@ def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
 
 
 def finish_deletions() -> list[str]:
-    """Purge the rows of the deletions that were interrupted, and return the ids.
+    """Purge the rows of interrupted deletions, and return the ids of the conversations.
 
-    Those that no audit entry tells of are left: see `unaudited_deletions`.
+    Deletions without an audit entry are left: see `unaudited_deletions`.
     """
     unaudited = set(unaudited_deletions())
     ids = [memory_id for memory_id in _begun_deletions() if memory_id not in unaudited]
@@ -109,8 +110,8 @@ def finish_deletions() -> list[str]:
 
 
 def unaudited_deletions() -> list[str]:
-    """Return the ids of conversations that somebody has hidden like those that are being deleted,
-    in the database. `verify` names them, and nothing purges them.
+    """Return the ids of conversations that somebody has hidden in the database, as if they were
+    being deleted. `verify` names them, and nothing purges them.
     """
     return [memory_id for memory_id in _begun_deletions() if not _is_audited(memory_id)]
 
@@ -175,12 +176,12 @@ def redact(
 ) -> ChangeResult | None:
     """Remove a message's text from history, window and search, as a step. This cannot be undone.
 
-    The type and the token count stay. What else may contain the words or lets them be guessed goes
-    as well: the conversation's trials, stored responses, and the fingerprint of its import; with
-    `branches`, also the copies of the message in these branches; with `summaries`, also these
-    summaries that stand for the message, each as a step, or all that hold one of its exact terms
-    (True, in these branches too). Return None if the message was already redacted. Raises
-    InvalidValue, also for what is no summary of it, MemoryNotFound, MessageNotFound,
+    The type and the token count stay. Whatever else may contain the words, or lets somebody guess
+    them, is erased as well: the conversation's trials, stored responses, and the fingerprint of its
+    import; with `branches`, also the copies of the message in these branches; with `summaries`,
+    also these summaries that stand for the message, each as a step, or all that hold one of its
+    exact terms (True, in these branches too). Return None if the message was already redacted.
+    Raises InvalidValue, also for what is no summary of it, MemoryNotFound, MessageNotFound,
     VersionConflict.
     """
     check_whole_number(seq, "seq")

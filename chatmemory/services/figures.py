@@ -1,7 +1,7 @@
 """Figures of conversations for the lab, computed in slices and kept until the conversation changes.
 
-They hold numbers only. They go with the conversation, and with a redaction. Old ones are forgotten,
-and so are those of all but the newest questions.
+They hold only numbers. A deletion or a redaction removes them. Old figures are deleted, and so are
+those of all but the newest questions.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ QUESTIONS_KEPT = 50
 def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
     """Compute figures of the chosen conversations; return how many conversations remain.
 
-    It ends after about `seconds`, and computes at least one. A conversation that is deleted or
-    changes meanwhile is left out.
+    The call ends after about `seconds`, and computes at least one conversation. A conversation that
+    is deleted or changed in between is left out.
     """
     grid = grid_of(query)
     key = query.key(grid)

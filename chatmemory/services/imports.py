@@ -1,7 +1,7 @@
 """Import of transcript files, one step per message.
 
 A session that an agent recorded becomes a conversation whose client decides its window: memory is
-what the agent saw at each step, and a compaction is one.
+what the agent saw at each step, and each compaction is a step.
 
 Before anything is stored, all messages are checked. A long conversation is stored in slices. Its
 row has the fingerprint of the content as a label, the policy, and how much is stored; with these,
@@ -176,11 +176,12 @@ def import_each(
     a name that was taken before gets the next free number, from 2.
 
     Without a policy, each conversation gets the default policy of its id, or a window of 20
-    messages. What the agent of a session saw is stored as it was, and the policy is not used.
+    messages. For a session of an agent the policy is not used: what the agent saw is stored as it
+    was.
 
     A conversation that was already imported is skipped. One that exists with other content is
-    refused, and the import continues with the next. A redaction erases the fingerprint by which
-    the content is known, so the same file is then refused. Raises InvalidValue for an invalid
+    refused, and the import continues with the next. A redaction erases the fingerprint that
+    identifies the content, so the same file is then refused. Raises InvalidValue for an invalid
     actor.
     """
     check_actor(actor)

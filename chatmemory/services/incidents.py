@@ -1,7 +1,7 @@
-"""Incidents are kept as they are found, until the conversation changes.
+"""Incidents are stored when they are found, until the conversation changes.
 
-What is kept are numbers. They go with the conversation, and with a redaction. A server finds them
-anew by an `IncidentFinder`; else the next read does.
+Only numbers are stored. A deletion or a redaction removes them. In a server, an `IncidentFinder`
+finds them anew; otherwise the next read does.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ def _announce(memory_id: str, new: Counter[str]) -> None:
 
 
 class IncidentFinder:
-    """Finds the incidents of conversations that change, and then, going back, of those that had
-    changed before. One of which they cannot be found is told once, and left to whoever reads it.
+    """Finds the incidents of conversations that change, then of those that had changed before, the
+    newest change first. A conversation that fails is logged once, and left to its next reader.
     """
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ def get_messages(memory_id: str) -> list[ChatMessage]:
     """Return the messages of the window, untrimmed; [] for an unknown id, which is not created.
 
     Each message carries its stored token count, so that it need not be counted again. A redacted
-    one does not: its count is that of words which a copy of it never had.
+    one does not: its count is that of the removed words, which a copy of it does not have.
     """
     return [message for _, message in _read(window_messages(storable_id(memory_id)))]
 
@@ -98,7 +98,7 @@ def delete_messages(
 ) -> None:
     """Clear the window, but not the history. An unknown id is not an error.
 
-    Raises VersionConflict, and MemoryNotFound if a version is expected of an unknown id.
+    Raises VersionConflict, and MemoryNotFound for an unknown id if a version is expected.
     """
     try:
         clear_messages(memory_id, actor=actor, expected_version=expected_version)

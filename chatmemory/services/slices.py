@@ -43,8 +43,8 @@ def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]
 
 
 def row_count(memory: Memory) -> int:
-    """Return how many rows a conversation has, and more for long texts, which SQLite's index is as
-    slow to forget.
+    """Return how many rows a conversation has. Long texts count as several rows, because SQLite's
+    index takes as long to remove them.
     """
     rows = memory.last_seq + memory.last_stay + memory.last_step
     return rows + memory.history_tokens // TOKENS_OF_A_ROW

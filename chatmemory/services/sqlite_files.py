@@ -3,7 +3,7 @@
 The log holds erased bytes until it is emptied, which SQLite cannot do while a reader needs it.
 Nobody waits for that: a thread tries again until it succeeds. An erasure starts it, and so does the
 first connection of each process, because an earlier process may have ended before its thread was
-done. Who runs another database looks after its files.
+done. Administrators of another database look after its files.
 """
 
 from __future__ import annotations

@@ -48,10 +48,10 @@ def locked(
 ) -> Iterator[Recorder]:
     """Lock a conversation, and write at the end of the block what the block recorded.
 
-    An unknown id gets the row that `create` returns, which is not saved yet. A known one that
-    `must_be_new` is MemoryExists; a transaction that holds its row is not waited for. `imported` is
-    how much of an import is stored: while one is unfinished, only its own next slice can be
-    written. All steps get the `note`. Raises InvalidValue for an invalid id, actor or version,
+    An unknown id gets the row that `create` returns, which is not saved yet. With `must_be_new`, a
+    known one raises MemoryExists, without waiting for a transaction that holds its row. `imported`
+    is how much of an import is stored: while an import is unfinished, only its own next slice can
+    be written. All steps get the `note`. Raises InvalidValue for an invalid id, actor or version,
     MemoryNotFound, VersionConflict, ImportUnfinished, DeletionUnfinished.
     """
     check_change(memory_id, actor, expected_version)

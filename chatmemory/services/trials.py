@@ -1,7 +1,7 @@
 """Trials: the drafts of a simulation and the limit that it tries, so that it has a URL.
 
-Nothing of the conversation is locked or changed. A trial is kept for some weeks after it was last
-tried, and the newest ones of each person only.
+A trial neither locks nor changes the conversation. It is kept for some weeks after it was last
+tried, and only the newest ones of each person are kept.
 """
 
 from __future__ import annotations

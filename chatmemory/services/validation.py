@@ -51,7 +51,8 @@ def _shown(given: str) -> str:
 def check_ids(memory_ids: object) -> set[str]:
     """Return the ids of a list or another collection.
 
-    Raises InvalidValue, also for one string, whose letters would be taken for ids; UnstorableText.
+    Raises InvalidValue, also for a single string, whose letters would be taken as ids, and
+    UnstorableText.
     """
     if isinstance(memory_ids, str | bytes | Mapping) or not isinstance(memory_ids, Iterable):
         raise InvalidValue(f"a list of ids is wanted, not {brief(memory_ids)}")
@@ -78,7 +79,7 @@ def check_actor(actor: object) -> None:
 
 
 def check_whole_number(number: object, name: str) -> None:
-    """Raise InvalidValue unless an argument is a whole number; a database takes "1" for one."""
+    """Raise InvalidValue unless an argument is a whole number: a database would accept "1"."""
     if not isinstance(number, int) or isinstance(number, bool):
         raise InvalidValue(f"{name} must be a whole number, not {brief(number)}")
 
@@ -124,7 +125,7 @@ def check_storable_limit(policy: Policy | None) -> None:
 
 
 def check_added(count: int) -> None:
-    """Raise InvalidValue for more messages than are added at a time: others wait meanwhile."""
+    """Raise InvalidValue for more messages than may be added at once, as other writers wait."""
     most = configuration().ADDED_MESSAGES
     if count > most:
         raise InvalidValue(
@@ -136,7 +137,7 @@ def check_added(count: int) -> None:
 def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
     """Return labels if they are up to 64 storable strings by name. Raises InvalidValue.
 
-    The name of the label by which an import is known again is not for callers.
+    Callers cannot use the name of the label that identifies an import.
     """
     if not isinstance(labels, Mapping):
         raise InvalidValue("labels must be an object with string values")

@@ -3,7 +3,7 @@
     store = HttpChatMemoryStore("https://chat.example.org", token)
     memory = MessageWindowChatMemory(id="order-7741", max_messages=20, store=store)
 
-The memory decides here what leaves; the server keeps the history and infers the reasons.
+The memory decides in this process what leaves; the server keeps the history and infers the reasons.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class HttpChatMemoryStore(ChatMemoryStore):
     A request without a response of the store, or refused for now (429, 503), is sent again with the
     same Idempotency-Key, so that nothing is stored twice: up to `attempts` times, after the seconds
     of Retry-After, at most 60, or else of `pause`, doubled each time. Raises HttpStoreError,
-    InvalidValue for a base URL that is none or has credentials in it and for a token that cannot be
-    sent, and UnstorableText for a lone surrogate.
+    InvalidValue for an invalid base URL, one with credentials, or a token that cannot be sent, and
+    UnstorableText for a lone surrogate.
     """
 
     def __init__(

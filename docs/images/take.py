@@ -1,8 +1,13 @@
-"""Take the screenshots of the documentation from a running server: `make screenshots`."""
+"""Take the screenshots of the documentation from a running server: `make screenshots`.
+
+`python -m docs.images.take compaction compact` takes these two only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import sys
+from collections.abc import Callable, Collection
 from itertools import cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,6 +19,7 @@ from tests.serving import Served, served_by
 
 FOLDER = Path(__file__).parent
 DESK = {"viewport": {"width": 1440, "height": 900}}
+HIGH_DESK = {"viewport": {"width": 1440, "height": 960}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "device_scale_factor": 2}
 DARK = {"color_scheme": "dark"}
 LOST_ORDER = "/c/order-7741/?at=43"
@@ -50,6 +56,12 @@ OPTIONS: dict[str, dict[str, object]] = {
     "policy-oversized": {"oversized": "reject"},
     "policy-pins": {},
 }
+# A session of a coding agent, which is compacted before its last messages.
+SESSION, SESSION_BEFORE = "fix-2041", "fix-2041-before"
+SUMMARY = (
+    "The user wants the retry of uploads to stop after a while. The agent read the uploader and "
+    "its tests, found that the delay has no upper bound, and set one. One test still fails."
+)
 OVERSIZED = "Here is the full export of my account, line by line. " * 12
 
 
@@ -70,6 +82,13 @@ def fill(served: Served) -> None:
     served.api.post(pin).raise_for_status()
     for memory_id in OPTIONS:
         say(served, memory_id, None, ORDER[6:])
+    small = {"kind": "token_window", "max_tokens": 400}
+    for memory_id in (SESSION, SESSION_BEFORE):
+        say(served, memory_id, small, SAID_BEFORE)
+    body = {"summary": SUMMARY, "keep_last": 1, "trigger": "auto"}
+    compact = f"{served.url}/api/v1/memories/{SESSION}/compact/"
+    served.api.post(compact, json=body).raise_for_status()
+    say(served, SESSION, None, SAID_AFTER)
 
 
 def refused(page: Page) -> None:
@@ -103,6 +122,35 @@ ORDER = [
 ]
 
 
+def called(id: str, command: str, output: str) -> list[object]:
+    function = {"name": "run", "arguments": json.dumps({"command": command})}
+    call = {"id": id, "type": "function", "function": function}
+    return [
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": id, "content": output},
+    ]
+
+
+SAID_BEFORE: list[object] = [
+    {"role": "system", "content": "You are a coding agent in the repository northkiln/shop."},
+    turn(0, "Uploads retry for ever since 2.14.0, see SHOP-2041. Stop after 90 seconds, please."),
+    *called("r1", "rg -n retry src/", "src/upload/retry2.py:41: def delays():"),
+    *called("r2", "sed -n 35,60p src/upload/retry2.py", "41: def delays():\n42:     n = 0.25"),
+    turn(1, "delays() in src/upload/retry2.py doubles without an upper bound. I set one."),
+    *called("r3", "git commit -m SHOP-2041", "[main 9f3c2ab] SHOP-2041"),
+    *called("r4", "pytest -q tests/upload", "FAILED tests/upload/test_s3.py::test_429"),
+    turn(1, "One test fails: tests/upload/test_s3.py::test_429. I look at it next."),
+    turn(0, "Good. Which branch is that on?"),
+]
+SAID_AFTER: list[object] = [
+    turn(1, "It is on main."),
+    turn(0, "Mention the issue in the changelog, and repair the test."),
+    *called("r5", "git log -1 --format=%s", "SHOP-2041"),
+    *called("r6", "rg -l 429 tests/", "tests/upload/test_s3.py"),
+    turn(1, "tests/upload/test_s3.py passes, and the changelog names SHOP-2041."),
+]
+
+
 def say(served: Served, memory_id: str, policy: object, messages: list[object]) -> None:
     memories = f"{served.url}/api/v1/memories/"
     if policy:
@@ -117,6 +165,14 @@ def preview(page: Page) -> None:
         with page.expect_response("**/simulate/"):
             page.get_by_role("button", name="Preview").click()
         page.locator(".led.is-draft").filter(has_text=text[:30]).wait_for()
+
+
+def summarise(page: Page) -> None:
+    page.get_by_role("textbox", name="Summary").fill(SUMMARY)
+    page.get_by_label("Keep the last messages").fill("1")
+    page.get_by_label("Append exact terms").select_option("25")
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_text("would become one summary").wait_for()
 
 
 def make_token(page: Page) -> None:
@@ -143,13 +199,17 @@ PICTURES: list[tuple[str, str, dict[str, object], Callable[[Page], None]]] = [
     ("policy-turns", "/c/policy-turns/?at=9&msg=2", DESK, nothing),
     ("policy-oversized", "/c/policy-oversized/", DESK, refused),
     ("policy-pins", "/c/policy-pins/?msg=1", DESK, nothing),
+    ("compaction", f"/c/{SESSION}/?at=14", DESK, nothing),
+    ("compact", f"/c/{SESSION_BEFORE}/compact/", HIGH_DESK, summarise),
     ("tokens", "/tokens/", DESK, make_token),
     ("lesson", "/learn/tool-calls/?step=2&leaves=3&leaves=4&check=1", DESK, nothing),
 ]
 
 
-def take(served: Served, browser: Browser) -> None:
+def take(served: Served, browser: Browser, names: Collection[str]) -> None:
     for name, path, options, do in PICTURES:
+        if names and name not in names:
+            continue
         context = browser.new_context(**options)
         page = context.new_page()
         page.goto(served.sign_in_link())
@@ -171,7 +231,7 @@ def main() -> None:
         database = f"sqlite:///{folder}/pictures.sqlite3"
         with served_by(database, Path(folder)) as served, launch(playwright, path) as browser:
             fill(served)
-            take(served, browser)
+            take(served, browser, sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -50,15 +50,7 @@ class Found:
 
     @cached_property
     def answer(self) -> PhraseAnswer:
-        state = self._state
-        moment = explain.PhraseQuestion(
-            at=state.at,
-            last_step=state.memory.last_step,
-            last_seq=state.memory.last_seq,
-            hidden=frozenset(row.seq for row in state.window.over_limit),
-            no_room=state.window.no_room,
-        )
-        return explain.remembers(state.query.find, self._mentions, moment)
+        return explain.remembered(self._state)
 
     @cached_property
     def groups(self) -> list[Group]:

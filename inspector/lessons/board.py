@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import takewhile
 
 from chatmemory import Reason
-from chatmemory.explain import ReceiptLine, reason_of, receipt, role
+from chatmemory.explain import ReceiptLine, counted, reason_of, receipt, role
 from chatmemory.queries import Line, Scene
 from chatmemory.services import ChangeResult
 from inspector.conversation.looks import LOOKS, css_of, pairing
@@ -38,7 +38,7 @@ class BoardMessage:
 
     @property
     def role(self) -> str:
-        return role(self.line.type, self.line.has_calls)
+        return "Summary" if self.line.covered else role(self.line.type, self.line.has_calls)
 
     @property
     def is_code(self) -> bool:
@@ -76,8 +76,10 @@ class Board:
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        """What was said, and what arrives next."""
-        return (*self.happening.before.said, *self.arriving)
+        """What was said, summaries, and what arrives next."""
+        if self.is_revealed:
+            return self.happening.after.lines
+        return (*self.happening.before.lines, *self.arriving)
 
     @property
     def is_asking(self) -> bool:
@@ -161,15 +163,25 @@ class Board:
             rows = [known[place.seq] for place in self.scene.window.rows]
         else:
             before = [known[place.seq] for place in self.happening.before.window.rows]
-            rows = [*before, *self.arriving]
+            rows = [*self._with_summary(before), *self.arriving]
         return [self._kept(rows, i) for i in range(len(rows))]
+
+    def _with_summary(self, before: Sequence[Line]) -> list[Line]:
+        """Return what was in memory, with a summary ahead of what it stands for now."""
+        rows, known = [*before], self.happening.before.lines
+        for line in self.lines[len(known) :] if self.is_revealed else ():
+            if line.covered:
+                place = next(i for i, row in enumerate(rows) if row.seq in line.covered)
+                rows.insert(place, line)
+        return rows
 
     def _kept(self, rows: Sequence[Line], i: int) -> BoardMessage:
         line = rows[i]
         is_gone, is_next = line.seq in self.gone, self._is_next(line)
         is_picked = line.seq in (self.picked or ())
         was_asked = self.is_revealed and self.picked is not None and line not in self.arriving
-        css = css_of(is_next and "is-next", is_gone and "is-gone", pairing(rows, i))
+        looks = is_next and "is-next", is_gone and "is-gone", bool(line.covered) and "is-summary"
+        css = css_of(*looks, pairing(rows, i))
         if was_asked and (is_gone or is_picked):
             note = f"you said: {self.verbs.leaves if is_picked else self.verbs.stays}"
             return BoardMessage(line, css, note, is_next, is_gone, is_gone == is_picked)
@@ -179,6 +191,8 @@ class Board:
         if line.seq in self.gone:
             change = self.scene.left_by.get(line.seq)
             return (_reason(change, line.seq) or "the oldest") if change else "hidden"
+        if line.covered:
+            return f"stands for {counted(len(line.covered), 'message')}"
         if self._is_next(line):
             return "next to arrive"
         return "just arrived" if self.is_revealed and line in self.arriving else ""
@@ -194,6 +208,8 @@ class Board:
         lines = list(receipt(change)) if change else []
         if self.is_revealed:
             return lines
+        if change and change.kind == "compact":
+            return []
         return list(takewhile(lambda line: line.kind not in ("minus", "fits"), lines))
 
 

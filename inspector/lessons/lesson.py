@@ -20,17 +20,19 @@ OFFERS_MAX = 8
 BYTES_MAX = 100_000
 
 # The fields of tables.
+COMPACTION = ("summary", "keep_last", "append_terms")
 LESSON = ("title", "lead", "script", "policy", "step", "remember", "practice")
 STEP = ("text", "said", "limit")
-QUESTION = ("ask", "question", "hint", "why", "adds", "becomes")
+QUESTION = ("ask", "question", "hint", "why", *COMPACTION, "adds", "becomes")
 OF_ASK = {"leaves": (), "choose": ("choice",), "limit": ("keep", "fact", "limits")}
 PRACTICE = ("text", "page", "memory_id", "query")
-PAGES = ("conversation", "simulate", "settings", "compare", "lab", "playground")
-PAGES_OF_ONE = ("conversation", "simulate", "settings", "compare")
+PAGES_OF_ONE = ("conversation", "simulate", "settings", "compare", "compact")
+PAGES = (*PAGES_OF_ONE, "lab", "playground")
 # The claims that a choice can make, by the type of their values.
 CLAIMS = {
     "remembers": str,
     "forgets": str,
+    "loses": str,
     "held": int,
     "hidden": int,
     "leaving": int,
@@ -66,9 +68,12 @@ class LessonStep:
     """A step tells a text, and asks about what happens next if it has an `ask`.
 
     Before it, the limit becomes `limit`, and the script goes on until `said` messages are said;
-    None leaves them as they are. With the answer `adds` messages arrive, then the limit is
-    `becomes`; `why` explains it. `choices` are those of CHOOSE; LIMIT asks which of `limits` is the
-    smallest that keeps the message `keep`, or a `fact` until it comes up again.
+    None leaves them as they are. With the answer a `summary` takes the place of all but the last
+    `keep_last` messages, with up to `append_terms` exact terms that it would lose; without a
+    summary, `append_terms` goes back to the last one, and writes it again with these. Then `adds`
+    messages arrive, and the limit is `becomes`; `why` explains it. `choices` are those of CHOOSE;
+    LIMIT asks which of `limits` is the smallest that keeps the message `keep`, or a `fact` until it
+    comes up again.
     """
 
     text: str
@@ -78,6 +83,9 @@ class LessonStep:
     question: str = ""
     hint: str = ""
     why: str = ""
+    summary: str = ""
+    keep_last: int = 0
+    append_terms: int = 0
     adds: int = 0
     becomes: int | None = None
     choices: tuple[Choice, ...] = ()
@@ -194,7 +202,7 @@ def _step(table: Table) -> LessonStep:
     ask = Ask(table.one_of("ask", list(Ask)))
     becomes = table.optional_number("becomes")
     table.only((*STEP, *QUESTION, *OF_ASK[ask]))
-    is_next_asked = ask is Ask.LEAVES and becomes is None
+    is_next_asked = ask is Ask.LEAVES and becomes is None and "summary" not in table
     return LessonStep(
         text=table.line("text", default=""),
         said=said,
@@ -203,6 +211,9 @@ def _step(table: Table) -> LessonStep:
         question=table.line("question"),
         why=table.line("why"),
         hint=table.line("hint", default=""),
+        summary=table.line("summary") if "summary" in table else "",
+        keep_last=table.number("keep_last") if "summary" in table else 0,
+        append_terms=table.number("append_terms") if "append_terms" in table else 0,
         adds=table.number("adds", default=1 if is_next_asked else 0, least=0),
         becomes=becomes,
         choices=tuple(map(_choice, table.tables("choice"))) if ask is Ask.CHOOSE else (),

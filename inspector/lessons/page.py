@@ -27,6 +27,8 @@ from inspector.lessons.words import (
 )
 
 LETTERS = "ABCDEFGH"  # as many as OFFERS_MAX
+# The oldest messages made room; a summary is written by the step itself.
+TOLD_BY_STEPS = (Reason.CAPACITY, Reason.SUMMARIZED)
 # A practice's page is one of the inspector's, by the name of its URL, or a place on one.
 _PLACES = {"simulate": ("conversation", "#composer")}
 
@@ -73,11 +75,11 @@ class Told:
 
     @property
     def causes(self) -> list[SafeString]:
-        """Why messages left that were not simply the oldest, in the words of Why?"""
+        """Why messages left, in the words of Why?, but for those that its step tells of."""
         by_cause: dict[str, list[int]] = {}
         for scene in self.moment.changes:
             for each in scene.change.evicted if scene.change else ():
-                if each.reason is not Reason.CAPACITY or each.misfit:
+                if each.reason not in TOLD_BY_STEPS or each.misfit:
                     sentence = cause_of(each.reason, each.misfit).sentence
                     by_cause.setdefault(sentence, []).append(each.seq)
         causes = (f"{seqs(left)}: {sentence}" for sentence, left in by_cause.items())

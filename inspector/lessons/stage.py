@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from chatmemory import ChatMemoryError, ChatMessage, Policy
+from chatmemory import ChatMemoryError, ChatMessage, NotCompactable, Policy
 from chatmemory.explain import receipt
-from chatmemory.queries import Line, Scene, incidents_under, rehearse
+from chatmemory.queries import Line, Scene, incidents_under, lost_terms, rehearse
+from chatmemory.services import CompactionPlan
 from inspector.lessons.lesson import Ask, Choice, InvalidLesson, Lesson, LessonStep
 
 
@@ -65,15 +66,35 @@ class Happening:
 
 @dataclass(frozen=True, kw_only=True)
 class LessonMoment(Happening):
-    """A step on the stage, and what its question asks for. `number` counts from 1."""
+    """A step on the stage, and what its question asks for. `number` counts from 1.
+
+    `to_come` is what the script has after the last summary.
+    """
 
     number: int
     step: LessonStep
+    to_come: tuple[ChatMessage, ...] = ()
 
     @property
     def verbs(self) -> Verbs:
         """What messages do: an arrival makes them leave, and a limit that is set hides them."""
-        return HIDE if self.step.ask and not self.step.adds else LEAVE
+        return HIDE if self.step.ask and not self.step.adds and not self.summary else LEAVE
+
+    @property
+    def compacted(self) -> Scene | None:
+        """The scene right after a summary of this step."""
+        kinds = ((scene, scene.change.kind) for scene in self.changes if scene.change)
+        return next((scene for scene, kind in kinds if kind == "compact"), None)
+
+    @property
+    def summary(self) -> Line | None:
+        """The summary of this step."""
+        return self.compacted.lines[-1] if self.compacted else None
+
+    @cached_property
+    def missed(self) -> tuple[str, ...]:
+        """The exact terms that the summary lost, and the rest of the script needs."""
+        return tuple(lost_terms(self.compacted, self.to_come)) if self.compacted else ()
 
     @property
     def needed(self) -> int:
@@ -117,6 +138,8 @@ class LessonMoment(Happening):
                 return self.after.remembers(str(value))
             case "forgets":
                 return not self.after.remembers(str(value))
+            case "loses":
+                return value in self.missed
             case "refused_by":
                 refusing = {each.provider for each in self.after.verdicts() if not each.accepts}
                 return refusing == set(value if isinstance(value, tuple) else ())
@@ -130,20 +153,7 @@ class LessonMoment(Happening):
 def moments(lesson: Lesson) -> tuple[LessonMoment, ...]:
     """Return the moments of a lesson. Raises InvalidLesson for a step that it cannot play."""
     script = _Script(lesson)
-    spans = [script.play(i, step) for i, step in enumerate(lesson.steps)]
-    try:
-        scenes = rehearse(lesson.policy, script.events)
-    except ChatMemoryError as error:
-        raise InvalidLesson(("script",), str(error)) from error
-    found = tuple(
-        LessonMoment(
-            before=scenes[before],
-            changes=tuple(scenes[before + 1 : after + 1]),
-            number=number,
-            step=step,
-        )
-        for number, (step, (before, after)) in enumerate(zip(lesson.steps, spans, strict=True), 1)
-    )
+    found = tuple(script.moment(i, step) for i, step in enumerate(lesson.steps))
     for moment in found:
         for field, why in _faults(moment):
             raise InvalidLesson(("step", moment.number - 1, field), why)
@@ -151,36 +161,70 @@ def moments(lesson: Lesson) -> tuple[LessonMoment, ...]:
 
 
 class _Script:
-    """The events of a lesson: its messages, and the limits that its steps set between them."""
+    """The events of a lesson: its messages, and what its steps do between them."""
 
     def __init__(self, lesson: Lesson) -> None:
-        self.events: list[ChatMessage | Policy] = []
         self._lesson = lesson
+        self._events: list[ChatMessage | Policy | CompactionPlan] = []
         self._said = 0
+        self._summary: tuple[int, int, LessonStep] | None = None
 
-    def play(self, i: int, step: LessonStep) -> tuple[int, int]:
-        """Append a step's events; return the numbers of the scenes before and after its answer."""
+    def moment(self, i: int, step: LessonStep) -> LessonMoment:
+        """Play a step. Raises InvalidLesson."""
+        before = self._play(i, step)
+        try:
+            scenes = rehearse(self._lesson.policy, self._events)
+        except NotCompactable as error:
+            raise InvalidLesson(("step", i, "summary"), str(error)) from error
+        except ChatMemoryError as error:
+            raise InvalidLesson(("script",), str(error)) from error
+        _, said, _ = self._summary or (0, self._said, step)
+        return LessonMoment(
+            before=scenes[before],
+            changes=tuple(scenes[before + 1 :]),
+            number=i + 1,
+            step=step,
+            to_come=self._lesson.messages[said:],
+        )
+
+    def _play(self, i: int, step: LessonStep) -> int:
+        """Append a step's events; return the number of the scene before its answer."""
+        told = self._go_back(i) if step.append_terms and not step.summary else step
         self._set(step.limit)
         if step.said is not None:
             if step.said < self._said:
                 raise InvalidLesson(("step", i, "said"), f"{self._said} messages are said already")
             self._say(i, "said", step.said - self._said)
-        before = len(self.events)
+        before = len(self._events)
+        if told.summary:
+            self._summary = before, self._said, told
+            plan = CompactionPlan(
+                told.summary, keep_last=told.keep_last, append_terms=step.append_terms
+            )
+            self._events.append(plan)
         self._say(i, "adds" if step.adds > 1 else "ask", step.adds)
         self._set(step.becomes)
-        return before, len(self.events)
+        return before
+
+    def _go_back(self, i: int) -> LessonStep:
+        """Go back before the last summary; return its step."""
+        if self._summary is None:
+            raise InvalidLesson(("step", i, "append_terms"), "no step before it has a summary")
+        events, self._said, step = self._summary
+        del self._events[events:]
+        return step
 
     def _say(self, i: int, field: str, count: int) -> None:
         messages = self._lesson.messages[self._said : self._said + count]
         if len(messages) < count:
             rest = f"the script has only {len(self._lesson.messages)} messages"
             raise InvalidLesson(("step", i, field), rest)
-        self.events += messages
+        self._events += messages
         self._said += count
 
     def _set(self, limit: int | None) -> None:
         if limit:
-            self.events.append(replace(self._lesson.policy, limit=limit))
+            self._events.append(replace(self._lesson.policy, limit=limit))
 
 
 def _faults(moment: LessonMoment) -> Iterator[tuple[str, str]]:
@@ -196,7 +240,7 @@ def _faults(moment: LessonMoment) -> Iterator[tuple[str, str]]:
                 why = f"{moment.keeping} would have kept it" if moment.keeping else "it never left"
                 yield "limits", f"{step.fact} comes up again, and {why}: offer that limit"
         case Ask.LIMIT:
-            if step.keep > len(moment.after.said):
+            if not moment.after.has(step.keep):
                 yield "keep", f"#{step.keep} is not said at this step"
             elif not moment.keeping:
                 yield "limits", f"none of them keeps #{step.keep}"

@@ -40,7 +40,9 @@ FACTS: dict[str, Fact] = {
     "held": lambda moment, scene: number_word(len(scene.seen)),
     "hidden": lambda moment, scene: number_word(len(scene.window.over_limit)),
     "said": lambda moment, scene: number_word(len(scene.said)),
-    "forgotten": lambda moment, scene: number_word(len(scene.said) - len(scene.seen)),
+    "forgotten": lambda moment, scene: number_word(
+        sum(line.seq not in scene.seen for line in scene.said)
+    ),
     "in_memory": lambda moment, scene: _listed([row.seq for row in scene.window.rows]),
     "arriving": lambda moment, scene: _listed([line.seq for line in moment.arriving]),
     "leaving": lambda moment, scene: _listed(moment.leaving),
@@ -48,6 +50,10 @@ FACTS: dict[str, Fact] = {
     "needed": lambda moment, scene: f"{moment.needed:,}",
     "over": lambda moment, scene: f"{moment.needed - scene.policy.limit:,}",
     "becomes": lambda moment, scene: f"{moment.after.policy.limit:,}",
+    "summary": lambda moment, scene: moment.step.summary,
+    "append_terms": lambda moment, scene: f"{moment.step.append_terms:,}",
+    "terms": lambda moment, scene: _anded(moment.summary.terms if moment.summary else ()),
+    "lost": lambda moment, scene: _anded(moment.missed),
     "keeps": lambda moment, scene: f"{moment.keeping:,}",
     "openai": lambda moment, scene: _verdict(scene, "OpenAI"),
     "anthropic": lambda moment, scene: _verdict(scene, "Anthropic"),
@@ -97,7 +103,7 @@ def check_moment_texts(moment: LessonMoment) -> None:
         except LookupError as error:
             raise InvalidLesson(path, str(error)) from error
         for seq in _MESSAGE.findall(words):
-            if int(seq) > len(moment.after.said):
+            if not moment.after.has(int(seq)):
                 raise InvalidLesson(path, f"#{seq} is not said at this step")
 
 
@@ -114,7 +120,7 @@ def _texts(moment: LessonMoment) -> Iterator[tuple[tuple[str | int, ...], str, S
 
 
 def _tokens(scene: Scene, seq: str) -> int:
-    for line in scene.said:
+    for line in scene.lines:
         if str(line.seq) == seq:
             return line.tokens
     raise LookupError(f"#{seq} is not said at this step")
@@ -127,6 +133,11 @@ def _verdict(scene: Scene, provider: str) -> str:
 
 def _listed(numbers: Sequence[int]) -> str:
     return seqs(numbers) if numbers else "none"
+
+
+def _anded(terms: Sequence[str]) -> str:
+    *most, last = terms or ("none",)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 # Answers

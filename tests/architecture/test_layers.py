@@ -37,6 +37,7 @@ LAYERS = [
     ["chatmemory.live", "chatmemory.stores.database"],
     ["chatmemory.integrations"],
     ["chatmemory.api"],
+    ["chatmemory.mcp"],
     ["chatmemory.admin", "chatmemory.management"],
     ["inspector"],
 ]

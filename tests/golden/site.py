@@ -179,6 +179,7 @@ STATES = {
     "lesson-asked": State(f"{LESSON}?step=1", by="stranger"),
     "lesson-right": State(f"{LESSON}?step=1&leaves=1&check=1", by="stranger"),
     "lesson-wrong": State(f"{LESSON}?step=1&leaves=3&check=1", by="stranger"),
+    "lesson-summary": State("/learn/what-a-summary-forgets/?step=3&answer=3", by="stranger"),
     "lesson-presented": State(f"{LESSON}present/?screen=2", by="stranger"),
     "playground": State("/learn/playground/?sample=message-window", by="stranger"),
     "import": State("/import/"),

@@ -28,6 +28,7 @@ TOPICS = [
     "moving-limits",
     "what-a-provider-refuses",
     "predict-the-limit",
+    "what-a-summary-forgets",
 ]
 COUNTS = r"\b(one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty) messages\b"
 by_lesson = pytest.mark.parametrize("staged", LESSONS.values(), ids=list(LESSONS))
@@ -61,7 +62,7 @@ def texts(lesson) -> list[str]:
     return found
 
 
-def test_the_eight_topics_are_there_and_no_file_is_refused():
+def test_the_nine_topics_are_there_and_no_file_is_refused():
     assert list(LESSONS) == TOPICS
     assert catalogue().problems == ()
 
@@ -97,34 +98,49 @@ def test_no_text_has_a_number_that_the_core_does_not_give(staged):
 @by_lesson
 def test_the_answers_are_those_of_a_conversation(db, staged):
     """Whose windows are stored and read, step by step and without a rehearsal."""
-    lesson, said = staged.lesson, 0
-    services.create("m", lesson.policy)
+    lesson, said, name = staged.lesson, 0, "m"
+    summary = None  # the last one: what was said before it, and its step
+    services.create(name, lesson.policy)
 
     def set_limit(limit: int | None) -> None:
         if limit:
             policy = type(lesson.policy)(limit, estimator=lesson.policy.estimator)
-            services.change("m", policy=policy)
+            services.change(name, policy=policy)
 
     def seen() -> list[int]:
-        return [row.seq for row in queries.window("m").rows]
+        return [row.seq for row in queries.window(name).rows]
 
     for moment in staged.moments:
         step = moment.step
+        if step.append_terms and not step.summary:  # the same again
+            name, (said, told) = "again", summary
+            services.create(name, lesson.policy)
+            services.add(name, lesson.messages[:said])
+        else:
+            told = step
         set_limit(step.limit)
         until = step.said or said
-        services.add("m", lesson.messages[said:until])
+        services.add(name, lesson.messages[said:until])
         before = seen()
         assert before == [place.seq for place in moment.before.window.rows]
+        if told.summary:
+            summary = until, told
+            services.compact(
+                name, told.summary, keep_last=told.keep_last, append_terms=step.append_terms
+            )
+            text = queries.window(name).messages[0].single_text()
+            assert moment.summary.readable == text
         said = until + step.adds
-        services.add("m", lesson.messages[until:said])
+        services.add(name, lesson.messages[until:said])
         set_limit(step.becomes)
         after = seen()
         assert after == [place.seq for place in moment.after.window.rows]
         assert list(moment.leaving) == [seq for seq in before if seq not in after]
-        calls = (getattr(lesson.messages[n - 1], "tool_execution_requests", ()) for n in after)
+        messages = queries.window(name).messages
+        calls = (getattr(each, "tool_execution_requests", ()) for each in messages)
         turns = [
-            PromptMessage(n, lesson.messages[n - 1].type, len(each))
-            for n, each in zip(after, calls, strict=True)
+            PromptMessage(n, message.type, len(each))
+            for n, message, each in zip(after, messages, calls, strict=True)
         ]
         assert moment.after.verdicts() == verdicts(turns)
 
@@ -148,6 +164,19 @@ def test_the_limit_of_a_fact_must_be_offered():
     wrong = read_lesson(content.replace(b"[5, 6, 7, 8]", b"[5, 7, 8]"), "wrong.toml")
     with pytest.raises(InvalidLesson, match="A-1182 comes up again, and 6 would have kept it"):
         moments(wrong)
+
+
+def test_the_term_that_a_summary_lost_is_the_one_that_an_answer_needs(page):
+    """What no later message needs is not lost, even if the summary lacks it."""
+    first, _, again = LESSONS["what-a-summary-forgets"].moments
+    assert first.missed == ("HL-4471",)
+    assert again.missed == ()
+    assert again.summary.terms == ("GRP-77Q", "HL-4471")
+    address = "what-a-summary-forgets/?step"
+    told = text(page(f"{address}=1&answer=2"))
+    assert "stands for 6 messages" in told
+    assert "summarised by #8" in told
+    assert "ends with GRP-77Q and HL-4471." in text(page(f"{address}=3&answer=3"))
 
 
 def test_all_end_with_pages_that_exist(operator_client):

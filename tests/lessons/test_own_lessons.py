@@ -50,6 +50,20 @@ BAD = {
     "another claim": ("remembers =", "knows =", 28, "step 2, choice 1, knows", "no such field"),
     "no limit keeps it": ("[2, 3, 4]", "[2]", 38, "step 3, limits", "none of them keeps"),
     "limits of words": ("[2, 3, 4]", '["2"]', 38, "step 3, limits", "whole numbers"),
+    "no summary yet": (
+        'ask = "leaves"\n',
+        'ask = "leaves"\nappend_terms = 9\n',
+        18,
+        "step 1, append_terms",
+        "no step before it has a summary",
+    ),
+    "a summary of nothing": (
+        'ask = "leaves"\n',
+        'ask = "leaves"\nsummary = "."\nkeep_last = 2\n',
+        18,
+        "step 1, summary",
+        "covers at least two messages",
+    ),
     "unknown page": ('"playground"', '"moon"', 42, "practice 1, page", "must be conversation"),
 }
 
@@ -73,12 +87,12 @@ def test_the_docs_name_every_field_fact_and_claim():
 
 def test_a_file_is_a_lesson_at_once_and_read_again_when_it_changes(folder):
     assert Client().get("/learn/our-shop/").status_code == 404
-    file = folder / "8-our-shop.toml"
+    file = folder / "9-our-shop.toml"
     file.write_text(GOOD.replace(LEAD, "<b onclick=x>&amp;"))
     assert found() == []
     assert list(catalogue().lessons)[-1] == "our-shop"
     page = Client().get("/learn/our-shop/?leaves=1&check=1").content.decode()
-    assert "Lesson 9 of 9" in page
+    assert "Lesson 10 of 10" in page
     assert "Right." in page
     assert "&lt;b onclick=x&gt;&amp;amp;" in page, "what a teacher writes is text"
     assert "Right." in Client().get("/learn/our-shop/?step=3&answer=3").content.decode()
@@ -97,7 +111,7 @@ def test_a_bad_file_is_refused_with_its_line_and_field(folder, fault):
     assert f"{file}, line {line}: {field}{': ' if field else ''}" in message
     assert why in message
     assert Client().get("/learn/bad/").status_code == 404
-    assert len(catalogue().lessons) == 8
+    assert len(catalogue().lessons) == 9
 
 
 @pytest.mark.parametrize(

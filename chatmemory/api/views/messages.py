@@ -24,10 +24,10 @@ from chatmemory.api.responses import (
     MessageChangesSerializer,
     MessageDetailSerializer,
     RedactedMessageSerializer,
-    WindowHeadSerializer,
     WindowSerializer,
     response,
     whole_json,
+    window_head,
 )
 from chatmemory.conf import PAGE_MAX
 from chatmemory.converters import address
@@ -89,17 +89,7 @@ def _window(window: WindowView[WindowRow], rendering: Rendering) -> Iterator[str
     """Yield the JSON of a window. What stands beside the messages, and what the format lost, are
     known after them.
     """
-    head = {
-        "step": window.step,
-        "policy": window.policy,
-        "seqs": [row.seq for row in window.rows],
-        "totals": window.totals,
-        "load": window.load,
-        "limit": window.policy.limit if window.policy else None,
-        "pinned": [row.seq for row in window.rows if row.pinned],
-        "over_limit": [row.seq for row in window.over_limit],
-    }
-    yield _json(WindowHeadSerializer(head)).removesuffix("}") + ',"messages":'
+    yield _json(window_head(window)).removesuffix("}") + ',"messages":'
     yield from json_list(rendering.values)
     if rendering.beside:
         yield f',"beside":{json.dumps(rendering.beside, ensure_ascii=False)}'

@@ -35,12 +35,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Recall:
-    """What a policy would have held of some conversations; None as a policy holds everything.
+    """How much a policy would have held of some conversations; the policy None holds everything.
 
-    `nothing_lost` are the conversations without a lost recall. `said_again` and `fetched_again` are
-    the facts that a user said again, and calls fetched again, while they were forgotten under this
-    policy. `prompt_tokens` are those of all `calls` of the model,
-    `reusable_tokens` those of them that begin like the previous call.
+    `nothing_lost` counts the conversations without a lost recall. `said_again` and `fetched_again`
+    count the facts that users said again, and calls fetched again, while this policy had forgotten
+    them. `prompt_tokens` are the tokens of all `calls` of the model, and `reusable_tokens` those of
+    the beginnings that are equal to the previous call.
     """
 
     policy: Policy | None

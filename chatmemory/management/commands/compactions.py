@@ -21,7 +21,12 @@ from chatmemory.core.recall.compactions import (
     terms_of,
 )
 from chatmemory.core.sessions import Session
-from chatmemory.management.base import DatabaseCommand, add_file_arguments, transcripts_of
+from chatmemory.management.base import (
+    FileCommand,
+    add_file_arguments,
+    transcripts_of,
+    wrong_arguments,
+)
 
 IN_JSON = {"appended": (25, 50), "tail": (20_000,)}
 BACK = {
@@ -53,7 +58,7 @@ class Total:
         self.back.update(each.back for each in found.lost(level))
 
 
-class Command(DatabaseCommand):
+class Command(FileCommand):
     help = (
         "Tell which exact terms the summaries of agents' sessions lost although they were needed "
         "again. The files are not stored, and no database is needed."
@@ -76,7 +81,7 @@ class Command(DatabaseCommand):
         level, as_json, words = Level(options["level"]), options["json"], fact_words()
         sessions = list(self.sessions(options["files"], options["format"]))
         if not sessions:
-            raise CommandError("none of the files holds a session of an agent")
+            raise wrong_arguments("none of the files holds a session of an agent")
         mentions = Counter(term for _, each in sessions for term in terms_of(each, words))
         total = Total()
         for name, session in sessions:
@@ -96,7 +101,7 @@ class Command(DatabaseCommand):
             try:
                 for each in transcripts_of([file], format, self.stderr):
                     if each.session is None:
-                        raise CommandError(f"{file}: its format does not record compactions")
+                        raise wrong_arguments(f"{file}: its format does not record compactions")
                     yield each.name or str(each.number), each.session
             except CommandError as error:
                 self.stderr.write(f"left out {error}")

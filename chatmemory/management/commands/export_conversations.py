@@ -1,15 +1,16 @@
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from chatmemory.explain import counted
-from chatmemory.management.base import DatabaseCommand
+from chatmemory.management.base import DatabaseCommand, wrong_arguments
 from chatmemory.models import Memory
 from chatmemory.queries.archives import archive_lines
 
@@ -24,19 +25,24 @@ class Command(DatabaseCommand):
         parser.add_argument("ids", nargs="*", metavar="ID")
         parser.add_argument("--all", action="store_true", help="all conversations")
         parser.add_argument("--label", metavar="NAME[:VALUE]", help="those with this label")
+        parser.add_argument(
+            "--json", action="store_true", help="with --output, tell as JSON what was written"
+        )
         parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
 
     def handle(self, *args: Any, **options: Any) -> None:
         chosen = [name for name in ("ids", "all", "label") if options[name]]
         if len(chosen) != 1:
-            raise CommandError("use ids, --all or --label: one of them")
+            raise wrong_arguments("use ids, --all or --label: one of them")
         ids = list(dict.fromkeys(options["ids"])) or self.selected(options["label"])
         for memory_id in options["ids"]:
             if not Memory.objects.filter(pk=memory_id).exists():
-                raise CommandError(f"no conversation has the id {memory_id!r}")
+                raise wrong_arguments(f"no conversation has the id {memory_id!r}")
         self.export(archive_lines(ids), options["output"])
         if options["output"]:
-            self.stdout.write(f"{options['output']}: {counted(len(ids), 'conversation')} exported")
+            told = {"file": str(options["output"]), "conversations": len(ids)}
+            words = f"{options['output']}: {counted(len(ids), 'conversation')} exported"
+            self.stdout.write(json.dumps(told) if options["json"] else words)
 
     def selected(self, label: str | None) -> list[str]:
         """Return the ids of those with a label, or of all."""
@@ -44,7 +50,7 @@ class Command(DatabaseCommand):
         rows = rows.with_label(label) if label else rows
         ids = list(rows.order_by("id").values_list("id", flat=True))
         if not ids:
-            raise CommandError("there are no such conversations")
+            raise wrong_arguments("there are no such conversations")
         return ids
 
     def export(self, lines: Iterator[str], path: Path | None) -> None:
@@ -56,7 +62,7 @@ class Command(DatabaseCommand):
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
-            raise CommandError(f"{path}: {error.strerror}") from error
+            raise wrong_arguments(f"{path}: {error.strerror}") from error
         try:
             with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{line}\n" for line in lines)

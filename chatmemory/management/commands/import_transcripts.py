@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,7 +16,13 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.written_policies import policy_from_text
 from chatmemory.explain import counted
 from chatmemory.formats import stream_transcripts
-from chatmemory.management.base import DatabaseCommand, add_file_arguments, naming, open_file
+from chatmemory.management.base import (
+    DatabaseCommand,
+    add_file_arguments,
+    naming,
+    open_file,
+    wrong_arguments,
+)
 from chatmemory.services.archives import FORMAT, import_archive, is_archive
 from chatmemory.services.imports import Imported, Report, import_each
 
@@ -45,11 +52,13 @@ class Command(DatabaseCommand):
             "--progress", action="store_true", help="show progress where stderr is no terminal, too"
         )
 
+        parser.add_argument("--json", action="store_true", help="print a line of JSON per file")
+
     def handle(self, *args: Any, **options: Any) -> None:
         try:
             policy = policy_from_text(options["policy"]) if options["policy"] else None
         except InvalidValue as error:
-            raise CommandError(str(error)) from error
+            raise wrong_arguments(str(error)) from error
         reports = [self.import_file(file, policy, options) for file in options["files"]]
         if refused := sum(report.refused_count for report in reports):
             imported = sum(report.stored_count for report in reports)
@@ -62,14 +71,17 @@ class Command(DatabaseCommand):
         with open_file(path) as file, naming(path):
             format, results = _results(file, path, policy, options)
             report = Report(format)
-            with self.summarised(path, report), _progress(file, options["progress"]) as tell:
+            with (
+                self.summarised(path, report, options["json"]),
+                _progress(file, options["progress"]) as tell,
+            ):
                 for result in results:
                     report.add(result)
                     tell(report)
         return report
 
     @contextmanager
-    def summarised(self, path: Path, report: Report) -> Iterator[None]:
+    def summarised(self, path: Path, report: Report, as_json: bool) -> Iterator[None]:
         """Print what was imported, also where the block is interrupted."""
         try:
             yield
@@ -77,7 +89,10 @@ class Command(DatabaseCommand):
             told = f"{path}: interrupted: the same command goes on"
             raise CommandError(told, returncode=130) from stopped
         finally:
-            self.summarise(path, report)
+            if as_json:
+                self.stdout.write(json.dumps(_report_as_json(path, report)))
+            else:
+                self.summarise(path, report)
 
     def summarise(self, file: Path, report: Report) -> None:
         self.stdout.write(
@@ -93,6 +108,20 @@ class Command(DatabaseCommand):
             self.stderr.write(f"  and {report.refused_count - SHOWN:,} more")
 
 
+def _report_as_json(file: Path, report: Report) -> dict[str, Any]:
+    """Return what was imported of a file; `refused` has the first of those that were refused."""
+    return {
+        "file": str(file),
+        "format": report.format,
+        "conversations": report.stored_count,
+        "messages": report.messages,
+        "already": report.already,
+        "refused_count": report.refused_count,
+        "refused": [{"where": each.where, "why": each.why} for each in report.refused[:SHOWN]],
+        "lost": [{"what": what, "times": times} for what, times in report.lost],
+    }
+
+
 def _results(
     file: IO[bytes], path: Path, policy: Policy | None, options: dict[str, Any]
 ) -> tuple[str, Iterator[Imported]]:
@@ -100,7 +129,7 @@ def _results(
     prefix = options["prefix"]
     if options["format"] == FORMAT or (options["format"] == "auto" and is_archive(file)):
         if policy:
-            raise CommandError(f"{path}: its conversations have policies: leave out --policy")
+            raise wrong_arguments(f"{path}: its conversations have policies: leave out --policy")
         return FORMAT, import_archive(file, prefix or "", ACTOR)
     stream = stream_transcripts(file, options["format"])
     prefix = f"{path.name.partition('.')[0]}-" if prefix is None else prefix

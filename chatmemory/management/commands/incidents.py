@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
-from chatmemory import services
+from chatmemory import explain, services
 from chatmemory.conf import fact_words
 from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
 from chatmemory.core.recall.incidents import (
@@ -18,18 +18,18 @@ from chatmemory.core.recall.incidents import (
     incidents_under,
 )
 from chatmemory.core.written_policies import policy_from_text
-from chatmemory.management.base import DatabaseCommand, add_file_arguments, transcripts_of
+from chatmemory.management.base import (
+    FileCommand,
+    add_file_arguments,
+    transcripts_of,
+    wrong_arguments,
+)
 from chatmemory.models import Memory
 
 KINDS = tuple(kind.value for kind in IncidentKind)
-IN_WORDS = {
-    IncidentKind.SAID_AGAIN: "said again by the user",
-    IncidentKind.FETCHED_AGAIN: "fetched again by the same call",
-    IncidentKind.USED: "used by the assistant without a mention in memory",
-}
 
 
-class Command(DatabaseCommand):
+class Command(FileCommand):
     help = (
         "Tell which facts left memory and came up again: in files, if their conversations had a "
         "policy, where nothing is stored; or in the stored conversations."
@@ -54,9 +54,9 @@ class Command(DatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["stored"] == bool(options["files"]):
-            raise CommandError("name files with a --policy, or use --stored")
+            raise wrong_arguments("name files with a --policy, or use --stored")
         if options["stored"] == bool(options["policy"]):
-            raise CommandError("--policy is that of files: give it with them, and only then")
+            raise wrong_arguments("--policy is that of files: give it with them, and only then")
         total: Counter[str] = Counter(dict.fromkeys([*KINDS, "conversations"], 0))
         for name, found in self.stored() if options["stored"] else self.of_files(options):
             if found:
@@ -74,7 +74,7 @@ class Command(DatabaseCommand):
                 found = incidents_under(policy, each.messages, fact_words())
                 yield each.name or str(each.number), found
         except ChatMemoryError as error:
-            raise CommandError(str(error)) from error
+            raise wrong_arguments(str(error)) from error
 
     def stored(self) -> Iterator[tuple[str, Sequence[Incident]]]:
         """Yield those of each conversation; what is found is kept."""
@@ -87,7 +87,7 @@ class Command(DatabaseCommand):
             rows = [incident_to_dict(each) for each in found]
             self.stdout.write(json.dumps({"conversation": name, "incidents": rows}))
         else:
-            self.stdout.writelines(f"{name}: {_in_words(each)}\n" for each in found)
+            self.stdout.writelines(f"{name}: {explain.incident_words(each)}\n" for each in found)
 
     def sum_up(self, total: Counter[str], as_json: bool) -> None:
         if as_json:
@@ -101,14 +101,5 @@ def _kinds(text: str) -> tuple[str, ...]:
     kinds = tuple(text.split(","))
     for kind in kinds:
         if kind not in KINDS:
-            raise CommandError(f"--fail-on: {kind!r} is none of {', '.join(KINDS)}")
+            raise wrong_arguments(f"--fail-on: {kind!r} is none of {', '.join(KINDS)}")
     return kinds
-
-
-def _in_words(found: Incident) -> str:
-    limit = found.keeping.limit if found.keeping else None
-    cure = f"; a limit of {limit:,} would have kept it" if limit else ""
-    return (
-        f"{found.fact}, said in #{found.said}, left memory at step {found.left_step} "
-        f"and was {IN_WORDS[found.kind]} in #{found.again}{cure}"
-    )

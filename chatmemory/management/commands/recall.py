@@ -5,19 +5,24 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from django.core.management.base import CommandError, CommandParser
+from django.core.management.base import CommandParser
 
 from chatmemory import queries
 from chatmemory.conf import fact_words
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.recall import Recall, histories_for
 from chatmemory.core.written_policies import policies_from_text, text_of_policy
-from chatmemory.management.base import DatabaseCommand, add_file_arguments, transcripts_of
+from chatmemory.management.base import (
+    FileCommand,
+    add_file_arguments,
+    transcripts_of,
+    wrong_arguments,
+)
 
 COLUMNS = tuple(each.name for each in fields(Recall) if each.name != "policy")
 
 
-class Command(DatabaseCommand):
+class Command(FileCommand):
     help = (
         "Tell how much of what the assistant needed each policy would have held: of files, which "
         "are not stored, or of stored conversations."
@@ -39,20 +44,22 @@ class Command(DatabaseCommand):
             policies = policies_from_text(options["policies"])
             if options["files"]:
                 if options["label"] or options["prefix"]:
-                    raise CommandError("name files, or stored conversations by --label or --prefix")
+                    raise wrong_arguments(
+                        "name files, or stored conversations by --label or --prefix"
+                    )
                 said = transcripts_of(options["files"], options["format"], self.stderr)
                 words = fact_words()
                 histories = (histories_for(each.messages, policies, words) for each in said)
                 found = queries.recall_sums(histories, policies)
             elif options["format"] != "auto":
-                raise CommandError("--format is that of files: name some, or leave it out")
+                raise wrong_arguments("--format is that of files: name some, or leave it out")
             else:
                 which = queries.MemoryFilter(label=options["label"], id_prefix=options["prefix"])
                 found = queries.recall_of_stored(which, policies)
                 if not found[0].conversations:
-                    raise CommandError(_nothing(options["label"], options["prefix"]))
+                    raise wrong_arguments(_nothing(options["label"], options["prefix"]))
         except InvalidValue as error:
-            raise CommandError(str(error)) from error
+            raise wrong_arguments(str(error)) from error
         self.print_json(found) if options["json"] else self.print_table(found)
 
     def print_json(self, found: Sequence[Recall]) -> None:

@@ -14,7 +14,7 @@ from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.ledger.indexing import repair
 from chatmemory.ledger.lookup import StoredId, stored_ids
 from chatmemory.ledger.verification import verify
-from chatmemory.management.base import DatabaseCommand, check_ignored
+from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
 from chatmemory.services.sqlite_files import damage
@@ -43,14 +43,14 @@ def named_or_all(ids: list[str], rows: MemoryQuerySet) -> Iterable[StoredId]:
 
 
 def known(ids: list[str]) -> list[str]:
-    """Return each id once. Raises CommandError for one that no conversation has, hidden or not."""
+    """Return each id once. Raises CommandError if no conversation has it, hidden or not."""
     for memory_id in ids:
         try:
             check_id(memory_id)
         except InvalidValue as error:
-            raise CommandError(str(error)) from error
+            raise wrong_arguments(str(error)) from error
         if not Memory.with_deleted.filter(pk=memory_id).exists():
-            raise CommandError(f"no conversation has the id {memory_id!r}")
+            raise wrong_arguments(f"no conversation has the id {memory_id!r}")
     return list(dict.fromkeys(ids))
 
 
@@ -76,20 +76,22 @@ class Command(DatabaseCommand):
             action="store_true",
             help="first put names and messages into the search index that are missing there",
         )
+        parser.add_argument(
+            "--json", action="store_true", help="print the number verified and what differs as JSON"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        check_ignored("print_heads", ("heads", "repair_index"), options)
+        check_ignored("print_heads", ("heads", "repair_index", "json"), options)
         ids = known(options["ids"])
         if options["print_heads"]:
             return self.print_heads(ids)
         if not ids and (found := damage()):
             raise CommandError(f"the database is damaged: {found}: restore a backup")
         if options["repair_index"]:
-            self.repair_index(ids)
+            self.repair_index(ids, options["json"])
         of_heads = self.of_heads(options["heads"]) if options["heads"] else []
         verified, of_replays = self.of_replays(ids)
-        for contradiction in of_heads + of_replays:
-            self.stderr.write(str(contradiction))
+        self.tell(verified, of_heads + of_replays, options["json"])
         faults = []
         if of_replays:
             faults = [f"{len(of_replays)} of {verified} conversations differ from their replay"]
@@ -97,8 +99,21 @@ class Command(DatabaseCommand):
             faults.append(f"{counted(len(of_heads), 'kept head')} contradicted")
         if faults:
             raise CommandError("; ".join(faults))
-        self.stdout.write(f"{counted(verified, 'conversation')} verified: all match their replay")
+        if not options["json"]:
+            told = f"{counted(verified, 'conversation')} verified: all match their replay"
+            self.stdout.write(told)
         return None
+
+    def tell(self, verified: int, found: list[Contradiction], as_json: bool) -> None:
+        if as_json:
+            rows = [
+                {"conversation": each.memory_id, "row": each.row, "what": each.what}
+                for each in found
+            ]
+            self.stdout.write(json.dumps({"verified": verified, "contradictions": rows}))
+            return
+        for contradiction in found:
+            self.stderr.write(str(contradiction))
 
     def of_replays(self, ids: list[str]) -> tuple[int, list[Contradiction]]:
         """Return how many conversations were verified, and what contradicts their replays."""
@@ -119,26 +134,29 @@ class Command(DatabaseCommand):
         return verified, found
 
     def of_heads(self, file: Path) -> list[Contradiction]:
-        """Return what contradicts the heads of a file. Raises CommandError for one that is none."""
+        """Return what contradicts the heads of a file. Raises CommandError if it is none."""
         try:
             text = file.read_text("utf-8").removesuffix("\n")
         except OSError as error:
-            raise CommandError(f"{file}: {error.strerror}") from error
+            raise wrong_arguments(f"{file}: {error.strerror}") from error
         except UnicodeDecodeError as error:
             why = f"not UTF-8: {error.reason} at byte {error.start}"
-            raise CommandError(f"{file}: {why}") from error
+            raise wrong_arguments(f"{file}: {why}") from error
         found = []
         for number, line in enumerate(text.split("\n") if text else (), 1):
             parts = line.removesuffix("\r").split("\t")
             if len(parts) != 3 or not parts[1].isdecimal():
-                raise CommandError(f"{file}, line {number}: expected id, step and digest, by tabs")
+                raise wrong_arguments(
+                    f"{file}, line {number}: expected id, step and digest, by tabs"
+                )
             found.append(verify_head(id_of(parts[0]), int(parts[1]), parts[2]))
         return [contradiction for contradiction in found if contradiction]
 
-    def repair_index(self, ids: list[str]) -> None:
+    def repair_index(self, ids: list[str], as_json: bool) -> None:
         found = named_or_all(ids, Memory.objects.all())
         repaired = sum(repair(memory_id.text) for memory_id in found if memory_id.is_readable)
-        self.stdout.write(f"Names and messages put into the search index: {repaired}")
+        told = f"Names and messages put into the search index: {repaired}"
+        (self.stderr if as_json else self.stdout).write(told)
 
     def print_heads(self, ids: list[str]) -> None:
         rows = Memory.objects.filter(last_step__gt=0)

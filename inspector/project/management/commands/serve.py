@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import socket
 from argparse import ArgumentTypeError
 from contextlib import suppress
@@ -51,6 +52,10 @@ class Command(ServerCommand):
     help = "Serve the inspector and the API to this machine, and print a link that signs you in."
     requires_system_checks = "__all__"
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--json", action="store_true", help="print the addresses as JSON")
+
     def handle(self, *args: Any, **options: Any) -> None:
         self.check_migrated()
         port = options["port"]
@@ -62,7 +67,8 @@ class Command(ServerCommand):
             ws="none",
             timeout_graceful_shutdown=2,
         )
-        server = AnnouncedServer(config, _announcement(port))
+        announced = _links(port) if options["json"] else _announcement(port)
+        server = AnnouncedServer(config, announced)
         connections.close_all()  # requests open their own
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has stopped
             server.run(sockets=[listener])
@@ -90,6 +96,12 @@ def _announcement(port: int) -> str:
         f"\nMemory inspector: {sign_in_link(OPERATOR, port)}\n"
         f"The link works once. {command_line(again)} prints another. Ctrl-C stops.\n"
     )
+
+
+def _links(port: int) -> str:
+    """Return the addresses as JSON; `sign_in` is null where the database is read-only."""
+    link = sign_in_link(OPERATOR, port) if queries.is_writable() else None
+    return json.dumps({"url": f"http://{HOST}:{port}/", "sign_in": link})
 
 
 def _listen(port: int) -> socket.socket:

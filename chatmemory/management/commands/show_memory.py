@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from django.core.management.base import CommandParser
+from rest_framework.renderers import JSONRenderer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from chatmemory import explain, queries
+from chatmemory.api.responses import HistoryMessageSerializer, window_head
+from chatmemory.conf import PAGE_MAX
+from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.core.messages import MessageType
+from chatmemory.core.texts import readable_text
+from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.management.base import DatabaseCommand, wrong_arguments
+from chatmemory.queries import MessageDetail, Part, StandsFor, WindowRow, WindowView
+
+SIZE = 40
+SHOWN = 2_000  # characters of a text, of which a row shows what there is room for
+NARROWEST = 60  # columns
+TO_A_FILE = 120
+
+
+class ShownRow(NamedTuple):
+    """A message as a line: what was said, and what memory has of it."""
+
+    seq: int
+    role: str
+    said: str
+    memory: str
+    is_in: bool
+
+
+class Command(DatabaseCommand):
+    help = (
+        "Show a conversation in the terminal: what was said beside what the model sees of it, now "
+        "or after a step."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("id", metavar="ID")
+        parser.add_argument("--at", type=int, metavar="STEP", help="default: the last step")
+        parser.add_argument(
+            "--last",
+            type=int,
+            default=SIZE,
+            choices=range(1, PAGE_MAX + 1),
+            metavar="NUMBER",
+            help=f"the latest messages of the history, 1 to {PAGE_MAX}; default: {SIZE}",
+        )
+        parser.add_argument("--json", action="store_true", help="print the same as JSON")
+
+    @one_snapshot()
+    def handle(self, *args: Any, **options: Any) -> None:
+        memory_id, at = options["id"], options["at"]
+        try:
+            window = queries.window(memory_id, at)
+            page = queries.history(memory_id, Part(size=options["last"]), at)
+        except ChatMemoryError as error:
+            raise wrong_arguments(str(error)) from error
+        if options["json"]:
+            self.print_json(memory_id, window, page.rows, page.earlier)
+            return
+        change = queries.step(memory_id, window.step).change if window.step else None
+        said = explain.caption(change).summary if change else ""
+        unseen = set(window.seqs) - {row.seq for row in page.rows}
+        summaries = queries.stands_for(memory_id, unseen)
+        shown = list(_rows(window, page.rows, summaries))
+        more = window.totals.count - sum(row.is_in for row in shown)
+        is_terminal = options["force_color"] or self.stdout.isatty()
+        console = Console(force_terminal=is_terminal, no_color=options["no_color"])
+        if not console.is_terminal:
+            console.width = TO_A_FILE
+        with console.capture() as printed:
+            console.print(Text(f"{_plain(memory_id)}, step {window.step:,}. {said}", "bold"))
+            if page.earlier:
+                earlier = explain.counted(page.earlier, "earlier message")
+                console.print(f"{earlier} not shown{f', {more:,} in memory' if more else ''}")
+            console.print(_table(shown, max(NARROWEST, console.width)))
+            held = explain.held_words(window.policy, window.totals)
+            told = explain.counted(page.earlier + len(page.rows), "message")
+            console.print(Text(f"In memory: {held}. In history: {told}.", "bold"))
+        self.stdout.write(printed.get(), ending="")
+
+    def print_json(
+        self,
+        memory_id: str,
+        window: WindowView[WindowRow],
+        rows: Sequence[MessageDetail],
+        earlier: int,
+    ) -> None:
+        history = HistoryMessageSerializer(rows, many=True).data
+        answer = {"id": memory_id, **window_head(window).data}
+        answer |= {"history": history, "earlier": earlier}
+        self.stdout.write(JSONRenderer().render(answer).decode())
+
+
+def _rows(
+    window: WindowView[WindowRow],
+    history: Sequence[MessageDetail],
+    summaries: dict[int, StandsFor],
+) -> Iterator[ShownRow]:
+    """Yield the messages of the history, and before each what memory holds there that is not among
+    them: what a client put there, summaries, and of earlier messages those that stay.
+    """
+    said = {row.seq for row in history}
+    first = min(said, default=0)
+    waiting: dict[int, list[WindowRow]] = {}
+    held: list[WindowRow] = []
+    for row in window.rows:
+        if row.seq in said:
+            waiting[row.seq], held = held, []
+        elif row.pinned or row.type is MessageType.SYSTEM or row.seq > first:
+            held.append(row)
+    hidden = {row.seq for row in window.over_limit}
+    in_memory = {row.seq: row for row in window.rows}
+    for each in history:
+        yield from (_beside(row, summaries) for row in waiting.get(each.seq, ()))
+        role = explain.role(each.type, each.has_calls)
+        inside = in_memory.get(each.seq)
+        text = _in_memory(inside) if inside else _left(each, window.step, each.seq in hidden)
+        yield ShownRow(each.seq, role, each.readable, text, inside is not None)
+    yield from (_beside(row, summaries) for row in held)
+
+
+def _beside(row: WindowRow, summaries: dict[int, StandsFor]) -> ShownRow:
+    text = readable_text(row.message)
+    if row.seq in summaries:
+        covered = explain.counted(len(summaries[row.seq].seqs), "message")
+        told = f"{explain.counted(row.tokens, 'token')}, stands for {covered}"
+        return ShownRow(row.seq, "Summary", text, told, is_in=True)
+    role = explain.role(row.type, row.has_calls)
+    return ShownRow(row.seq, role, text, _in_memory(row), is_in=True)
+
+
+def _in_memory(row: WindowRow) -> str:
+    return f"{explain.counted(row.tokens, 'token')}{', pinned' if row.pinned else ''}"
+
+
+def _left(message: MessageDetail, at: int, is_hidden: bool) -> str:
+    if is_hidden:
+        return "hidden, over the limit"
+    stay = message.departure(at)
+    if stay is None or stay.left_step is None or stay.reason is None:
+        return "never in memory"
+    why = explain.short_reason(stay.reason, stay.misfit, stay.is_left_out)
+    return f"left at step {stay.left_step:,}: {why}"
+
+
+def _table(rows: Sequence[ShownRow], width: int) -> Table:
+    table = Table(box=None, width=width, pad_edge=False, header_style="dim")
+    table.add_column("", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("History", ratio=3, no_wrap=True, overflow="ellipsis")
+    table.add_column("Memory", ratio=2, no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        mark = "●" if row.is_in else "○"
+        cells = (f"#{row.seq}", row.role, _plain(row.said[:SHOWN]), f"{mark} {row.memory}")
+        table.add_row(*map(Text, cells), style="" if row.is_in else "dim")
+    return table
+
+
+def _plain(text: str) -> str:
+    """Return a text on one line, in which nothing is a command for the terminal."""
+    return "".join(each if each.isprintable() else " " for each in text)

@@ -1,0 +1,124 @@
+"""Write the figures and the plot of docs/compaction.md from the sessions of agents.
+
+.venv/bin/python -m docs.images.compactions FILE…
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import django
+
+from benchmarks.plots import STYLE
+
+if TYPE_CHECKING:
+    from chatmemory.management.commands.compactions import Total
+
+FOLDER = Path(__file__).parent
+PAGE = FOLDER.parent / "compaction.md"
+PLOT = FOLDER / "compaction.svg"
+BEGIN, END = "<!-- figures: python -m docs.images.compactions -->", "<!-- end of figures -->"
+WIDTH, LEFT, PANEL, GAP, TOP, ROW = 760, 168, 268, 28, 84, 26
+ROLE = 'role="img" aria-labelledby="title described"'
+DRAWN = ("all", "told")
+TITLE = "Exact terms needed again, and what holds them"
+
+
+def sums_of(files: Sequence[Path]) -> dict[str, Total]:
+    """Return the sums of all compactions in these files, by level."""
+    from chatmemory.core.recall.compactions import Level, compaction_evidence, terms_of
+    from chatmemory.management.commands.compactions import Command, Total
+
+    sessions = [session for _, session in Command().sessions(files, "auto")]
+    mentions = Counter(term for each in sessions for term in terms_of(each))
+    sums = {level.value: Total() for level in Level}
+    for session in sessions:
+        for found in compaction_evidence(session, mentions=mentions):
+            if not found.why_left_out:
+                for level in Level:
+                    sums[level].add(found, level)
+    return sums
+
+
+def ways(total: Total) -> dict[str, int]:
+    """Return how many of the needed terms each way holds."""
+    return {
+        "the summary": total.held,
+        **{f"+ {terms} terms": held for terms, held in total.appended.items()},
+        **{f"last {tokens:,} tokens": held for tokens, held in total.tail.items()},
+    }
+
+
+def table(sums: Mapping[str, Total]) -> str:
+    """Return the figures as a table of Markdown."""
+    names = list(ways(sums["all"]))
+    head = ["level", "compactions", "needed", *names]
+    rows = [
+        [level, total.compactions, total.needed, *ways(total).values()]
+        for level, total in sums.items()
+    ]
+    rule = ["---", *["--:"] * (len(head) - 1)]
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in [head, rule, *rows])
+
+
+def bars(sums: Mapping[str, Total]) -> str:
+    """Return the plot: a panel for each level, a bar for each way."""
+    drawn = {level: sums[level] for level in DRAWN}
+    described = ". ".join(
+        f"{level}, of {total.needed}: "
+        + ", ".join(f"{name} {held}" for name, held in ways(total).items())
+        for level, total in drawn.items()
+    )
+    height = TOP + ROW * len(ways(sums["all"])) + 12
+    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {ROLE}>',
+        f'<title id="title">{TITLE}</title>',
+        f'<desc id="described">{escape(described)}.</desc>',
+        f"<style>{STYLE}\n</style>",
+        _words(20, 30, TITLE, "title"),
+        *(
+            _words(20, TOP + ROW * row + 13, name, "value")
+            for row, name in enumerate(ways(sums["all"]))
+        ),
+    ]
+    for place, (level, total) in enumerate(drawn.items()):
+        parts += _panel(LEFT + (PANEL + GAP) * place, level, total)
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _panel(left: int, level: str, total: Total) -> Iterator[str]:
+    yield _words(left, TOP - 18, f"level {level}, {total.needed} needed", "axis")
+    room = PANEL - 88
+    for row, (name, held) in enumerate(ways(total).items()):
+        y, share = TOP + ROW * row, held / total.needed
+        css = "user" if name.startswith("last") else "memory"
+        yield f'<rect class="{css}" opacity=".16" x="{left}" y="{y}" width="{room}" height="16"/>'
+        width = f"{room * share:.1f}"
+        yield f'<rect class="{css}" x="{left}" y="{y}" width="{width}" height="16"/>'
+        yield _words(left + room + 10, y + 13, f"{held}, {share:.0%}", "value")
+
+
+def _words(x: int, y: int, text: str, css: str) -> str:
+    return f'<text class="{css}" x="{x}" y="{y}">{escape(text)}</text>'
+
+
+def main(files: Sequence[Path]) -> None:
+    sums = sums_of(files)
+    page = PAGE.read_text("utf-8")
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n{table(sums)}\n{END}{after}", "utf-8")
+    PLOT.write_text(bars(sums), "utf-8")
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
+    django.setup()
+    main(list(map(Path, sys.argv[1:])))

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import CommandParser
+
+from inspector.project.management.commands.serve import Command as Serve
+
+
+class Command(Serve):
+    help = (
+        "Make or update the database, store the demo conversations if it has none, and serve the "
+        "inspector to this machine with a link that signs you in."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        super().add_arguments(parser)
+        parser.add_argument("--no-demo", action="store_true", help="store no demo conversations")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        call_command("migrate", verbosity=0)
+        if not options["no_demo"]:
+            call_command("load_demo", stdout=sys.stderr)  # of --json, stdout has the addresses
+        super().handle(*args, **options)
