@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -20,10 +20,8 @@ from threading import RLock
 from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack
 
 from chatmemory.core.compaction import (
-    all_but_last,
-    check_covered,
-    check_kept,
-    compact_with_terms,
+    SummaryOptions,
+    SummaryPlan,
     is_summary,
     summary_message,
 )
@@ -44,7 +42,6 @@ from chatmemory.core.policies import (
     TokenWindow,
     WindowOptions,
 )
-from chatmemory.core.recall.compactions import dropped_terms
 from chatmemory.core.store import (
     ChatMemoryStore,
     Decide,
@@ -173,24 +170,23 @@ class ChatMemory(ABC):
         self,
         summary: str,
         *,
-        covering: Collection[int] | None = None,
-        keep_last: int | None = None,
-        keep_tokens: int | None = None,
-        append_terms: int = 0,
         attributes: Mapping[str, Any] | None = None,
+        **options: Unpack[SummaryOptions],
     ) -> None:
         """Replace messages by a summary, which stays until another compaction covers it.
+
+            memory.compact("They ask for their parcel.", keep_last=4, append_terms=50)
 
         The summary covers the messages at the positions `covering` of `messages()`, or all but the
         last `keep_last` messages or `keep_tokens` tokens; a tool call stays with its results. Up to
         `append_terms` exact terms that the summary would lose are appended to it, if there is room.
         Its message has these `attributes`. A store with a history keeps the covered messages there.
-        Raises InvalidValue, InvalidMessage and NotCompactable, and then changes nothing.
+        Raises InvalidValue, InvalidMessage, MessageNotFound and NotCompactable, and then changes
+        nothing.
         """
-        check_kept(append_terms, covering=covering, keep_last=keep_last, keep_tokens=keep_tokens)
+        plan, policy = SummaryPlan(**options), self.policy()
         as_given = attributes or {}
         with_attributes(summary_message(summary), as_given)
-        policy = self.policy()
 
         def entry_of(message: ChatMessage) -> Entry:
             own = getattr(message, "attributes", {})
@@ -198,15 +194,7 @@ class ChatMemory(ABC):
 
         def decide(window: Window) -> Transition:
             window.count_with(self._family, self._count)
-            entries = window.with_messages()
-            if covering is not None:
-                covered = [entry for i, entry in enumerate(entries) if i in covering]
-            else:
-                covered = all_but_last(entries, messages=keep_last, tokens=keep_tokens)
-            check_covered(entries, covered)
-            replaced = [entry.message for entry in covered if entry.message is not None]
-            terms = dropped_terms(replaced, summary, append_terms)
-            return compact_with_terms(Window(entries), covered, summary, terms, entry_of, policy)
+            return plan.transition(window, summary, entry_of, policy)
 
         self._transact(decide)
 
@@ -238,7 +226,7 @@ class ChatMemory(ABC):
     async def arender(self, format: str) -> list[dict[str, Any]] | dict[str, Any] | str:
         return await self.in_thread(self.render, format)
 
-    async def acompact(self, summary: str, **options: Any) -> None:
+    async def acompact(self, summary: str, **options: Unpack[SummaryOptions]) -> None:
         await self.in_thread(self.compact, summary, **options)
 
     async def aclear(self) -> None:

@@ -45,7 +45,9 @@ _DANGLING = Q(dangling_call__isnull=False)
 _OVERSIZED = Q(oversized_step__isnull=False)
 _MISSED = Q(missed_step__isnull=False)
 _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
-_EVICTING = Q(count_after__lte=F("count_before"), note="")
+# Steps of the life of a conversation: no import and no branch made it by them.
+LIVED = ~Q(note="imported") & ~Q(note="branched")
+_EVICTING = Q(count_after__lte=F("count_before")) & LIVED
 
 
 class Memory(PolicyColumns):

@@ -13,24 +13,31 @@ from threading import Lock
 from typing import Unpack
 
 from chatmemory.core.compaction import (
-    all_but_last,
+    SummaryPlan,
     check_covered,
     compact_with_terms,
+    messages_of,
     summary_message,
 )
 from chatmemory.core.estimators import TokenCountEstimator
+from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, NotCompactable
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import WindowOptions
-from chatmemory.core.recall.compactions import LIMIT, dropped_terms
-from chatmemory.core.store import ChatMemoryStore
-from chatmemory.core.transitions import Transition, unchanged
+from chatmemory.core.recall.compactions import LIMIT
+from chatmemory.core.store import ChatMemoryStore, Decide
+from chatmemory.core.transitions import Change, Transition, unchanged
 from chatmemory.core.window import Entry, Window
 from chatmemory.memory import Limit, TokenWindowChatMemory
 
 Summarize = Callable[[list[ChatMessage]], str]
 
 logger = logging.getLogger(__name__)
+
+# Why an add evicted messages, in the note of its step
+NO_SUMMARY = "No summary took their place: none was there yet."
+WRITING = "No summary took their place: it was still being written."
+FAILED = "No summary took their place: the last one failed ({error})."
 
 # The summaries that are being written in this process, by store and memory id
 _written: set[tuple[int, str]] = set()
@@ -47,7 +54,8 @@ class SummarizingChatMemory(TokenWindowChatMemory):
     - Up to `append_terms` exact terms that the summary would lose are appended to it. If there is
       no room, the last of them are left out first.
     - Until then, and if `summarize` fails, the plain window decides. A failure is only logged,
-      because the messages are stored already.
+      because the messages are stored already; a step that evicts messages meanwhile says why in its
+      note, where the store has notes.
 
     `keep_tokens` is a quarter of `max_tokens` unless it is given.
     """
@@ -71,6 +79,7 @@ class SummarizingChatMemory(TokenWindowChatMemory):
             raise InvalidValue("start_at must be a share of max_tokens: above 0 and at most 1")
         self._summarize, self._start_at = summarize, start_at
         self._keep_tokens, self._append_terms = keep_tokens, append_terms
+        self._missing = NO_SUMMARY
 
     def add(self, message: ChatMessage, *more: ChatMessage) -> None:
         super().add(message, *more)
@@ -82,16 +91,21 @@ class SummarizingChatMemory(TokenWindowChatMemory):
 
     def summarize_if_full(self) -> bool:
         """Summarize if memory is full enough, and return whether a summary was applied."""
-        key = (id(self._store), self.id)
+        key = self._key
         with _guard:
             if key in _written:
                 return False
             _written.add(key)
         try:
-            return self._summarize_now()
-        except Exception:
+            is_put = self._summarize_now()
+        except Exception as error:
+            # Its class only: an error may quote what was said
+            self._missing = FAILED.format(error=type(error).__name__)
             logger.exception("memory %r was not summarized: its window goes on as it is", self.id)
             return False
+        else:
+            self._missing = NO_SUMMARY
+            return is_put
         finally:
             with _guard:
                 _written.discard(key)
@@ -99,30 +113,46 @@ class SummarizingChatMemory(TokenWindowChatMemory):
     async def asummarize_if_full(self) -> bool:
         return await self.in_thread(self.summarize_if_full)
 
+    @property
+    def _key(self) -> tuple[int, str]:
+        return id(self._store), self.id
+
+    def _transact(self, decide: Decide, reads: bool = True) -> None:
+        """Note in an add that evicts messages why no summary took their place."""
+
+        def noted(window: Window) -> Transition:
+            transition = decide(window)
+            if transition.change is not Change.ADD or not _makes_room(transition):
+                return transition
+            return transition._replace(note=WRITING if self._key in _written else self._missing)
+
+        super()._transact(noted, reads)
+
     def _summarize_now(self) -> bool:
-        replaced = self._replaced()
-        if not replaced:
+        covered = self._covered()
+        if not covered:
             return False
+        replaced = messages_of(covered)
         text = self._summarize(list(replaced))
         if not isinstance(text, str):
             raise InvalidMessage(f"summarize must return a text, not {type(text).__name__}")
         summary_message(text)
-        terms = dropped_terms(replaced, text, self._append_terms)
-        return self._put(replaced, text, terms)
+        return self._put(replaced, text, self._plan.terms(covered, text))
 
-    def _replaced(self) -> list[ChatMessage]:
-        """Return the messages that a summary replaces; none while there is room."""
+    @property
+    def _plan(self) -> SummaryPlan:
+        kept = self.policy().limit // 4 if self._keep_tokens is None else self._keep_tokens
+        return SummaryPlan(keep_tokens=kept, append_terms=self._append_terms)
+
+    def _covered(self) -> list[Entry]:
+        """Return what a summary is to cover; nothing while there is room."""
         policy, window = self.policy(), self._read_window()
         if policy.load(*window.totals) <= self._start_at * policy.limit:
             return []
-        kept = policy.limit // 4 if self._keep_tokens is None else self._keep_tokens
-        entries = window.with_messages()
-        covered = all_but_last(entries, tokens=kept)
         try:
-            check_covered(entries, covered)
+            return self._plan.covered(window.with_messages())
         except NotCompactable:  # too few, or a call that awaits results
             return []
-        return [entry.message for entry in covered if entry.message is not None]
 
     def _put(self, replaced: Sequence[ChatMessage], text: str, terms: Sequence[str]) -> bool:
         policy, is_put = self.policy(), False
@@ -140,6 +170,15 @@ class SummarizingChatMemory(TokenWindowChatMemory):
 
         self._transact(decide)
         return is_put
+
+
+def _makes_room(transition: Transition) -> bool:
+    """Return whether older messages left for want of room."""
+    arrived = {each.key for each in transition.arrivals}
+    return any(
+        each.reason is Reason.CAPACITY and each.entry.key not in arrived
+        for each in transition.evictions
+    )
 
 
 def _still_there(entries: Sequence[Entry], messages: Sequence[ChatMessage]) -> list[Entry] | None:

@@ -346,40 +346,122 @@ def page_words(page) -> str:
     return " ".join(re.sub(r"<[^>]+>", " ", page.content.decode()).split())
 
 
+FORM = {"summary": "A parcel.", "step": 6, "first": 2, "last": 5, "append_terms": 0}
+
+
 def test_the_page_shows_what_a_summary_would_lose_and_stores_nothing(talk, operator_client):
     page = operator_client.get("/c/m/compact/")
     assert "before anything is stored" in page_words(page)
-    form = {"summary": "A parcel.", "keep_last": 1, "append_terms": 0}
-    told = page_words(operator_client.post("/c/m/compact/", form))
+    told = page_words(operator_client.post("/c/m/compact/", FORM))
+    assert "#2 to #5: 4 messages, 36 tokens. 2 stay." in told
     assert re.search(r"4 messages would become one summary, 36 tokens in \d+\.", told)
     assert "The summary alone would lose 1 exact term. A-1182" in told
-    told = page_words(operator_client.post("/c/m/compact/", form | {"append_terms": 10}))
+    told = page_words(operator_client.post("/c/m/compact/", FORM | {"append_terms": 10}))
     assert "would lose 1 exact term. All would be appended to it: A-1182" in told
     assert (seqs(), Step.objects.count()) == ([1, 2, 3, 4, 5, 6], 6)
 
 
 def test_the_page_compacts(talk, operator_client):
-    form = {"summary": "A parcel.", "keep_last": 1, "append_terms": 10, "store": 1}
+    form = FORM | {"append_terms": 10, "store": 1}
     assert operator_client.post("/c/m/compact/", form).url == "/c/m/"
     assert seqs() == [1, 7, 6]
     assert Message.objects.get(seq=7).text == "A parcel.\n\nExact terms: A-1182"
     assert 'href="/c/m/compact/"' in operator_client.get("/c/m/settings/").content.decode()
 
 
+def test_what_is_chosen_stays_chosen_whatever_comes_and_leaves_meanwhile(talk, operator_client):
+    services.compact(talk, "They asked.", covering=[2, 3, 4])
+    form = FORM | {"step": 7, "first": 3, "last": 2}  # in any order: #7 and #5
+    services.add("m", users(*"abcdef"))
+    told = page_words(operator_client.post("/c/m/compact/", form))
+    assert "#7 to #5: 2 messages" in told
+    services.add("m", users(*"ghi"))  # #5 leaves
+    page = operator_client.post("/c/m/compact/", form)
+    assert page.status_code == 422
+    assert "#5 is not in the memory: it cannot be covered." in page_words(page)
+    assert "A parcel." in page.content.decode()
+    ends = re.findall(r'value="(\d+)"\s+aria-label="The', page.content.decode())
+    assert ends == ["2", "2"]  # the summary is what is left of the choice
+
+
 @pytest.mark.parametrize(
     ("form", "told"),
     [
         ({"summary": ""}, "Write or paste a summary first."),
-        ({"summary": "S", "keep_last": 5}, "A summary covers at least two messages."),
-        ({"summary": "S", "keep_last": -1}, "greater than or equal to 0"),
-        ({"summary": "S", "append_terms": 7}, "not one of the available choices"),
+        ({"last": 2}, "A summary covers at least two messages."),
+        ({"first": 1}, "The leading system message cannot be covered"),
+        ({"last": 3}, "A tool call and its results can only be covered together."),
+        ({"last": 6}, "A pinned message cannot be covered: unpin it first."),
+        ({"summary": "long " * 900}, "With this summary memory would hold"),
+        ({"first": 0}, "greater than or equal to 1"),
+        ({"append_terms": 7}, "not one of the available choices"),
     ],
 )
-def test_the_page_says_why_it_does_not(talk, operator_client, form, told):
-    form = {"keep_last": 1, "append_terms": 0, "store": 1} | form
+def test_the_page_says_why_it_does_not_and_loses_nothing(talk, operator_client, form, told):
+    services.change(talk, policy=TokenWindow(500))
+    services.pin(talk, 6)
+    form = FORM | {"step": 8, "store": 1} | form
     page = operator_client.post("/c/m/compact/", form)
     assert (page.status_code, told in page_words(page)) == (422, True)
+    text = form["summary"].strip()
+    assert text in page.content.decode()
+    if form["first"]:
+        assert f'value="{form["last"]}"' in page.content.decode()
     assert len(seqs()) == 6
+
+
+def test_the_tape_of_a_long_memory_is_bounded(db, operator_client):
+    create_and_add("m", MessageWindow(2000), users(*map(str, range(1000))))
+    with CaptureQueriesContext(connection) as asked:
+        page = operator_client.get("/c/m/compact/")
+    assert page.content.count(b"<li class=") == 112
+    assert "#1 to #996: 996 messages" in page_words(page)
+    assert len(asked) <= 6
+
+
+def test_brackets_lie_under_what_summaries_stand_for(talk, operator_client):
+    def bracket(address: str) -> str:
+        page = operator_client.get(address).content.decode()
+        return re.findall(r'aria-label="What summaries stand for">\s*<path d="([^"]*)"', page)
+
+    services.compact(talk, "First.", keep_last=1)
+    services.add(talk, users("and", "then"))
+    services.compact(talk, "Second.", keep_last=1)
+    assert bracket("/c/m/?at=6") == []
+    assert bracket("/c/m/?at=7") == ["M1 0V3H5V0"]
+    assert bracket("/c/m/") == ["M1 0V3H6V0M7 0V3H8V0"]  # not the summary at step 7
+    create_and_add("long", MessageWindow(500), users(*map(str, range(150))))
+    services.compact("long", "Numbers.", keep_last=2)
+    assert bracket("/c/long/") == ["M31 3H148V0"]  # it goes on at the left
+
+
+def test_a_summary_opens_to_what_it_stands_for_in_parts(db, operator_client):
+    create_and_add("m", MessageWindow(500), users(*map(str, range(250))))
+    services.compact("m", "Numbers.", keep_last=2)
+    row = page_words(operator_client.get("/c/m/"))
+    assert re.search(r"Numbers\. stands for 248 messages, [\d,]+ tok in \d+", row)
+    first = operator_client.get("/c/m/?msg=251").content.decode()
+    assert "and 148 more" in first
+    assert 'href="/c/m/?msg=251&amp;past=100"' in first
+    last = page_words(operator_client.get("/c/m/?msg=251&past=200"))
+    assert "200 before," in last
+    assert "#248" in last
+    services.add("m", users("and"))
+    history = operator_client.get("/c/m/?msg=2").content.decode()
+    assert re.search(r'<a class="tag tag--link"\s+href="/c/m/\?at=251"', history)
+    with CaptureQueriesContext(connection) as asked:
+        operator_client.get("/c/m/?msg=251")
+    assert len(asked) <= 30
+
+
+def test_after_a_redaction_the_page_names_the_summaries_that_are_left(talk, operator_client):
+    services.compact(talk, "About A-1182.", keep_last=1)
+    services.add(talk, users("and"))
+    services.compact(talk, "Still A-1182.", keep_last=1)
+    services.redact(talk, 2, summaries=[7])
+    told = page_words(operator_client.get("/c/m/?msg=2"))
+    assert "Summary #9 stands for it and may hold exact terms of it: it is not redacted." in told
+    assert "Summary #7" not in told
 
 
 @examples(40)

@@ -241,6 +241,21 @@ def test_the_page_pins_and_says_what_it_would_do(order, operator_client):
     assert "Pin #5" in operator_client.get("/c/m/?msg=5").content.decode()
 
 
+@pytest.mark.django_db
+def test_a_summary_cannot_be_unpinned(api, operator_client):
+    create_and_add("m", MessageWindow(3), users("a", "b", "c"))
+    services.compact("m", "In short.", keep_last=1)
+    services.branch("m", "copy", users("d"))
+    for memory_id in ("m", "copy"):
+        (summary, *_) = queries.window(memory_id).seqs
+        answer = api.delete(f"/api/v1/memories/{memory_id}/messages/{summary}/pin/")
+        assert (answer.status_code, answer.json()["title"]) == (409, "Not pinnable")
+        assert "is a summary: it stays until another summary covers it" in answer.json()["detail"]
+        page = operator_client.get(f"/c/{memory_id}/?msg={summary}").content.decode()
+        assert "It is a summary." in page
+        assert "Unpin" not in page
+
+
 @given(
     policy=policies,
     sequence=st.lists(changes, max_size=6),

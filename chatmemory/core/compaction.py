@@ -8,18 +8,120 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypedDict
 
 from chatmemory.core.eviction import Eviction, Head, Reason, first_of_group, group_of
-from chatmemory.core.exceptions import InvalidMessage, InvalidValue, NotCompactable
+from chatmemory.core.exceptions import (
+    InvalidMessage,
+    InvalidValue,
+    MessageNotFound,
+    NotCompactable,
+)
 from chatmemory.core.given import brief
 from chatmemory.core.messages import ChatMessage, UserMessage, with_attributes
 from chatmemory.core.policies import Policy
+from chatmemory.core.recall.compactions import dropped_terms
+from chatmemory.core.recall.facts import NO_WORDS, Words
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import Change, Transition
 from chatmemory.core.window import Entry, Window, total
 
 _MARK = {"chatmemory": {"summary": True}}
+
+
+class SummaryOptions(TypedDict, total=False):
+    """What a summary covers, which one of the first three says, and how many exact terms that it
+    would lose stand behind it.
+    """
+
+    covering: Collection[int] | None
+    keep_last: int | None
+    keep_tokens: int | None
+    append_terms: int
+
+
+@dataclass(frozen=True)
+class SummaryPlan:
+    """The same, checked. Raises InvalidValue.
+
+    `covering` are positions in the window, or other numbers that the caller gives its messages.
+    """
+
+    covering: Collection[int] | None = None
+    keep_last: int | None = None
+    keep_tokens: int | None = None
+    append_terms: int = 0
+
+    def __post_init__(self) -> None:
+        given = {
+            "covering": self.covering,
+            "keep_last": self.keep_last,
+            "keep_tokens": self.keep_tokens,
+        }
+        chosen = {name: value for name, value in given.items() if value is not None}
+        if len(chosen) != 1:
+            raise InvalidValue("give one of covering, keep_last and keep_tokens")
+        for name, value in {**chosen, "append_terms": self.append_terms}.items():
+            _check_numbers(name, value)
+
+    def covered(
+        self, entries: Sequence[Entry], numbers: Sequence[int] | None = None
+    ) -> list[Entry]:
+        """Return what the summary covers of a window, whose entries have their messages.
+
+        `numbers` are those of the entries for `covering`, which are their positions by default.
+        Raises MessageNotFound for another number, and NotCompactable.
+        """
+        if self.covering is None:
+            covered = all_but_last(entries, messages=self.keep_last, tokens=self.keep_tokens)
+        else:
+            wanted = set(self.covering)
+            numbered = list(zip(numbers or range(len(entries)), entries, strict=True))
+            for number in sorted(wanted - {number for number, _ in numbered})[:1]:
+                raise MessageNotFound(f"#{number} is not in the memory: it cannot be covered")
+            covered = [entry for number, entry in numbered if number in wanted]
+        check_covered(entries, covered)
+        return covered
+
+    def terms(self, covered: Iterable[Entry], text: str, words: Words = NO_WORDS) -> list[str]:
+        """Return the terms that are to stand behind the text of a summary, the best one first."""
+        if not self.append_terms:
+            return []
+        return dropped_terms(messages_of(covered), text, self.append_terms, words=words)
+
+    def transition(
+        self,
+        window: Window,
+        text: str,
+        entry_of: Callable[[ChatMessage], Entry],
+        policy: Policy | None,
+        *,
+        numbers: Sequence[int] | None = None,
+        words: Words = NO_WORDS,
+    ) -> Transition:
+        """Return the transition by which a summary with this text comes into a window.
+
+        `entry_of` counts its message. Raises MessageNotFound, InvalidMessage, NotCompactable.
+        """
+        entries = list(window.with_messages())
+        covered = self.covered(entries, numbers)
+        terms = self.terms(covered, text, words)
+        return compact_with_terms(Window(entries), covered, text, terms, entry_of, policy)
+
+
+def _check_numbers(name: str, value: object) -> None:
+    numbers = [value]
+    if name == "covering" and isinstance(value, Collection) and not isinstance(value, str):
+        numbers = [*value]
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        wanted = "a list of whole numbers" if name == "covering" else "a whole number from 0 on"
+        raise InvalidValue(f"{name} must be {wanted}, not {brief(value)}")
+
+
+def messages_of(entries: Iterable[Entry]) -> list[ChatMessage]:
+    """Return the messages of entries that have them."""
+    return [entry.message for entry in entries if entry.message is not None]
 
 
 def compact(
@@ -196,17 +298,3 @@ def _has_source(value: object) -> bool:
         source = source.get("=") if isinstance(source, Mapping) else source
         return source == "summarization" or any(map(_has_source, value.values()))
     return isinstance(value, list) and any(map(_has_source, value))
-
-
-def check_kept(append_terms: object, **given: object) -> None:
-    """Raise InvalidValue unless one of covering, keep_last and keep_tokens is given, and fits."""
-    chosen = {name: value for name, value in given.items() if value is not None}
-    if len(chosen) != 1:
-        raise InvalidValue("give one of covering, keep_last and keep_tokens")
-    for name, value in {**chosen, "append_terms": append_terms}.items():
-        numbers = [value]
-        if name == "covering" and isinstance(value, Collection) and not isinstance(value, str):
-            numbers = [*value]
-        if not all(type(number) is int and number >= 0 for number in numbers):
-            wanted = "a list of whole numbers" if name == "covering" else "a whole number from 0 on"
-            raise InvalidValue(f"{name} must be {wanted}, not {brief(value)}")

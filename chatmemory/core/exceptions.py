@@ -139,7 +139,9 @@ class NoRoomBesidePins(_OfOneMessage, ChatMemoryError):
 
 
 class NotPinnable(ChatMemoryError):
-    """A message that is not in memory, a system message, or a tool call that awaits results."""
+    """A message that is not in memory, a system message, or a tool call that awaits results. A
+    summary cannot be unpinned.
+    """
 
 
 class NotCompactable(ChatMemoryError):

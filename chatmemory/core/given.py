@@ -31,6 +31,8 @@ def chat_message(given: object) -> ChatMessage:
 
 def message_list(given: Iterable[Any]) -> Iterable[Any]:
     """Return what is given if it can be a list of messages. Raises InvalidMessage."""
+    if isinstance(given, list):  # to ask for a Mapping takes longer
+        return given
     if isinstance(given, ChatMessage | str | bytes | Mapping) or not isinstance(given, Iterable):
         raise InvalidMessage(f"a list of chat messages is wanted, not {brief(given)}")
     return given

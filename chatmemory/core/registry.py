@@ -70,6 +70,8 @@ class Registry(Mapping[str, T]):
         return len(self._items)
 
     def _load(self) -> None:
+        if self._is_loaded:
+            return
         with self._lock:
             # A module that is loaded below may use this registry.
             if self._is_loaded or self._is_loading:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, NoReturn, TypeGuard
 
 from chatmemory.core.eviction import Eviction, Head
@@ -78,8 +78,15 @@ def load_or_tokens(policy: Policy | None, totals: Totals) -> int:
 def stored_policy(kind: str, limit: int, estimator: str, options: Mapping[str, Any]) -> Policy:
     """Return the policy of stored values, or an UnavailablePolicy if its kind is not installed."""
     known = KINDS.get(kind)
+    if known is not None and options == {}:
+        return _without_options(known, limit, estimator)
     if known is not None and option_fields(known).keys() >= options.keys():
         # Earlier versions took any value of a switch, such as "no", for on or off
         switches = {name: bool(options[name]) for name in SWITCHES if name in options}
         return known(limit, estimator=estimator, **{**options, **switches})
     return _unavailable(kind)(limit, estimator=estimator, stored=dict(options))  # type: ignore[call-arg]
+
+
+@lru_cache(maxsize=256)
+def _without_options(known: type[Policy], limit: int, estimator: str) -> Policy:
+    return known(limit, estimator=estimator)

@@ -61,7 +61,8 @@ class Transition(NamedTuple):
     whole new list.
     `policy_before` is the policy of the trim before an append, `policy` that of the trim after it.
     `pinned` is the part of `after` that pinned messages hold, as far as the decision came to them.
-    The arrival of an add `is_oversized` if the limit has no room for it even alone.
+    The arrival of an add `is_oversized` if the limit has no room for it even alone. A `note` is for
+    those who read the ledger, and decides nothing.
     """
 
     change: Change
@@ -74,6 +75,7 @@ class Transition(NamedTuple):
     at_head: bool = False
     pinned: Totals = NOTHING
     is_oversized: bool = False
+    note: str = ""
 
     @property
     def ignored(self) -> bool:

@@ -24,6 +24,7 @@ from chatmemory.explain.wording import (
     seqs,
 )
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
+from chatmemory.models import Step
 from chatmemory.queries import NoRoom, Outlook, PinPreview, WindowPlace, WindowView
 
 _EVENTS = {"labels": "The labels changed", "clear": "Memory was cleared"}
@@ -47,8 +48,11 @@ class Caption:
         return f"{event} {self.loss}: {self.detail}" if self.detail else f"{event} {self.loss}."
 
 
-def caption(change: ChangeResult) -> Caption:
-    """Return the caption of a change; that of what a draft would do is in the conditional."""
+def caption(change: ChangeResult, note: str = "") -> Caption:
+    """Return the caption of a change; that of what a draft would do is in the conditional.
+
+    The `note` of an add that evicted messages says why no summary took their place.
+    """
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost
     if change.kind == "compact":
@@ -59,7 +63,7 @@ def caption(change: ChangeResult) -> Caption:
         event=_event(change),
         gain=f"+{gained:,}" if in_tokens and gained else "",
         loss=f"{loss} {amount(-lost)}" if loss and in_tokens and lost else loss,
-        detail=_reasons(change) if change.evicted else _fit(change),
+        detail=_reasons(change, note) if change.evicted else _fit(change),
     )
 
 
@@ -116,7 +120,7 @@ def _arrival(change: ChangeResult, arrived: ArrivedMessage) -> str:
     return "arrived"
 
 
-def _reasons(change: ChangeResult) -> str:
+def _reasons(change: ChangeResult, note: str) -> str:
     """`#25 and #26 were the oldest, results #27 and #28 left with #26.`
 
     What would happen: `#25 and #26 are the oldest, results #27 and #28 would leave with #26.`
@@ -142,7 +146,8 @@ def _reasons(change: ChangeResult) -> str:
     if replaced := by_reason.get(Reason.REPLACED):
         parts.append(f"{seqs(replaced)} {'would be' if would else 'was'} replaced")
     parts += [f"{seqs(left)} {_WHOLE[why]}" for why, left in by_reason.items() if why in _WHOLE]
-    return ", ".join(parts) + "."
+    is_told = change.kind == "add" and note not in (Step.IMPORTED, Step.BRANCHED)
+    return " ".join(filter(None, [", ".join(parts) + ".", note if is_told else ""]))
 
 
 def _calls(change: ChangeResult) -> str:

@@ -64,7 +64,7 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
     PolicyUnavailable, EstimatorUnavailable, DuplicateClientId, and OversizedMessage,
     NoRoomBesidePins and WindowTooLarge with the index of the message.
     """
-    policy = required_policy(recorder.memory.pk, recorder.policy)
+    policy = required_policy(recorder.memory.id, recorder.policy)
     known = _known(recorder.memory, messages)
     results = []
     arrivals = counted_entries(recorder.memory, [new.message for new in messages])
@@ -199,7 +199,7 @@ def counted_entries(memory: Memory, messages: Iterable[ChatMessage]) -> list[Ent
     try:
         count = counter(memory.policy_estimator)
     except UnknownEstimator as error:
-        raise EstimatorUnavailable(memory.pk, memory.policy_estimator) from error
+        raise EstimatorUnavailable(memory.id, memory.policy_estimator) from error
     return [Entry.of(message, count(message)) for message in messages]
 
 

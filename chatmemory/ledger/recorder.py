@@ -335,7 +335,7 @@ class Recorder:
         self._is_changed = True
         if self._actor is not None:
             step = InsertedStep(
-                memory_id=memory.pk,
+                memory_id=memory.id,
                 n=memory.last_step,
                 kind=kind,
                 at=self._now,
@@ -351,7 +351,7 @@ class Recorder:
                 last_stay=memory.last_stay,
                 oldest=memory.oldest,
                 seq=seq,
-                note=note or self._note,
+                note=note or transition.note or self._note,
                 commitment=commitment,
                 policy_kind=memory.policy_kind,
                 policy_limit=memory.policy_limit,
@@ -415,7 +415,7 @@ class Recorder:
     def _message(self, entry: StayEntry, sent: NewMessage | None) -> InsertedMessage:
         assert entry.message is not None
         row = InsertedMessage(
-            memory_id=self.memory.pk,
+            memory_id=self.memory.id,
             seq=entry.seq,
             type=str(entry.type),
             text=text_of(entry.message),
@@ -432,7 +432,7 @@ class Recorder:
 
     def _stay(self, entry: StayEntry) -> InsertedStay:
         return InsertedStay(
-            memory_id=self.memory.pk,
+            memory_id=self.memory.id,
             n=entry.n,
             seq=entry.seq,
             entered_step=self.memory.last_step,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import cache, lru_cache
@@ -23,7 +23,8 @@ from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import DateTimeField, JSONField, Model
-from django.utils.timezone import is_naive, make_aware, make_naive
+from django.db.utils import DatabaseErrorWrapper
+from django.utils.timezone import make_naive
 
 from chatmemory import database
 from chatmemory.models import Memory, Message, Stay, Step
@@ -157,6 +158,7 @@ class _Table(Generic[M]):
         self._model = model
         self._times = [n for n, field in enumerate(fields) if isinstance(field, DateTimeField)]
         self._jsons = [n for n, field in enumerate(fields) if isinstance(field, JSONField)]
+        self.conversions = dict.fromkeys(self._times, _time) | dict.fromkeys(self._jsons, _json)
         self.names = [field.attname for field in fields]
         self.values: Callable[[Any], tuple[Any, ...]] = attrgetter(*self.names)
         columns, marks = ", ".join(self.names), ", ".join(["%s"] * len(fields))
@@ -175,25 +177,28 @@ class _Table(Generic[M]):
         for n in self._jsons:
             found[n] = json.loads(found[n])
         for n in self._times:  # SQLite has them without a zone
-            if found[n] is not None and is_naive(found[n]):
-                found[n] = make_aware(found[n], ours.timezone)
+            if found[n] is not None and found[n].tzinfo is None:
+                found[n] = found[n].replace(tzinfo=ours.timezone)
         return self._model.from_db(ours.alias, self.names, found)
 
     def stored(self, row: Any, ours: BaseDatabaseWrapper) -> list[Any]:
         """Return the values of a row as drivers take them."""
         values = list(self.values(row))
-        for n in (*self._jsons, *self._times):
-            values[n] = _as_stored(values[n], ours)
+        for n, convert in self.conversions.items():
+            values[n] = convert(values[n], ours)
         return values
 
 
-def _as_stored(value: Any, ours: BaseDatabaseWrapper) -> Any:
-    """Return a value as drivers take it: JSON as text, and on SQLite also times."""
-    if isinstance(value, datetime):
-        return _without_zone(value, ours.timezone) if ours.vendor == "sqlite" else value
-    if isinstance(value, dict):
-        return json.dumps(value) if value else "{}"
-    return value
+def _json(value: dict[str, Any], _: BaseDatabaseWrapper) -> str:
+    """Return JSON as drivers take it, as text."""
+    return json.dumps(value) if value else "{}"
+
+
+def _time(value: datetime | None, ours: BaseDatabaseWrapper) -> datetime | str | None:
+    """Return a time as drivers take it, on SQLite as text."""
+    if value is None or ours.vendor != "sqlite":
+        return value
+    return _without_zone(value, ours.timezone)
 
 
 @lru_cache(maxsize=16)
@@ -298,10 +303,10 @@ def write(
     copies = COPIED if ours.vendor == "postgresql" else inf
     copied = {table: rows for table, rows in inserted.items() if len(rows) >= copies}
     with _cursor(ours) as cursor:
-        with _pipelined(ours):
+        with _pipelined(ours) if ours.vendor == "postgresql" else nullcontext():
             _update(cursor, memory, before, ours)
             if ended:
-                endings = [[*ending, memory.pk, *run] for run, ending in _runs(ended)]
+                endings = [[*ending, memory.id, *run] for run, ending in _runs(ended)]
                 _execute(cursor, _END_STAYS, endings)
             for table, rows in inserted.items():
                 if table not in copied:
@@ -313,7 +318,7 @@ def write(
         if messages and ours.vendor == "sqlite":
             seqs = [message.seq for message in messages]
             for statement in PUT_MESSAGES:
-                cursor.execute(statement, [memory.pk, min(seqs), max(seqs)])
+                cursor.execute(statement, [memory.id, min(seqs), max(seqs)])
 
 
 def _update(cursor: Any, memory: Memory, before: Sequence[Any], ours: BaseDatabaseWrapper) -> None:
@@ -321,15 +326,14 @@ def _update(cursor: Any, memory: Memory, before: Sequence[Any], ours: BaseDataba
 
     SQLite renews the entry of every index of which a column is set, even to the same value.
     """
-    changed = {
-        name: _as_stored(value, ours)
-        for name, value, old in zip(_MEMORIES.names, values_of(memory), before, strict=True)
-        if value != old
-    }
+    pairs = enumerate(zip(values_of(memory), before, strict=True))
+    changed = {n: value for n, (value, old) in pairs if value != old}
     if changed:
-        columns = ", ".join(f"{name} = %s" for name in changed)
+        columns = ", ".join([f"{_MEMORIES.names[n]} = %s" for n in changed])
+        for n in changed.keys() & _MEMORIES.conversions.keys():
+            changed[n] = _MEMORIES.conversions[n](changed[n], ours)
         statement = f"UPDATE chatmemory_memory SET {columns} WHERE id = %s"
-        cursor.execute(statement, [*changed.values(), memory.pk])
+        cursor.execute(statement, [*changed.values(), memory.id])
 
 
 def _execute(cursor: Any, sql: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -356,23 +360,21 @@ def _runs(
 # Cursors
 
 
-@contextmanager
-def _cursor(ours: BaseDatabaseWrapper) -> Iterator[Any]:
-    """Yield a cursor of our connection, for statements that are executed in each add.
+def _cursor(ours: BaseDatabaseWrapper) -> Any:
+    """Return a cursor of our connection, for a `with` of statements that are executed in each add.
 
     On SQLite it is the driver's own, as the layers of Django's take a tenth of an add. Where
     anything listens to queries, logs them or replaces Django's cursors, it is Django's. Errors are
     those of `django.db` in both cases.
     """
     if ours.vendor != "sqlite" or _is_observed(ours):
-        with ours.cursor() as made:
-            yield made
-        return
+        return ours.cursor()
     ours.ensure_connection()
     ours.validate_thread_sharing()
     ours.validate_no_broken_transaction()
-    with ours.wrap_database_errors, closing(ours.connection.cursor(_Cursor)) as made:
-        yield made
+    cursor = ours.connection.cursor(_Cursor)
+    cursor.errors = ours.wrap_database_errors
+    return cursor
 
 
 def _is_observed(ours: BaseDatabaseWrapper) -> bool:
@@ -381,6 +383,15 @@ def _is_observed(ours: BaseDatabaseWrapper) -> bool:
 
 class _Cursor(sqlite3.Cursor):
     """A cursor that takes Django's placeholders, of statements that have no other `%s`."""
+
+    errors: DatabaseErrorWrapper
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        self.close()
+        self.errors.__exit__(*raised)
 
     def execute(self, sql: str, values: Any = ()) -> Self:
         return super().execute(_with_question_marks(sql), values)
@@ -396,12 +407,9 @@ def _with_question_marks(sql: str) -> str:
 
 @contextmanager
 def _pipelined(ours: BaseDatabaseWrapper) -> Iterator[None]:
-    """On PostgreSQL, send the statements of a block without waiting for the answer to each.
+    """Send the statements of a block to PostgreSQL without waiting for the answer to each.
 
     Nothing can be read in the block. What fails is raised at its end.
     """
-    if ours.vendor != "postgresql":
-        yield
-        return
     with ours.wrap_database_errors, ours.connection.pipeline():
         yield

@@ -236,6 +236,6 @@ class CountedWindow(Window):
 
 def stored_window(memory: Memory, stays: QuerySet[Stay] | None = None) -> Window:
     """Return the window of a Memory row, with its open stays unless others are given."""
-    source = OpenStays(memory.pk) if stays is None else StoredStays(stays)
+    source = OpenStays(memory.id) if stays is None else StoredStays(stays)
     totals = Totals(memory.window_count, memory.window_tokens)
     return CountedWindow(source, totals, family_named(memory.policy_estimator))

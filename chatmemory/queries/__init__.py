@@ -96,7 +96,14 @@ from chatmemory.queries.recall import (
     recall_of_stored,
     recall_sums,
 )
-from chatmemory.queries.rehearsal import Line, Scene, lost_terms, rehearse
+from chatmemory.queries.rehearsal import (
+    Event,
+    Line,
+    Scene,
+    WrittenSummary,
+    lost_terms,
+    rehearse,
+)
 from chatmemory.queries.rows import MemoryRow, MessageDetail, memory_row
 from chatmemory.queries.searching import MENTIONS_COUNTED, BestMatch, MemoryFilter
 from chatmemory.queries.simulation import (
@@ -149,6 +156,7 @@ __all__ = [
     "ConversationState",
     "Counted",
     "CursorPage",
+    "Event",
     "FeedItem",
     "FileFleet",
     "Flag",
@@ -193,6 +201,7 @@ __all__ = [
     "WindowPlace",
     "WindowRow",
     "WindowView",
+    "WrittenSummary",
     "adopting",
     "all_memories",
     "any_memory",

@@ -44,7 +44,7 @@ from chatmemory.queries.simulation import (
     simulated_trial,
 )
 from chatmemory.queries.steps import StepSamples, evictions_around, step_detail, step_samples
-from chatmemory.queries.summaries import StandsFor, stands_for
+from chatmemory.queries.summaries import StandsFor, standing_for, stands_for
 from chatmemory.queries.windows import StoredState, WindowPlace, WindowView, recounted_tokens
 
 HISTORY_SIZE = 60
@@ -95,7 +95,8 @@ class ConversationState:
     `said_before` is when the message before the part of the history was said.
     `incidents` are those that are kept, where nothing is selected, searched or simulated. In a
     replay, `window` is what memory would hold under another limit from the first message on.
-    `summaries` are those in the window or selected, with what they stand for.
+    `summaries` are those in the window or selected, with what they stand for. Where the selected
+    message is redacted, `left_summaries` are those that stand for it and are not.
     """
 
     query: ConversationQuery
@@ -127,6 +128,7 @@ class ConversationState:
     incidents: IncidentsAt | None = None
     is_replay: bool = False
     summaries: Mapping[int, StandsFor] = field(default_factory=dict)
+    left_summaries: tuple[int, ...] = ()
 
     @property
     def is_live(self) -> bool:
@@ -244,6 +246,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         remembered=mentions.spans,
         injected=stored.injected,
         summaries=stands_for(memory.pk, pinned),
+        left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
         when_said=recounted_tokens(row),
         said_before=(said_before(memory.pk, history.rows[0].seq) if history.has_earlier else None),
     )
@@ -360,6 +363,11 @@ def _left_by(
     if departure is None or departure.left_step is None:
         return None
     return change_at(memory, departure.left_step, detail)
+
+
+def _left_summaries(redacted: MessageDetail) -> tuple[int, ...]:
+    standing = standing_for(redacted.memory_id, redacted.seq)
+    return tuple(each.seq for each in standing if each.redacted_step is None)
 
 
 def _texts(

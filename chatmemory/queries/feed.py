@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce
 from chatmemory.core.eviction import Reason
 from chatmemory.core.fitting import CannotFit
 from chatmemory.core.messages import MessageType
-from chatmemory.models import AuditEntry, Memory, Stay, Step
+from chatmemory.models import LIVED, AuditEntry, Memory, Stay, Step
 from chatmemory.queries.rows import misfits_of
 
 
@@ -108,7 +108,7 @@ def evicting_adds() -> QuerySet[Step]:
 
     The condition is that of the index step_evicting.
     """
-    adds = Step.objects.filter(kind=Step.Kind.ADD, count_after__lte=F("count_before"), note="")
+    adds = Step.objects.filter(LIVED, kind=Step.Kind.ADD, count_after__lte=F("count_before"))
     return adds.annotate(evicted=F("count_before") + _arrived() - F("count_after"))
 
 

@@ -35,7 +35,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
-from chatmemory.models import FoundIncidents, Memory, Message, Stay, Step
+from chatmemory.models import LIVED, FoundIncidents, Memory, Message, Stay, Step
 from chatmemory.queries.fact_history import estimator_of, said_with_history
 from chatmemory.queries.phrase import change_at
 from chatmemory.queries.rows import MessageDetail, StepDetail
@@ -336,7 +336,7 @@ def latest_incidents(size: int) -> list[NewestIncident]:
     without those of imports and branches.
     """
     kept = FoundIncidents.objects.filter(newest_at__isnull=False, words=words_digest())
-    live = Step.objects.filter(memory=OuterRef("memory"), n=OuterRef("newest_step"), note="")
+    live = Step.objects.filter(LIVED, memory=OuterRef("memory"), n=OuterRef("newest_step"))
     shown = kept.filter(Exists(live), memory__deleted_at=None)
     return _newest(shown.order_by("-newest_at", "memory_id")[:size])
 

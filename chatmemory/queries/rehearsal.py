@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from chatmemory.core.compaction import summary_message
+from chatmemory.core.compaction import SummaryPlan, summary_message
 from chatmemory.core.estimators import family_named
 from chatmemory.core.lint import PromptMessage, Verdict, verdicts
 from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
@@ -28,7 +28,7 @@ from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.windows import CountedWindow, stay_entries
 from chatmemory.models import Memory
 from chatmemory.queries.windows import WindowPlace, WindowView, view_of
-from chatmemory.services.compaction import CompactionPlan
+from chatmemory.services.compaction import appended_count, summarized
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,16 @@ class Scene:
         return verdicts([lines[place.seq].turn for place in self.window.rows])
 
 
-Event = ChatMessage | Policy | CompactionPlan
+@dataclass(frozen=True)
+class WrittenSummary:
+    """A summary that takes the place of all messages but the last ones."""
+
+    text: str
+    keep_last: int
+    append_terms: int
+
+
+Event = ChatMessage | Policy | WrittenSummary
 
 
 def rehearse(policy: Policy, events: Iterable[Event]) -> list[Scene]:
@@ -149,7 +158,7 @@ class _Stage:
     def after(self, event: Event) -> Scene:
         if isinstance(event, Policy):
             return self.scene(self._set(event))
-        if isinstance(event, CompactionPlan):
+        if isinstance(event, WrittenSummary):
             change = self._compact(event)
         else:
             (change,) = add_all(self._recorder, [NewMessage(event)])
@@ -157,14 +166,17 @@ class _Stage:
         self._left_by |= {each.seq: change for each in change.evicted}
         return self.scene(change)
 
-    def _compact(self, plan: CompactionPlan) -> ChangeResult:
-        transition, terms = plan.decided(self._recorder, NO_WORDS)
-        appended = tuple(plan.appended(transition, terms))
+    def _compact(self, summary: WrittenSummary) -> ChangeResult:
+        text = summary.text
+        plan = SummaryPlan(keep_last=summary.keep_last, append_terms=summary.append_terms)
+        transition = summarized(self._recorder, text, plan, NO_WORDS)
+        terms = plan.terms((each.entry for each in transition.evictions), text)
+        appended = tuple(terms[: appended_count(transition, text, terms)])
         change = self._recorder.record(transition)
-        (summary,) = change.arrived
-        message = summary_message(plan.summary, appended)
+        (arrived,) = change.arrived
+        message = summary_message(text, appended)
         covered = tuple(each.seq for each in change.evicted)
-        self._lines.append(Line(summary.seq, message, summary.tokens, covered, appended))
+        self._lines.append(Line(arrived.seq, message, arrived.tokens, covered, appended))
         return change
 
     def scene(self, change: ChangeResult | None = None) -> Scene:

@@ -15,6 +15,7 @@ from django.db.models import OuterRef, Subquery
 from django.db.models.lookups import IsNull
 
 from chatmemory import database
+from chatmemory.core.compaction import is_summary
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.fitting import CannotFit, why_it_cannot_fit
@@ -147,6 +148,11 @@ class MessageDetail:
             return readable_text(self.message)
         except CorruptRow:
             return self.text
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether the message is a summary that took the place of others, or a branch's copy."""
+        return self.origin == Message.Origin.SYNTHETIC and is_summary(self.message)
 
     def is_in_window(self, step: int) -> bool:
         return any(stay.covers(step) for stay in self.stays)

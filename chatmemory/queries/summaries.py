@@ -48,8 +48,9 @@ def _covered(memory_id: str, seqs: Collection[int]) -> dict[int, dict[int, int]]
         database.in_list("left_step", list(by_step)), memory_id=memory_id, reason=Reason.SUMMARIZED
     )
     covered: defaultdict[int, dict[int, int]] = defaultdict(dict)
-    for stay in stays.only("left_step", "seq", "tokens") if by_step else ():
-        covered[by_step[stay.left_step or 0]][stay.seq] = stay.tokens
+    rows = stays.values_list("left_step", "seq", "tokens") if by_step else ()
+    for left_step, seq, tokens in rows:
+        covered[by_step[left_step or 0]][seq] = tokens
     return dict(covered)
 
 
@@ -75,20 +76,20 @@ def summaries_holding(memory_id: str, seq: int) -> list[int]:
     row = Message.objects.filter(memory_id=storable_id(memory_id), seq=seq).first()
     if row is None:
         raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
-    return [summary.seq for summary in holding_terms(row, standing_for(row))]
+    return [summary.seq for summary in holding_terms(row, standing_for(row.memory_id, row.seq))]
 
 
-def standing_for(row: Message) -> list[Message]:
+def standing_for(memory_id: str, seq: int) -> list[Message]:
     """Return the summaries that stand for a message, also through earlier ones, by seq.
 
     One query tells that no summary ever took its place.
     """
     found: set[int] = set()
-    asked = {row.seq}
+    asked = {seq}
     while asked:
-        asked = _covering(row.memory_id, asked) - found
+        asked = _covering(memory_id, asked) - found
         found |= asked
-    rows = Message.objects.filter(database.in_list("seq", found), memory_id=row.memory_id)
+    rows = Message.objects.filter(database.in_list("seq", found), memory_id=memory_id)
     return list(rows.order_by("seq")) if found else []
 
 

@@ -9,7 +9,6 @@ from chatmemory.ledger.adding import Recount, count_ahead
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.services.branches import branch
 from chatmemory.services.compaction import (
-    CompactionPlan,
     CompactionPreview,
     compact,
     preview_compaction,
@@ -52,7 +51,6 @@ __all__ = [
     "CHANNEL",
     "ArrivedMessage",
     "ChangeResult",
-    "CompactionPlan",
     "CompactionPreview",
     "EvictedMessage",
     "Imported",

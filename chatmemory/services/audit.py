@@ -10,7 +10,11 @@ _log = logging.getLogger("chatmemory.audit")
 
 
 def log(text: str, *, action: str, actor: str, **details: str | int) -> None:
-    """Log an action after the transaction commits. `details` become fields of a JSON line."""
+    """Log an action after the transaction commits."""
+    database.on_commit(lambda: log_now(text, action=action, actor=actor, **details))
+
+
+def log_now(text: str, *, action: str, actor: str, **details: str | int) -> None:
+    """Log an action. `details` become fields of a JSON line."""
     line = f"{text} by {actor or 'an unnamed actor'}"
-    extra = {"action": action, "actor": actor, **details}
-    database.on_commit(lambda: _log.info(line, extra=extra))
+    _log.info(line, extra={"action": action, "actor": actor, **details})

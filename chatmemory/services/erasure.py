@@ -207,7 +207,7 @@ def _chosen_summaries(row: Message, wanted: Set[int] | Literal[True]) -> list[Me
     """Return the summaries that are to be redacted with a message."""
     if not wanted:
         return []
-    standing = standing_for(row)
+    standing = standing_for(row.memory_id, row.seq)
     if wanted is True:
         return holding_terms(row, standing)
     for seq in sorted(wanted - {summary.seq for summary in standing})[:1]:

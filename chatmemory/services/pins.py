@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from chatmemory.core.compaction import is_summary
 from chatmemory.core.eviction import group_of
 from chatmemory.core.exceptions import MessageNotFound, NotPinnable, PolicyRequired
 from chatmemory.core.messages import MessageType
@@ -12,7 +13,7 @@ from chatmemory.core.window import total
 from chatmemory.ledger.adding import required_policy
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.windows import StayEntry, stay_entries
+from chatmemory.ledger.windows import StayEntry, read_message, stay_entries
 from chatmemory.models import Memory, Message
 from chatmemory.services.transaction import locked
 from chatmemory.services.validation import check_whole_number
@@ -37,8 +38,8 @@ def unpin(
 ) -> ChangeResult | None:
     """Let a pinned message leave again when there is no room. Return None if it is not pinned.
 
-    Raises InvalidValue, MemoryNotFound, MessageNotFound, NotPinnable (it is not in memory),
-    VersionConflict.
+    Raises InvalidValue, MemoryNotFound, MessageNotFound, NotPinnable (it is not in memory, or a
+    summary, which stays until another one covers it), VersionConflict.
     """
     check_whole_number(seq, "seq")
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
@@ -60,7 +61,18 @@ def _change(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | None:
         return None
     if pinned:
         _check_pinnable(recorder, group, entries)
+    else:
+        _check_no_summary(memory, seq)
     return recorder.pin(entries[position], pinned)
+
+
+def _check_no_summary(memory: Memory, seq: int) -> None:
+    """Raise NotPinnable for a summary: without its pin the next add could lose it."""
+    row = Message.objects.get(memory=memory, seq=seq)
+    if row.origin == Message.Origin.SYNTHETIC and is_summary(read_message(row)):
+        raise NotPinnable(
+            f"#{seq} is a summary: it stays until another summary covers it. Compact it, too"
+        )
 
 
 def _check_limited(memory: Memory) -> None:

@@ -61,7 +61,6 @@ def locked(
         recorder = Recorder(memory, actor, is_new=is_new, note=note)
         yield recorder
         if recorder.write():
-            _log_steps(recorder, actor)
             database.on_commit(lambda: _announce(recorder, actor))
 
 
@@ -157,8 +156,8 @@ def unsaved_memory(
 def _log_steps(recorder: Recorder, actor: str) -> None:
     if not recorder.results:
         return
-    memory_id, steps = recorder.memory.pk, [result.step or 0 for result in recorder.results]
-    audit.log(
+    memory_id, steps = recorder.memory.id, [result.step or 0 for result in recorder.results]
+    audit.log_now(
         f"steps {steps[0]} to {steps[-1]} of {memory_id!r}",
         action=",".join(sorted({result.kind for result in recorder.results})),
         actor=actor,
@@ -170,17 +169,18 @@ def _log_steps(recorder: Recorder, actor: str) -> None:
 
 
 def _announce(recorder: Recorder, actor: str) -> None:
-    """Send the signal and wake followers, after the commit, so that they see the change."""
+    """Log, send the signal and wake followers, after the commit, so that they see the change."""
+    _log_steps(recorder, actor)
     memory = recorder.memory
     policy, load = recorder.policy, memory.window_load
     memory_changed.send_robust(
         Memory,
-        memory_id=memory.pk,
+        memory_id=memory.id,
         actor=actor,
         results=tuple(recorder.results),
         fill=load / policy.limit if can_decide(policy) and load is not None else None,
     )
-    notify_followers(memory.pk)
+    notify_followers(memory.id)
 
 
 def notify_followers(memory_id: str) -> None:

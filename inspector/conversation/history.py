@@ -39,15 +39,20 @@ class MessageLine:
 
 @dataclass(frozen=True)
 class HistoryRow(MessageLine):
-    """A row of the history pane; `is_new_day` tells that a line with its date is above it."""
+    """A row of the history pane; `is_new_day` tells that a line with its date is above it.
+
+    A draft has no `time`. A summary took the place of the message at the step `summarised`.
+    """
 
     row: MessageDetail
+    time: str
     is_new_day: bool
     tokens: int
     tag: str
     is_in: bool
     leaves_now: bool
     is_horizon: bool
+    summarised: int | None
 
 
 class HistoryPane:
@@ -114,12 +119,14 @@ class HistoryPane:
         return HistoryRow(
             **message_line(state, row, *classes),
             row=row,
+            time=f"{timezone.localtime(row.said_at):%H:%M:%S}" if row.seq > 0 else "",
             is_new_day=is_new_day,
             tokens=row.tokens_at(state.at),
             tag="" if is_in else tag(state, row),
             is_in=is_in,
             leaves_now=leaves_now,
             is_horizon=is_horizon,
+            summarised=None if is_in or state.is_replay else summarised(row, state.at),
         )
 
 
@@ -167,15 +174,22 @@ def tag(state: ConversationState, row: MessageDetail) -> str:
         return f"would leave · {reason_of(state.change.evicted[state.evicted[row.seq]])}"
     if state.is_replay:
         return "not in memory in this replay"
+    if step := summarised(row, state.at):
+        return f"summarised at step {step:,}"
     departure = row.departure(state.at)
     if departure is not None and departure.reason is not None:
-        if departure.reason is Reason.SUMMARIZED:
-            return f"summarised at step {departure.left_step:,}"
         cause = short_reason(departure.reason, departure.misfit, departure.is_left_out)
         return f"forgotten at step {departure.left_step:,} · {cause}"
     if state.window.no_room:  # a limit hides it
         return "would be over the limit" if state.is_simulated else "over the limit"
     return "would leave" if state.is_simulated else "leaves at the next add"
+
+
+def summarised(row: MessageDetail, at: int) -> int | None:
+    """Return the step up to `at` at which a summary took the place of a message; None if none."""
+    departure = row.departure(at)
+    is_so = departure is not None and departure.reason is Reason.SUMMARIZED
+    return departure.left_step if departure and is_so else None
 
 
 def related(state: ConversationState) -> frozenset[int]:

@@ -166,7 +166,8 @@ class ConversationPage:
             if self.next_step is None:
                 way = "The first message will show here."
             return Caption("Nothing has been said yet", detail=way)
-        return explain.caption(self.state.change)
+        note = self.state.detail.row.note if self.state.detail else ""
+        return explain.caption(self.state.change, note)
 
     @property
     def new_id(self) -> str:

@@ -227,7 +227,15 @@ class Panel:
         state = self._state
         if state.selected is None or not state.is_live or state.is_simulated:
             return None
+        if state.selected.is_summary:  # which stays until another one covers it
+            return None
         return pin_preview(state.window, state.selected.seq, state.memory.waiting_call)
+
+    @property
+    def covered(self) -> Moved | None:
+        """A part of the messages that the selected summary stands for."""
+        covered = self.why.covered if self.why else None
+        return Moved.after(self._state.query.past or 0, covered.seqs) if covered else None
 
     @property
     def pin_words(self) -> str:
@@ -334,8 +342,7 @@ class Panel:
             known = (lines for change, lines in simulated if change is state.left_by)
             return explain.why_left(state.left_by, row.seq, next(known, None))
         if row.seq in state.in_window:
-            is_summary = row.seq in state.summaries
-            return explain.why_in(state.window, row.seq, is_summary=is_summary)
+            return explain.why_in(state.window, row.seq, is_summary=row.is_summary)
         if row.stays and row.stays[0].entered_step > state.at:
             entered = row.stays[0].entered_step
             return Explanation(

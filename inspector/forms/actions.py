@@ -125,7 +125,11 @@ def _policy_kinds() -> list[tuple[str, str]]:
 
 
 class CompactForm(forms.Form):
-    """A summary, how many of the last messages stay, and how many exact terms stand behind it."""
+    """A summary, what it covers, and how many exact terms stand behind it.
+
+    `first` and `last` are positions, from 1, in the window at a `step`: that does not change while
+    somebody writes.
+    """
 
     summary = forms.CharField(
         max_length=100_000,
@@ -133,13 +137,21 @@ class CompactForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 8}),
         error_messages={"required": "Write or paste a summary first."},
     )
-    keep_last = forms.IntegerField(min_value=0, max_value=STEP_MAX, initial=4)
+    step = forms.IntegerField(min_value=0, max_value=STEP_MAX)
+    first = forms.IntegerField(min_value=1, max_value=STEP_MAX)
+    last = forms.IntegerField(min_value=1, max_value=STEP_MAX)
     append_terms = forms.TypedChoiceField(
         choices=[(n, f"{n} terms" if n else "none") for n in (0, 10, 25, 50)],
         coerce=int,
         initial=0,
         widget=select(),
     )
+
+    def chosen(self, name: str) -> int | None:
+        """Return one of these numbers; None if it is not given, or cannot be read."""
+        self.is_valid()
+        number: int | None = getattr(self, "cleaned_data", {}).get(name)
+        return number
 
 
 class ExportForm(forms.Form):

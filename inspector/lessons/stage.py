@@ -7,10 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from chatmemory import ChatMemoryError, ChatMessage, NotCompactable, Policy
+from chatmemory import ChatMemoryError, ChatMessage, NotCompactable
 from chatmemory.explain import receipt
-from chatmemory.queries import Line, Scene, incidents_under, lost_terms, rehearse
-from chatmemory.services import CompactionPlan
+from chatmemory.queries import (
+    Event,
+    Line,
+    Scene,
+    WrittenSummary,
+    incidents_under,
+    lost_terms,
+    rehearse,
+)
 from inspector.lessons.lesson import Ask, Choice, InvalidLesson, Lesson, LessonStep
 
 
@@ -165,7 +172,7 @@ class _Script:
 
     def __init__(self, lesson: Lesson) -> None:
         self._lesson = lesson
-        self._events: list[ChatMessage | Policy | CompactionPlan] = []
+        self._events: list[Event] = []
         self._said = 0
         self._summary: tuple[int, int, LessonStep] | None = None
 
@@ -198,10 +205,8 @@ class _Script:
         before = len(self._events)
         if told.summary:
             self._summary = before, self._said, told
-            plan = CompactionPlan(
-                told.summary, keep_last=told.keep_last, append_terms=step.append_terms
-            )
-            self._events.append(plan)
+            summary = WrittenSummary(told.summary, told.keep_last, step.append_terms)
+            self._events.append(summary)
         self._say(i, "adds" if step.adds > 1 else "ask", step.adds)
         self._set(step.becomes)
         return before

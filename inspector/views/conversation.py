@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -30,6 +31,7 @@ from chatmemory import (
 from chatmemory.access.roles import actor_of
 from chatmemory.queries import ConversationQuery, WhatIf
 from inspector.conversation import ConversationPage, conversation_url
+from inspector.conversation.covering import Covering
 from inspector.conversation.simulation import trying, writing
 from inspector.display import render_page_or_fragment
 from inspector.forms import (
@@ -93,21 +95,31 @@ def pin(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the form for a summary. A POST shows what it would do, or with `store` does it."""
+    """Show the form for a summary. A POST shows what it would do, or with `store` does it.
+
+    What is chosen stays chosen when a message has come or left meanwhile.
+    """
     memory, preview, problem = queries.memory(memory_id), None, ""
     form = CompactForm(request.POST if request.method == "POST" else None)
-    if form.is_bound and form.is_valid():
+    step, first, last = map(form.chosen, ("step", "first", "last"))
+    covering = Covering(queries.outline(memory_id, step), first, last)
+    if form.is_valid():
+        summary, terms = form.cleaned_data["summary"], form.cleaned_data["append_terms"]
+        chosen: Any = {"covering": covering.seqs, "append_terms": terms}
         try:
             if "store" in request.POST:
-                services.compact(memory_id, **form.cleaned_data, actor=actor_of(request))
+                services.compact(memory_id, summary, actor=actor_of(request), **chosen)
                 return redirect("inspector:conversation", memory_id)
-            preview = services.preview_compaction(memory_id, **form.cleaned_data)
+            preview = services.preview_compaction(memory_id, summary, **chosen)
         except ChatMemoryError as error:
             problem = str(error)
+    if step is not None and not request.htmx:  # type: ignore[attr-defined]
+        covering = Covering.of_seqs(queries.outline(memory_id), covering.seqs)
     problem = problem or first_problem(form)
     context = {
         "memory": memory,
         "form": form,
+        "covering": covering,
         "preview": preview,
         "problem": problem,
     }

@@ -107,3 +107,34 @@ def test_the_strip_scrolls_to_the_playhead_on_a_phone(open_page, demo_conversati
     expect(page.locator(".playhead b")).to_have_text("44")
     assert page.locator(".strip").evaluate("strip => strip.scrollLeft") == left
     expect(page.locator("[data-bracket]")).to_be_visible()
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_what_a_summary_covers_is_chosen_on_the_tape(open_page, conversation, javascript):
+    page = open_page(f"{conversation(58)}compact/", javascript=javascript)
+    told, last = page.locator("#cover p"), page.get_by_label("The last message that it covers")
+    expect(told).to_contain_text("#39 to #54: 16 messages")
+    asked = []
+    page.on("request", lambda request: asked.append(request.method))
+    page.get_by_label("Summary", exact=True).fill("They count.")
+    last.focus()
+    for _ in range(10):  # a key that is held
+        page.keyboard.press("ArrowLeft")
+    if not javascript:
+        page.get_by_role("button", name="Preview").click()
+    expect(told).to_contain_text("#39 to #44: 6 messages")
+    expect(page.locator("#preview")).to_contain_text("6 messages would become one summary")
+    expect(page.locator(".cover .is-leaving")).to_have_count(6)
+    if javascript:
+        expect(last).to_be_focused()
+        assert asked.count("POST") <= 3
+        box = page.locator(".cover__end").first.bounding_box()
+        middle = box["y"] + box["height"] / 2
+        page.mouse.move(box["x"] + 8, middle)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] / 8, middle, steps=3)
+        page.mouse.up()
+        expect(told).to_contain_text("#41 to #44: 4 messages")
+    page.get_by_role("button", name="Compact", exact=True).click()
+    expect(page.locator("#kept")).to_contain_text("They count.")
+    expect(page.locator("#kept")).to_contain_text("stands for")

@@ -148,6 +148,26 @@ def test_the_ledger_has_the_compactions(transactional_db):
     assert verify("m") is None
 
 
+@pytest.mark.django_db
+def test_a_step_that_evicts_says_why_no_summary_took_the_place(transactional_db, operator_client):
+    store, words = DjangoChatMemoryStore(), "No summary took their place: "
+    memory = make(lambda messages: 1 / 0, store=store)
+    for n in range(30):
+        memory.add(told(n))
+    # Another process has not tried yet, and does not know the error
+    make(Summarizer("too long " * 500), store=store).add(told(30))
+    notes = {step.n: step.note for step in queries.steps("m", size=50)}
+    assert {n for n, note in notes.items() if note} == {n for n in notes if evicted(n)}
+    assert set(filter(None, notes.values())) == {
+        f"{words}the last one failed (ZeroDivisionError).",
+        f"{words}none was there yet.",
+    }
+    assert verify("m") is None
+    page = operator_client.get("/c/m/?at=30").content.decode()
+    assert page.count(f"{words}the last one failed (ZeroDivisionError).") == 2  # caption and Why?
+    assert queries.feed()[0].step == 31
+
+
 def evicted(step):
     change = queries.step("m", step).change
     return [each for each in change.evicted if each.reason != "SUMMARIZED"]

@@ -87,7 +87,7 @@ class MemoryStep(Resource):
         has_more = end < max(len(arrived), len(evicted))
         answer = {
             **vars(step.row),
-            "summary": explain.caption(step.change).summary,
+            "summary": explain.caption(step.change, step.row.note).summary,
             "arrived": [each.seq for each in arrived[start:end]],
             "arrived_count": len(arrived),
             "evicted": evicted[start:end],

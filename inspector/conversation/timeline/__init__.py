@@ -13,7 +13,7 @@ from inspector.conversation.looks import css_of
 from inspector.conversation.measures import Measure
 from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, chart, points
 from inspector.conversation.timeline.labels import Label, axis
-from inspector.conversation.timeline.strip import Cell, CellLinks, cells, strip_labels
+from inspector.conversation.timeline.strip import Cell, CellLinks, brackets, cells, strip_labels
 
 __all__ = ["Cell", "CellLinks", "Label", "Timeline", "draw"]
 
@@ -26,8 +26,8 @@ class Timeline:
 
     `at` is the step of the playhead, drafts included, which stands at the first cell also at step
     0. `marked` are the steps at which the fact of an incident left and came up again. `band` are
-    the steps at which memory held what was searched for, as a path and in words. The chart is in a
-    `unit`.
+    the steps at which memory held what was searched for, as a path and in words, and `brackets` lie
+    under what summaries stand for. The chart is in a `unit`.
     """
 
     chart: Chart
@@ -39,6 +39,7 @@ class Timeline:
     flag: str
     band: str
     band_words: str
+    brackets: str
     is_simulated: bool
     marked: tuple[int, ...] = ()
     floor: int = HEIGHT  # the y of the chart's base line
@@ -106,6 +107,7 @@ def draw(
         flag=flag,
         band="".join(f"M{begin - 1} 2H{end}" for begin, end in state.remembered),
         band_words=_band_words(state.mentions),
+        brackets=brackets(state),
         is_simulated=state.is_simulated,
         marked=tuple(step for step, dot in dots.items() if dot != "cell__was"),
     )

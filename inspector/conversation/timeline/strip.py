@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from chatmemory.explain import counted, happened
 from chatmemory.queries import Arrival, ConversationState, StepSample
@@ -163,6 +164,26 @@ def _words(
     if life == "is-out" and not is_draft:
         told = f"forgotten at step {arrival.left_step:,}" if arrival.left_step else "forgotten"
     return f"{name} {LOOKS[arrival.type, arrival.has_calls].role}{weight}, {told}"
+
+
+def brackets(state: ConversationState) -> str:
+    """Return the path of the brackets under the steps whose messages a summary stands for, in a box
+    with a column for each step. One that goes on beside the strip is open there.
+    """
+    part = () if state.is_replay else state.samples.part
+    covered = frozenset(seq for each in state.summaries.values() for seq in each.seqs)
+    is_covered = [bool(covered) and not covered.isdisjoint(sample.seqs) for sample in part]
+    path, begin = "", 0
+    for is_run, run in groupby(is_covered):
+        end = begin + len(list(run))
+        if is_run:
+            goes_on = begin == 0 and min(covered) < part[0].seqs.start
+            left = part[begin].step - 1
+            path += f"M{left} 3" if goes_on else f"M{left} 0V3"
+            ends_later = end == len(part) and max(covered) >= part[-1].seqs.stop
+            path += f"H{part[end - 1].step}" + ("" if ends_later else "V0")
+        begin = end
+    return path
 
 
 def strip_labels(strip: Sequence[Cell], at: int, flag: str) -> list[Label]:

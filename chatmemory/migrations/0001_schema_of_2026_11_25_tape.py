@@ -640,7 +640,11 @@ class Migration(migrations.Migration):
                 models.OrderBy(models.F("at"), descending=True),
                 models.F("memory"),
                 models.OrderBy(models.F("n"), descending=True),
-                condition=models.Q(("count_after__lte", models.F("count_before")), ("note", "")),
+                condition=models.Q(
+                    ("count_after__lte", models.F("count_before")),
+                    models.Q(("note", "imported"), _negated=True),
+                    models.Q(("note", "branched"), _negated=True),
+                ),
                 name="step_evicting",
             ),
         ),

@@ -1,0 +1,104 @@
+"""What a summary is to cover: memory as a tape, of which the page that compacts chooses a part."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+from chatmemory import MessageType
+from chatmemory.explain import counted
+from chatmemory.queries import WindowPlace, WindowView
+from inspector.conversation.looks import LOOKS, css_of
+
+# So many cells stand for all of memory, and so many of the last messages are left at first.
+CELLS, KEPT = 120, 4
+
+
+@dataclass(frozen=True)
+class CoverCell:
+    """A cell for one message, or for several where memory has more than CELLS."""
+
+    css: str
+    words: str
+
+
+class Covering:
+    """The messages from position `first` to position `last` of a window, which count from 1.
+
+    The ends may be given in any order. Without them, all but a leading system message and the last
+    ones are chosen, and a tool call stays with its results.
+    """
+
+    def __init__(
+        self, window: WindowView[WindowPlace], first: int | None = None, last: int | None = None
+    ) -> None:
+        self._rows = window.in_order
+        self.step, self.count = window.step, len(self._rows)
+        if first is None or last is None:
+            first, last = 2 if window.system_at_head else 1, self._end()
+        ends = (min(max(end, 1), max(self.count, 1)) for end in (first, last))
+        self.first, self.last = sorted(ends)
+
+    def _end(self) -> int:
+        end = max(self.count - KEPT, 0)
+        while end and self._rows[end].type is MessageType.TOOL_EXECUTION_RESULT:
+            end -= 1
+        return end
+
+    @classmethod
+    def of_seqs(cls, window: WindowView[WindowPlace], seqs: Collection[int]) -> Covering:
+        """Return the choice from the first to the last of these messages that are still there."""
+        found = [i for i, row in enumerate(window.in_order, 1) if row.seq in seqs]
+        return cls(window, found[0], found[-1]) if found else cls(window)
+
+    @property
+    def _chosen(self) -> tuple[WindowPlace, ...]:
+        return self._rows[self.first - 1 : self.last]
+
+    @property
+    def seqs(self) -> list[int]:
+        return [row.seq for row in self._chosen]
+
+    @property
+    def words(self) -> str:
+        """What is chosen: `#2 to #17: 16 messages, 1,204 tokens. 5 stay.`"""
+        if not self.count:
+            return "Memory is empty."
+        first, *_, last = [*self.seqs, self.seqs[-1]]
+        size = counted(len(self.seqs), "message")
+        tokens = sum(row.tokens for row in self._chosen)
+        stay = self.count - len(self.seqs)
+        return f"#{first:,} to #{last:,}: {size}, {tokens:,} tokens. {stay:,} stay."
+
+    @cached_property
+    def cells(self) -> list[CoverCell]:
+        """The cells of all of memory. One of several messages leaves if its first does."""
+        each = -(-self.count // CELLS) or 1
+        starts = range(0, self.count, each)
+        lives = ["is-leaving" if self.first <= i + 1 <= self.last else "is-in" for i in starts]
+        around = ["", *lives, ""]
+        return [
+            CoverCell(
+                css_of(
+                    around[n],
+                    self._look(start, each),
+                    around[n] == "is-in" != around[n - 1] and "is-first",
+                    around[n] == "is-in" != around[n + 1] and "is-last",
+                ),
+                self._words(start, each),
+            )
+            for n, start in enumerate(starts, 1)
+        ]
+
+    def _look(self, start: int, each: int) -> str:
+        row = self._rows[start]
+        return "is-many" if each > 1 else f"r-{LOOKS[row.type, row.has_calls].glyph}"
+
+    def _words(self, start: int, each: int) -> str:
+        rows = self._rows[start : start + each]
+        if len(rows) > 1:
+            return f"{counted(len(rows), 'message')} from #{rows[0].seq:,} on"
+        (row,) = rows
+        pinned = ", pinned" if row.pinned else ""
+        return f"#{row.seq:,} {LOOKS[row.type, row.has_calls].role}, {row.tokens:,} tok{pinned}"
