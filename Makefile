@@ -46,7 +46,7 @@ newer:
 	@if [ -z "$(NEWER_PYTHON)" ]; then \
 	  echo "make newer is left out: there is no Python 3.12 or newer (pyenv install 3.13, or NEWER_PYTHON=…)"; \
 	else $(MAKE) --no-print-directory $(NEWER)/installed && \
-	  $(NEWER)/bin/pytest -n auto --dist worksteal --ignore tests/api/test_generated_client.py \
+	  $(NEWER)/bin/pytest -n auto --dist worksteal --ignore tests/api/test_generated_client.py --ignore tests/formats/test_llama_index.py \
 	    tests/api tests/formats tests/mounted tests/stores tests/test_public_names.py tests/test_wheel.py $(ARGS); \
 	fi
 

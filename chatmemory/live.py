@@ -19,9 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import NamedTuple
 
-import psycopg
 from django.db import DatabaseError, OperationalError, close_old_connections
-from psycopg import sql
 
 from chatmemory import database
 from chatmemory.models import Memory
@@ -193,6 +191,9 @@ async def _sqlite() -> AsyncGenerator[None, None]:
 
 
 async def _postgresql() -> AsyncGenerator[None, None]:
+    import psycopg  # which a project with SQLite need not have
+    from psycopg import sql
+
     # Django's connection parameters, such as TLS, without the class of its synchronous cursors.
     parameters = {
         name: value

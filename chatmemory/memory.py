@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
@@ -34,7 +34,7 @@ from chatmemory.core.estimators import (
 )
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.core.given import brief, chat_message, message_list, string_id
-from chatmemory.core.messages import ChatMessage, SystemMessage
+from chatmemory.core.messages import ChatMessage, SystemMessage, with_attributes
 from chatmemory.core.policies import (
     DEFAULT_ESTIMATOR,
     MessageWindow,
@@ -166,7 +166,13 @@ class ChatMemory(ABC):
         except MemoryNotFound:
             return []
 
-    def compact(self, summary: str, **options: Unpack[SummaryOptions]) -> None:
+    def compact(
+        self,
+        summary: str,
+        *,
+        attributes: Mapping[str, Any] | None = None,
+        **options: Unpack[SummaryOptions],
+    ) -> None:
         """Replace messages by a summary, which stays until another compaction covers it.
 
             memory.compact("They ask for their parcel.", keep_last=4, append_terms=50)
@@ -174,15 +180,21 @@ class ChatMemory(ABC):
         The summary covers the messages at the positions `covering` of `messages()`, or all but the
         last `keep_last` messages or `keep_tokens` tokens; a tool call stays with its results. Up to
         `append_terms` exact terms that the summary would lose are appended to it, if there is room.
-        A store with a history keeps the covered messages there. Raises InvalidValue,
-        InvalidMessage, MessageNotFound and NotCompactable, and then changes nothing.
+        Its message has these `attributes`. A store with a history keeps the covered messages there.
+        Raises InvalidValue, InvalidMessage, MessageNotFound and NotCompactable, and then changes
+        nothing.
         """
         plan, policy = SummaryPlan(**options), self.policy()
-        summary_message(summary)
+        as_given = attributes or {}
+        with_attributes(summary_message(summary), as_given)
+
+        def entry_of(message: ChatMessage) -> Entry:
+            own = getattr(message, "attributes", {})
+            return self._entry(with_attributes(message, {**as_given, **own}))
 
         def decide(window: Window) -> Transition:
             window.count_with(self._family, self._count)
-            return plan.transition(window, summary, self._entry, policy)
+            return plan.transition(window, summary, entry_of, policy)
 
         self._transact(decide)
 

@@ -110,6 +110,9 @@ class SummarizingChatMemory(TokenWindowChatMemory):
             with _guard:
                 _written.discard(key)
 
+    async def asummarize_if_full(self) -> bool:
+        return await self.in_thread(self.summarize_if_full)
+
     @property
     def _key(self) -> tuple[int, str]:
         return id(self._store), self.id

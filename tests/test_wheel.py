@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -77,6 +78,61 @@ page = Client().get("/sign-in/", headers=here)
 lesson = Client().get("/learn/tool-calls/", headers=here)
 print(inspector.__file__)
 print(page.status_code, lesson.status_code, bool(finders.find("inspector/css/base.css")))
+"""
+
+SHOP = """
+SECRET_KEY = "elsewhere"
+ALLOWED_HOSTS = ["localhost"]
+ROOT_URLCONF = "shop_urls"
+DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "shop.sqlite3"}}
+STATIC_URL = "static/"
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+MIDDLEWARE = [
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+SILENCED_SYSTEM_CHECKS = ["inspector.W002"]  # nothing here limits wrong passwords
+"""
+VISIT_SHOP = """
+import os, sys
+sys.path.insert(0, "")
+os.environ["DJANGO_SETTINGS_MODULE"] = "shop_settings"
+import django
+django.setup()
+from importlib.util import find_spec
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.test import Client
+
+call_command("check", fail_level="WARNING")
+call_command("migrate", verbosity=0)
+client = Client(headers={"host": "localhost"})
+client.force_login(get_user_model().objects.create_superuser("ada", password="l"))
+paths = ("", "learn/tool-calls/", "api/v1/memories/")
+print(*(client.get(f"/ops/chat/{path}").status_code for path in paths))
+others = ("axes", "dj_database_url", "environs", "platformdirs", "psycopg", "uvicorn")
+print(*(name for name in others if find_spec(name) is None))
 """
 
 
@@ -155,6 +211,21 @@ def test_a_django_project_needs_only_the_extra_django(run):
 )
 def test_an_extra_brings_what_it_is_for(run, extra, module):
     run(extra, "-c", f"import {module}")
+
+
+def test_a_project_that_mounts_the_pages_needs_only_the_extra_pages(run, tmp_path):
+    page = (ROOT / "docs/mounting.md").read_text("utf-8")
+    settings, urls, *_ = re.findall(
+        r"^```python\n# \w+\.py\n(.*?)^```$", page, re.DOTALL | re.MULTILINE
+    )
+    (tmp_path / "shop_settings.py").write_text(SHOP + settings)
+    (tmp_path / "shop_urls.py").write_text(
+        f"from django.urls import path\nurlpatterns = []\n{urls}"
+    )
+    assert run("pages", "-c", VISIT_SHOP)[-2:] == [
+        "200 200 200",
+        "axes dj_database_url environs platformdirs psycopg uvicorn",
+    ]
 
 
 def test_the_command_says_what_is_missing(run):

@@ -9,16 +9,17 @@ sees messages before another one changes or removes them.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any, cast
 from uuid import uuid4
 
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.messages import ChatMessage
+from chatmemory.core.exceptions import InvalidValue, NotCompactable
+from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.store import turn_of
-from chatmemory.formats import render_each
+from chatmemory.formats import parse_objects, render_each
 from chatmemory.formats.langchain import as_dict
+from chatmemory.integrations.losses import tell
 from chatmemory.memory import ChatMemory
 
 try:
@@ -41,7 +42,6 @@ except ModuleNotFoundError as error:
         "ChatMemoryMiddleware needs LangChain 1.x: pip install '.[langchain]' in a checkout"
     ) from error
 
-logger = logging.getLogger(__name__)
 _FORMAT = "langchain"
 
 
@@ -53,9 +53,10 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
       is called, answers after it. Messages are known again by their ids, in the history if the
       store keeps one, so that a run can be resumed, repeated, or begin at an earlier checkpoint.
       What changes in the state later stays in the memory as it was first said.
-    - What stands before a message that is in the memory is not added. A summary that
-      SummarizationMiddleware puts there is no part of the conversation: the model sees it before
-      the window, and what it removes stays in the memory.
+    - What stands before a message that is in the memory is not added.
+    - A summary of SummarizationMiddleware is a compaction of the memory: it takes the place of what
+      it removes from the state, which stays in the history. Where it cannot, such as in a window
+      without room for it, the model sees it before the window.
     - The system prompt is the agent's own.
 
     What a memory refuses, such as a message that is too long, stops the run with its error.
@@ -123,24 +124,44 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def _seen(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
         """Return what the model sees in place of the messages of the agent."""
-        summary = self._keep(memory, messages)
-        window = messages_from_dict(_dicts(memory.messages()))
-        return [*summary, *cast("list[AnyMessage]", window)]
+        self._keep(memory, messages)
+        window = cast("list[AnyMessage]", messages_from_dict(_dicts(memory.messages())))
+        summary = [message for message in messages[:1] if _is_summary(message)]
+        seen = {message.id for message in window}
+        return [*(message for message in summary if message.id not in seen), *window]
 
-    def _keep(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-        """Add those messages that are new. Return the summary that stands before all others."""
+    def _keep(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> None:
+        """Put a summary that stands before all others in its place, and add what is new."""
         for message in messages:  # LangChain gives a result that it makes up an id later
             message.id = message.id or str(uuid4())
         with turn_of(self, memory.id):
-            known = _ids(memory.messages())
+            window = memory.messages()
+            if messages and _is_summary(messages[0]):
+                summary, *messages = messages
+                if summary.id not in _ids(window):
+                    _compact(memory, window, summary, messages)
+            known = _ids(window)
             if not known.issuperset(message.id for message in messages):
                 known |= _ids(memory.history())
             places = [i for i, message in enumerate(messages) if message.id in known]
-            begin = places[-1] + 1 if places else 0
-            if new := list(messages[begin:]):
-                for loss in memory.add_from(new, _FORMAT):
-                    logger.warning("lost in memory %r, %s: %s", memory.id, loss.where, loss.what)
-        return [m for m in messages[:1] if begin and m.id not in known and _is_summary(m)]
+            if new := list(messages[places[-1] + 1 if places else 0 :]):
+                tell(memory, memory.add_from(new, _FORMAT))
+
+
+def _compact(
+    memory: ChatMemory,
+    window: Sequence[ChatMessage],
+    summary: BaseMessage,
+    kept: Sequence[BaseMessage],
+) -> None:
+    """Put a summary in the place of what stands before the first message that is kept."""
+    ids = {message.id for message in kept}
+    places = range(len(window))
+    end = next((i for i in places if _ids(window[i : i + 1]) & ids), len(window))
+    (said,) = parse_objects([summary], _FORMAT).messages
+    own = getattr(said, "attributes", {})
+    with suppress(NotCompactable):
+        memory.compact(text_of(said), keep_last=len(window) - end, attributes=own)
 
 
 def _will_be_repaired(messages: Sequence[BaseMessage]) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
+from django.core.exceptions import SynchronousOnlyOperation
 from django.db import DatabaseError, InterfaceError, OperationalError
 
 from chatmemory import database
@@ -105,6 +106,9 @@ def explained(call: Callable[P, T]) -> Callable[P, T]:
         except (DatabaseError, InterfaceError) as error:
             if found := outage(error):
                 error.add_note(f"chatmemory: {found}")
+            raise
+        except SynchronousOnlyOperation as error:
+            error.add_note("chatmemory: await the method whose name begins with an a: aadd for add")
             raise
 
     return noting

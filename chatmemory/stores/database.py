@@ -85,6 +85,26 @@ class DjangoChatMemoryStore(ChatMemoryStore):
         """Lock the conversation while `decide` makes a change of its window."""
         return protocol.transact(memory_id, decide, actor=self._actor)
 
+    # The same for asyncio; the memories' own methods with an a use `to_thread`
+
+    async def aget_history(self, memory_id: str) -> list[ChatMessage]:
+        return await self.to_thread(self.get_history, memory_id)
+
+    async def aget_messages(self, memory_id: str) -> list[ChatMessage]:
+        return await self.to_thread(self.get_messages, memory_id)
+
+    async def aget_window(self, memory_id: str) -> Window:
+        return await self.to_thread(self.get_window, memory_id)
+
+    async def aupdate_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
+        await self.to_thread(self.update_messages, memory_id, messages)
+
+    async def adelete_messages(self, memory_id: str) -> None:
+        await self.to_thread(self.delete_messages, memory_id)
+
+    async def atransact(self, memory_id: str, decide: Decide) -> Transition:
+        return await self.to_thread(self.transact, memory_id, decide)
+
     async def to_thread(self, call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Run a call in the thread that has this task's database connection."""
         return await sync_to_async(call)(*args, **options)

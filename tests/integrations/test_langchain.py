@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -35,11 +36,16 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import text_of
+from chatmemory.core.transitions import Change
 from chatmemory.formats import render_messages
 from chatmemory.integrations.langchain import ChatMemoryMiddleware
+from chatmemory.ledger.verification import verify
+from chatmemory.models import Stay, Step
 from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.stores.http import HttpChatMemoryStore
 
 THREAD = {"configurable": {"thread_id": "order-1"}}
 
@@ -230,33 +236,67 @@ def test_a_call_that_no_tool_can_take_is_answered_once(memory, agent_of):
     assert [result.id for result in results] == ["c"]
 
 
-def test_a_summary_stands_before_the_window_and_is_not_kept(memory, agent_of):
-    summarizer = model_of("they spoke of A and B")
-    summarize = SummarizationMiddleware(summarizer, trigger=("messages", 5), keep=("messages", 1))
-    model = model_of(*"abcd")
-    agent = agent_of(model, summarize)
+SUMMARY = "Here is a summary of the conversation to date:\n\nthey spoke of A and B"
+
+
+def summarizing(*said: str, trigger: int, keep: int = 1) -> SummarizationMiddleware:
+    """LangChain's own: from so many messages on, a summary takes the place of all but the last."""
+    return SummarizationMiddleware(
+        model_of(*said), trigger=("messages", trigger), keep=("messages", keep)
+    )
+
+
+def compactions(memory: ChatMemory) -> list[list[str]]:
+    """What each summary stands for in the ledger."""
+    steps = Step.objects.filter(memory_id=memory.id, kind=Change.COMPACT).order_by("n")
+    covered = [Stay.objects.filter(memory_id=memory.id, left_step=step.n) for step in steps]
+    assert {stay.reason for stays in covered for stay in stays} <= {Reason.SUMMARIZED}
+    return [[stay.message.text for stay in stays.order_by("n")] for stays in covered]
+
+
+@pytest.mark.parametrize("listed_first", [True, False])
+def test_a_summary_of_langchain_is_a_compaction(memory, listed_first):
+    summarize = summarizing("they spoke of A and B", "and of C", trigger=5)
+    ours = ChatMemoryMiddleware(memory)
+    middleware = [ours, summarize] if listed_first else [summarize, ours]
+    model = model_of(*"abcde")
+    agent = create_agent(model, middleware=middleware, checkpointer=InMemorySaver())
+    for question in "ABCDE":
+        say(agent, question)
+    assert texts(memory.history()) == list("AaBbCcDdEe")
+    assert model.texts[:4] == [["A"], ["A", "a", "B"], [SUMMARY, "C"], [SUMMARY, *"CcD"]]
+    first, second = compactions(memory)
+    assert first == list("aBb" if listed_first else "AaBb")  # C, which came first, evicts A
+    assert second[0] == SUMMARY
+    window = messages_from_dict(render_messages(memory.messages(), "langchain").value)
+    assert window == agent.get_state(THREAD).values["messages"]
+    assert verify(memory.id) is None
+
+
+def test_a_summary_reaches_the_ledger_of_a_server(served):
+    memory_id = uuid4().hex
+    with HttpChatMemoryStore(served.url, served.token) as store:
+        memory = MessageWindowChatMemory(memory_id, 10, store)
+        middleware = [ChatMemoryMiddleware(memory), summarizing("they spoke of A and B", trigger=5)]
+        agent = create_agent(model_of(*"abc"), middleware=middleware, checkpointer=InMemorySaver())
+        for question in "ABC":
+            say(agent, question)
+        assert texts(memory.messages()) == [SUMMARY, *"Cc"]
+    steps = served.api.get(f"{served.url}/api/v1/memories/{memory_id}/steps/").json()["steps"]
+    assert [step["kind"] for step in steps].count("compact") == 1
+
+
+def test_a_summary_without_room_stands_before_the_window(db):
+    """A window of two messages has none for what the summary would cover."""
+    memory = MessageWindowChatMemory("order-1", 2, DjangoChatMemoryStore())
+    middleware = [ChatMemoryMiddleware(memory), summarizing("they spoke of A and B", trigger=5)]
+    agent = create_agent(
+        model := model_of(*"abcd"), middleware=middleware, checkpointer=InMemorySaver()
+    )
     for question in "ABCD":
         say(agent, question)
+    assert model.texts[2:] == [[SUMMARY, "b", "C"], [SUMMARY, "c", "D"]]
     assert texts(memory.history()) == list("AaBbCcDd")
-    summary = "Here is a summary of the conversation to date:\n\nthey spoke of A and B"
-    assert model.texts == [
-        ["A"],
-        ["A", "a", "B"],
-        [summary, "a", "B", "b", "C"],
-        [summary, *"bCcD"],
-    ]
-    state = agent.get_state(THREAD).values["messages"]
-    assert [message.text for message in state] == [summary, *"CcDd"]
-
-
-def test_what_is_summarized_before_the_model_is_called_is_kept(memory, agent_of):
-    summarize = SummarizationMiddleware(
-        model_of("much"), trigger=("messages", 3), keep=("messages", 1)
-    )
-    model = model_of("d")
-    say(agent_of(model, summarize), *"ABCD")
-    assert texts(memory.history()) == list("ABCDd")
-    assert model.texts[0][1:] == list("ABCD")
 
 
 def test_each_thread_has_its_memory(agent_of):

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.core.exceptions import SynchronousOnlyOperation
 from django.db import DatabaseError, connection
 
 from chatmemory import (
@@ -15,10 +16,12 @@ from chatmemory import (
     MemoryNotFound,
     MessageWindowChatMemory,
     SingleSlotChatMemoryStore,
+    SummarizingChatMemory,
     SystemMessage,
     UserMessage,
     queries,
 )
+from chatmemory.core.transitions import clear
 from chatmemory.formats import Loss
 from chatmemory.ledger.verification import verify
 from chatmemory.stores.database import DjangoChatMemoryStore
@@ -154,6 +157,36 @@ def test_a_memory_under_asyncio_uses_the_connection_of_its_task(db):
     assert memory().messages() == [UserMessage("four")]
     async_to_sync(memory().aclear)()
     assert memory().messages() == []
+
+
+def test_every_method_that_asks_the_database_is_there_for_asyncio(db):
+    store = DjangoChatMemoryStore()
+    summarizing = SummarizingChatMemory("a", 99, lambda messages: "in short", store=store)
+
+    async def talk() -> None:
+        with pytest.raises(SynchronousOnlyOperation) as refused:
+            summarizing.messages()
+        assert "aadd for add" in refused.value.__notes__[0]
+        await store.aupdate_messages("a", [UserMessage("one"), UserMessage("two")])
+        window = await store.aget_window("a")
+        assert [entry.message for entry in window] == await store.aget_messages("a")
+        await store.atransact("a", lambda window: clear(window, None))
+        await summarizing.aadd(UserMessage("three"))
+        await summarizing.aadd_from({"role": "user", "content": "four"}, "openai_chat")
+        assert await summarizing.asummarize_if_full() is False
+        await summarizing.acompact("in short", keep_last=0)
+        assert len(await summarizing.arender("openai_chat")) == 1
+        assert len(await summarizing.ahistory()) == len(await store.aget_history("a")) == 4
+        await store.adelete_messages("a")
+
+    async_to_sync(talk)()
+    assert summarizing.messages() == []
+    for kind in (DjangoChatMemoryStore, SummarizingChatMemory):
+        methods = {name for name in dir(kind) if not name.startswith("_")}
+        asking = methods - {"policy", "current_limit", "estimator", "keeps_system_attributes"}
+        assert {name for name in asking if f"a{name}" not in asking and name[0] != "a"} == (
+            {"to_thread"} if kind is DjangoChatMemoryStore else {"in_thread"}
+        )
 
 
 def test_an_error_of_the_database_says_what_to_do(transactional_db):

@@ -1,0 +1,102 @@
+"""The memory of an agent or a chat engine of LlamaIndex.
+
+    memory = MessageWindowChatMemory("order-7741", max_messages=20, store=store)
+    agent.run("Where is my parcel?", memory=LlamaIndexMemory(memory))
+
+The model sees the window, and the store keeps what was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from chatmemory.core import messages as ours
+from chatmemory.formats import parse_objects, render_each
+from chatmemory.integrations.losses import tell
+from chatmemory.memory import ChatMemory
+
+try:
+    from llama_index.core.bridge.pydantic import ConfigDict, Field
+    from llama_index.core.llms import ChatMessage
+    from llama_index.core.memory.types import BaseMemory
+except ModuleNotFoundError as error:
+    if (error.name or "").partition(".")[0] != "llama_index":
+        raise
+    raise ImportError(
+        "LlamaIndexMemory needs LlamaIndex: pip install '.[llama-index]' in a checkout"
+    ) from error
+
+_FORMAT = "llama_index"
+
+
+class LlamaIndexMemory(BaseMemory):
+    """LlamaIndex's memory over one of this library.
+
+    - `get` returns the window, and `get_all` everything that was said, if the store keeps it.
+    - `set` replaces the window, and `reset` empties it. The history keeps what was there.
+    - Messages come back as they were given, with ids, thinking blocks and additional_kwargs.
+
+    What a memory refuses, such as a message that is too long, stops the run with its error.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    memory: ChatMemory = Field(exclude=True)
+
+    def __init__(self, memory: ChatMemory) -> None:
+        super().__init__(memory=memory)  # type: ignore[call-arg]  # mypy sees the parent's fields
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "LlamaIndexMemory"
+
+    @classmethod
+    def from_defaults(cls, **kwargs: Any) -> Self:
+        """Return what the constructor returns for `memory`."""
+        return cls(**kwargs)
+
+    def get(self, input: str | None = None, **kwargs: Any) -> list[ChatMessage]:
+        return _theirs(self.memory.messages())
+
+    def get_all(self) -> list[ChatMessage]:
+        return _theirs(self.memory.history())
+
+    def put(self, message: ChatMessage) -> None:
+        self.put_messages([message])
+
+    def put_messages(self, messages: Sequence[ChatMessage]) -> None:
+        tell(self.memory, self.memory.add_from(list(messages), _FORMAT))
+
+    def set(self, messages: Sequence[ChatMessage]) -> None:
+        read = parse_objects(list(messages), _FORMAT)
+        self.memory.set(read.messages)
+        tell(self.memory, read.losses)
+
+    def reset(self) -> None:
+        self.memory.clear()
+
+    # The same for asyncio, in the thread that the store chooses
+
+    async def aget(self, input: str | None = None, **kwargs: Any) -> list[ChatMessage]:
+        return await self.memory.in_thread(self.get)
+
+    async def aget_all(self) -> list[ChatMessage]:
+        return await self.memory.in_thread(self.get_all)
+
+    async def aput(self, message: ChatMessage) -> None:
+        await self.memory.in_thread(self.put, message)
+
+    async def aput_messages(self, messages: Sequence[ChatMessage]) -> None:
+        await self.memory.in_thread(self.put_messages, messages)
+
+    async def aset(self, messages: Sequence[ChatMessage]) -> None:
+        await self.memory.in_thread(self.set, messages)
+
+    async def areset(self) -> None:
+        await self.memory.in_thread(self.reset)
+
+
+def _theirs(messages: Iterable[ours.ChatMessage]) -> list[ChatMessage]:
+    values = render_each(messages, _FORMAT).values
+    return [ChatMessage.model_validate(value) for value in values]

@@ -1,0 +1,93 @@
+"""The memory of an agent of the OpenAI Agents SDK, as a session.
+
+    memory = MessageWindowChatMemory("order-7741", max_messages=20, store=store)
+    await Runner.run(agent, "Where is my parcel?", session=ChatMemorySession(memory))
+
+The model sees the window, and the store keeps what was said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.store import turn_of
+from chatmemory.formats import parse_objects, render_each
+from chatmemory.integrations.losses import tell
+from chatmemory.memory import ChatMemory
+
+try:
+    from agents.memory import Session, SessionSettings
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "ChatMemorySession needs OpenAI's Agents SDK: pip install '.[openai-agents]' in a checkout"
+    ) from error
+
+if TYPE_CHECKING:
+    from agents import TResponseInputItem
+
+_FORMAT = "openai_responses"
+
+
+class ChatMemorySession(Session):
+    """A session of the Agents SDK whose items are those of a memory's window.
+
+    - Items come back as they were given, with their ids, reasoning and usage. Reasoning, words and
+      calls in a row are one message here, so that they leave the window together.
+    - `get_items` returns the window, or its last `limit` items, where a limit is given or is in
+      `session_settings`.
+    - `pop_item` is a change of the memory: the item leaves the window, and stays in the history. Of
+      a message of several items, what is left of it becomes a message of its own.
+    - `clear_session` empties the window, and not the history.
+
+    What a memory refuses, such as a message that is too long, stops the run with its error.
+    """
+
+    def __init__(
+        self, memory: ChatMemory, *, session_settings: SessionSettings | None = None
+    ) -> None:
+        self.session_id = memory.id
+        self.session_settings = session_settings
+        self._memory = memory
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        if limit is None and self.session_settings is not None:
+            limit = self.session_settings.limit
+        items = _items_of(await self._memory.amessages())
+        return items if limit is None or limit < 0 else items[max(0, len(items) - limit) :]
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        if items:
+            tell(self._memory, await self._memory.aadd_from(items, _FORMAT))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        return await self._memory.in_thread(self._pop_item)
+
+    async def clear_session(self) -> None:
+        await self._memory.aclear()
+
+    def _pop_item(self) -> TResponseInputItem | None:
+        with turn_of(self._memory, self.session_id):
+            messages = self._memory.messages()
+            items = _items_of(messages)
+            if not items:
+                return None
+            *rest, last = items
+            self._memory.set(_shortened(messages, rest))
+            return last
+
+
+def _shortened(messages: Sequence[ChatMessage], items: Sequence[Any]) -> list[ChatMessage]:
+    """Return the messages that have these items, which are all but the last of theirs."""
+    for end in range(len(messages) - 1, -1, -1):
+        kept = list(messages[:end])
+        known = _items_of(kept)
+        if known == items[: len(known)]:
+            break
+    rest = items[len(known) :]
+    return [*kept, *parse_objects(rest, _FORMAT, after=kept).messages] if rest else kept
+
+
+def _items_of(messages: Sequence[ChatMessage]) -> list[TResponseInputItem]:
+    return cast("list[TResponseInputItem]", [*render_each(messages, _FORMAT).values])
