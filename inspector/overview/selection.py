@@ -32,6 +32,8 @@ FLAG_LABELS = {
     Flag.NEVER_IN_MEMORY: "Never reached the model",
     Flag.OVERSIZED: "Oversized",
     Flag.DANGLING: "Dangling",
+    Flag.ORPHANED: "Result without its call",
+    Flag.REFUSED: "Refused by a provider",
     Flag.OVER_LIMIT: "Over the limit",
 }
 
