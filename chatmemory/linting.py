@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chatmemory.core.exceptions import InvalidValue
@@ -14,8 +15,9 @@ from chatmemory.core.messages import (
     ChatMessage,
     MessageType,
     ToolExecutionResultMessage,
+    text_of,
 )
-from chatmemory.formats import render_messages
+from chatmemory.formats import render_each
 
 # The format in which a provider gets messages, and its types of tools that run at the provider.
 FORMATS_OF = {
@@ -71,6 +73,34 @@ def repair(
     return Repaired([place.message for place in bench.places], sources, bench.done, left)
 
 
+def outline(messages: Sequence[ChatMessage], provider: str) -> list[str]:
+    """Return a line for each message of a small window, such as an example of a rule.
+
+    A message that keeps what only the provider's format can say is its JSON.
+    """
+    return [line for turn in turns_of(messages, provider) for line in _lines(turn)]
+
+
+def _lines(turn: Turn) -> list[str]:
+    if turn.own:
+        return [json.dumps(value) for value in turn.own]
+    match turn.message:
+        case AiMessage(text=text, tool_execution_requests=()):
+            return [f"AI: {text}" if text else f"AI: {json.dumps(text)}"]
+        case AiMessage(tool_execution_requests=calls):
+            made = [f"{call.name}({call.arguments}) with {_id(call.id)}" for call in calls if call]
+            return [f"AI calls {' and '.join(made)}"]
+        case ToolExecutionResultMessage(id=id) as result:
+            return [f"Result with {_id(id)}: {text_of(result)}"]
+        case ChatMessage() as message:
+            return [f"{message.type.title()}: {text_of(message)}"]
+    return []
+
+
+def _id(id: str | None) -> str:
+    return f"id {id}" if id else "no id"
+
+
 def _turns_on(bench: Bench, provider: str) -> list[Turn]:
     messages = [place.message for place in bench.places]
     return turns_of(messages, provider, [place.number for place in bench.places])
@@ -93,7 +123,7 @@ def turns_of(
 def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn:
     turn = Turn.of(position, number, message)
     own = _kept(message, format)
-    values = tuple(_values(message, format)) if "differs" in own else ()
+    values = tuple(render_each([message], format).values) if "differs" in own else ()
     turn = turn._replace(message=message, own=values)
     if isinstance(message, AiMessage):
         joins = own.get("joins") is True
@@ -106,19 +136,6 @@ def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn
 def _kept(message: ChatMessage, format: str) -> Mapping[str, Any]:
     own = getattr(message, "attributes", {}).get(format)
     return own if isinstance(own, Mapping) else {}
-
-
-def _values(message: ChatMessage, format: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the values of one message in a format."""
-    found = render_messages([message], format).value
-    values = [found] if isinstance(found, dict) else found
-    for value in values:
-        inner = (
-            next((v for v in value.values() if isinstance(v, list)), None)
-            if isinstance(found, dict)
-            else None
-        )
-        yield from inner if inner is not None else [value]
 
 
 def _optional(ids: Sequence[str | None], own: Mapping[str, Any]) -> frozenset[str | None]:

@@ -155,6 +155,14 @@ def recalled() -> int | None:
     return curve.smallest_limit(0.95)
 
 
+def linted() -> list[str]:
+    messages = conversation()[2:3]
+    found: list[cm.Finding] = cm.lint(messages, provider="openai")
+    mended: cm.Repaired = cm.repair(messages, provider="openai", numbers=[7])
+    assert not mended.left
+    return [each.rule for each in found] + [each.what for each in mended.done]
+
+
 def main() -> None:
     for message in conversation():
         assert cm.message_from_json(cm.message_to_json(message)) == message
@@ -169,6 +177,7 @@ def main() -> None:
     assert len(policies()) == 4
     assert "oversized" in refused()
     assert recalled() == 1
+    assert linted() == ["dangling_call", "Tool call #7 got a placeholder for a result."]
     assert cm.Reason.CAPACITY in cm.Reason
     assert cm.UserMessage("hello").single_text() == "hello"
     with suppress(*ERRORS):

@@ -18,6 +18,7 @@ from chatmemory.api import fields
 from chatmemory.api.errors import InvalidField
 from chatmemory.api.openapi import ref
 from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.policies import policy_kinds
 from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.queries import CLIENT, ORDERINGS, Flag
@@ -244,6 +245,16 @@ class RecallQuery(serializers.Serializer[Any]):
 
 class WindowQuery(serializers.Serializer[Any]):
     at = _number("The step to show; by default the last one.")
+    lint = fields.NameField(
+        lambda: PROVIDERS,
+        required=False,
+        help_text="Say what this provider would refuse or mishandle.",
+    )
+    repair = fields.NameField(
+        lambda: PROVIDERS,
+        required=False,
+        help_text="Answer a window that this provider takes, and what was done; nothing is stored.",
+    )
 
     def get_fields(self) -> dict[str, Any]:
         """With `as`, which Python does not allow as an attribute."""

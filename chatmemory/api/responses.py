@@ -272,7 +272,55 @@ class WindowHeadSerializer(Json):
     )
 
 
-class WindowSerializer(WindowHeadSerializer):
+class FindingSerializer(Json):
+    """Something that a provider refuses, or takes otherwise than it was meant."""
+
+    rule = serializers.CharField(help_text="The id of the rule.")
+    severity = serializers.CharField(help_text="`refused` or `mishandled`.")
+    provider = serializers.CharField()
+    positions = SeqsField(help_text="The indices of the messages at fault, before `as` joins some.")
+    message = serializers.CharField(help_text="What is wrong, in a sentence.")
+    error = serializers.CharField(help_text="What the provider's error reads like.")
+    repairs = serializers.ListField(
+        child=serializers.CharField(), help_text="What would mend it: see `repair`."
+    )
+    source = serializers.URLField(  # type: ignore[assignment]
+        help_text="Where the rule is from."
+    )
+    basis = serializers.CharField(
+        help_text="What the source is: `recorded` (an exchange), `reported` (by users) or "
+        "`documentation`."
+    )
+
+
+class DoneSerializer(Json):
+    repair = serializers.CharField(help_text="The name of the repair, such as `drop_result`.")
+    seq = serializers.IntegerField(help_text="Of the message; of a placeholder, of its call.")
+    what = serializers.CharField()
+
+
+class RepairSerializer(Json):
+    """How the messages of this answer differ from the stored window."""
+
+    provider = serializers.CharField()
+    seqs = serializers.ListField(
+        child=serializers.IntegerField(allow_null=True),
+        help_text="The seqs of the messages; null for a placeholder.",
+    )
+    done = DoneSerializer(many=True)
+
+
+class CheckedHeadSerializer(WindowHeadSerializer):
+    findings = FindingSerializer(
+        many=True,
+        required=False,
+        help_text="What the provider of `lint`, or else of `repair`, minds of these messages; at "
+        f"most {PAGE_MAX} entries, and only with one of the two.",
+    )
+    repair = RepairSerializer(required=False, help_text="With `repair` only.")
+
+
+class WindowSerializer(CheckedHeadSerializer):
     is_versioned = True  # by an ETag
 
     messages = RenderedField()

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import AiMessage, SystemMessage, TokenWindow, UserMessage, queries, services
+from chatmemory import (
+    AiMessage,
+    SystemMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    UserMessage,
+    queries,
+    services,
+)
 from chatmemory.api.responses import ChangeSerializer, EvictedSerializer
 from chatmemory.services import protocol
 
@@ -42,6 +50,38 @@ def test_it_writes_openai_messages_and_lists_losses(api, memory_id):
     answer = api.get(f"{URL}messages/?as=openai_chat&format=ignored").json()
     assert answer["messages"] == [{"role": "assistant", "content": "hi"}]
     assert answer["lost"] == [{"where": "message 1", "what": "thinking"}]
+
+
+def test_a_window_is_linted_and_repaired_before_it_is_sent(api, memory_id):
+    call = AiMessage(None, [ToolExecutionRequest("1", "find", "{}")])
+    services.add(memory_id, [SystemMessage("Be brief."), call, UserMessage("Well?")])
+    stored = api.get(f"{URL}messages/").json()
+    assert "findings" not in stored
+    linted = api.get(f"{URL}messages/?as=openai_chat&lint=openai").json()
+    (finding,) = linted.pop("findings")
+    assert (finding["rule"], finding["severity"]) == ("dangling_call", "refused")
+    assert (finding["positions"], finding["repairs"]) == ([1], ["add_placeholder"])
+    assert finding["error"].endswith("did not have response messages: 1")
+    assert linted == api.get(f"{URL}messages/?as=openai_chat").json()
+
+    mended = api.get(f"{URL}messages/?as=openai_chat&lint=openai&repair=openai").json()
+    assert mended["findings"] == []
+    assert mended["repair"] == {
+        "provider": "openai",
+        "seqs": [1, 2, None, 3],
+        "done": [
+            {
+                "repair": "add_placeholder",
+                "seq": 2,
+                "what": "Tool call #2 got a placeholder for a result.",
+            }
+        ],
+    }
+    assert mended["messages"][2]["tool_call_id"] == "1"
+    assert api.get(f"{URL}messages/").json() == stored
+    of_another = api.get(f"{URL}messages/?lint=anthropic&repair=openai").json()["findings"]
+    assert [each["rule"] for each in of_another] == ["first_not_user"]
+    assert api.get(f"{URL}messages/?lint=x").data["field"] == "lint"
 
 
 def test_what_a_format_has_beside_the_messages_is_a_member_of_its_own(

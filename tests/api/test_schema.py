@@ -23,7 +23,7 @@ STORY = {
     "create_memory": ("post", "memories/"),
     "list_memories": ("get", "memories/"),
     "add_messages": ("post", f"{ONE}messages/"),
-    "get_window": ("get", f"{ONE}messages/"),
+    "get_window": ("get", f"{ONE}messages/?as=openai_chat&repair=openai"),
     "get_message": ("get", f"{ONE}messages/2/"),
     "get_history": ("get", f"{ONE}history/"),
     "list_steps": ("get", f"{ONE}steps/"),

@@ -1,9 +1,6 @@
-"""The rules of providers: two examples each, real exchanges, and what mends a window."""
+"""The rules of providers: two examples each, pairing, and what mends a window."""
 
 from __future__ import annotations
-
-import json
-from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -22,7 +19,6 @@ from chatmemory import (
 )
 from chatmemory.core.lint import PROVIDERS, RULES, Turn, verdicts
 from chatmemory.core.lint.repairs import PLACEHOLDER
-from chatmemory.formats import parse_objects
 
 from ..properties import examples
 
@@ -93,3 +89,116 @@ def test_what_providers_accept_and_refuse(letters, of_openai, of_anthropic):
         assert anthropic.answer == "Not yet. Tool call #2 is waiting for its results."
     else:
         assert anthropic.answer == (of_anthropic or of_openai)
+
+
+@pytest.mark.parametrize(
+    ("letters", "rules"),
+    [
+        ("UbB", {"results_apart"}),
+        ("UBUb", set()),  # a result may stand anywhere behind its call
+        ("UBUbb", {"duplicate_result"}),
+        ("Ub", {"orphan_result"}),
+        ("UDd", {"dangling_call"}),
+    ],
+)
+def test_openai_responses_pairs_by_ids_alone(letters, rules):
+    assert {each.rule for each in lint(window(letters), provider="openai_responses")} == rules
+
+
+def test_calls_without_ids_are_paired_in_their_order():
+    said = [UserMessage("Hello"), call(None, None), result(None), result(None), result(None)]
+    found = lint(said, provider="openai")
+    rules = [(each.rule, each.positions) for each in found if each.severity == "refused"]
+    assert rules == [("duplicate_result", (4, 3))]
+    assert [each.rule for each in found][:2] == ["missing_call_id", "missing_call_id"]
+
+
+def test_findings_call_messages_by_their_numbers():
+    (finding,) = lint(window("Ub"), provider="anthropic", numbers=[7, 12])
+    assert finding.message == "Tool result #12 does not follow its call."
+    assert finding.error.startswith("messages.1.content.0: unexpected `tool_use_id`")
+    assert (finding.positions, finding.repairs) == ((1,), ("drop_result",))
+
+
+@pytest.mark.parametrize(
+    ("messages", "provider", "error"),
+    [
+        (window("U"), "x", InvalidValue),
+        (["Hello"], "openai", InvalidMessage),
+        (UserMessage("Hello"), "openai", InvalidMessage),
+    ],
+)
+def test_what_cannot_be_linted(messages, provider, error):
+    for ask in (lint, repair):
+        with pytest.raises(error):
+            ask(messages, provider=provider)
+
+
+# Repairs
+
+
+@pytest.mark.parametrize(
+    ("letters", "provider", "mended", "done"),
+    [
+        ("SUBbA", "anthropic", "SUBbA", []),
+        ("Ub", "openai", "U", ["drop_result"]),
+        ("UBbbA", "openai", "UBbA", ["drop_duplicate"]),
+        ("UBU", "gemini", "UBbU", ["add_placeholder"]),
+        ("UDeA", "openai", "UDedA", ["add_placeholder"]),
+        ("UBUbA", "anthropic", "UBbUA", ["move_result"]),
+        ("UBUbA", "openai_responses", "UBUbA", []),
+        ("UbB", "openai", "UBb", ["move_result"]),
+        ("USA", "anthropic", "SUA", ["system_first"]),
+        ("SUSA", "anthropic", "SUA", ["drop_duplicate"]),
+        ("USA", "openai", "USA", []),
+    ],
+)
+def test_what_mends_a_window(letters, provider, mended, done):
+    found = repair(window(letters), provider=provider)
+    expected = window(mended)
+    assert [(each.type, getattr(each, "id", None)) for each in found.messages] == [
+        (each.type, getattr(each, "id", None)) for each in expected
+    ]
+    assert [each.repair for each in found.done] == done
+    assert not any(each.severity == "refused" for each in found.left)
+
+
+def test_a_placeholder_says_what_it_is_and_names_the_tool():
+    found = repair(window("UB"), provider="openai", numbers=[3, 9])
+    assert found.messages[-1] == result("b", PLACEHOLDER)
+    assert found.sources == [0, 1, None]
+    (done,) = found.done
+    assert (done.position, done.what) == (1, "Tool call #9 got a placeholder for a result.")
+
+
+ids = st.sampled_from(["1", "2", "3", None])
+said = st.one_of(
+    st.builds(UserMessage, st.sampled_from(["Hello", ""])),
+    st.builds(AiMessage, st.sampled_from(["Hi", ""])),
+    st.builds(SystemMessage, st.sampled_from(["Be brief.", "Be kind."])),
+    st.lists(ids, min_size=1, max_size=2).map(lambda chosen: call(*chosen)),
+    st.builds(result, ids),
+    st.builds(result, ids),
+)
+
+
+@examples(300)
+@given(st.lists(said, max_size=9), st.sampled_from(sorted(PROVIDERS)))
+def test_a_mended_window_is_clean_or_says_what_remains(messages, provider):
+    found = repair(messages, provider=provider)
+    left = lint(found.messages, provider=provider)
+    assert [(each.rule, each.positions) for each in left] == [
+        (each.rule, each.positions) for each in found.left
+    ]
+    assert not any(each.repairs for each in left)
+    if not any(each.repairs for each in lint(messages, provider=provider)):
+        assert (list(found.messages), list(found.done)) == (messages, [])
+    kept = [source for source in found.sources if source is not None]
+    assert [found.messages[found.sources.index(source)] for source in kept] == [
+        messages[source] for source in kept
+    ]
+    moved = {each.position for each in found.done if each.repair != "add_placeholder"}
+    assert [each for each in kept if each not in moved] == sorted(set(kept) - moved)
+    assert len(kept) + sum(each.repair.startswith("drop") for each in found.done) == len(messages)
+    again = repair(found.messages, provider=provider)
+    assert (list(again.messages), list(again.done)) == (list(found.messages), [])

@@ -20,6 +20,7 @@ from chatmemory.api.openapi import MESSAGES
 from chatmemory.api.operations import changes, reads
 from chatmemory.api.responses import (
     ChangesSerializer,
+    CheckedHeadSerializer,
     LossSerializer,
     MessageChangesSerializer,
     MessageDetailSerializer,
@@ -32,8 +33,11 @@ from chatmemory.api.responses import (
 from chatmemory.conf import PAGE_MAX
 from chatmemory.converters import address
 from chatmemory.core.codec import message_to_dict
+from chatmemory.core.lint.repairs import Repaired
+from chatmemory.core.messages import ChatMessage
 from chatmemory.formats import Rendering, render_each
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.linting import lint, repair
 from chatmemory.queries import WindowRow, WindowView
 from chatmemory.services import ChangeResult, protocol
 from chatmemory.services.validation import check_id
@@ -45,11 +49,13 @@ class MemoryMessages(Resource):
     def get(self, request: Request, memory_id: str) -> HttpResponse:
         """Show what the model sees.
 
-        The window as it is now or was after a step, always complete.
+        The window as it is now or was after a step, always complete. It can be linted or repaired
+        before it is sent to a provider; what is stored stays as it is.
         """
         asked = requests.read_query(requests.WindowQuery, request)
         window = queries.window(memory_id, asked.get("at"))
-        answer = whole_json(_window(window, render_each(window.messages, asked["as"])))
+        messages, more = _checked(window, asked.get("lint"), asked.get("repair"))
+        answer = whole_json(_window(window, render_each(messages, asked["as"]), more))
         if "at" not in asked:
             # The newest step is the version.
             answer["ETag"] = f'"{window.step}"'
@@ -85,9 +91,36 @@ class MemoryMessages(Resource):
         return _changes(memory_id, [result])
 
 
-def _window(window: WindowView[WindowRow], rendering: Rendering) -> Iterator[str]:
-    """Yield the JSON of a window. What stands beside the messages, and what the format lost, are
-    known after them.
+def _checked(
+    window: WindowView[WindowRow], linted: str | None, mended: str | None
+) -> tuple[Iterable[ChatMessage], dict[str, Any]]:
+    """Return the messages of a window, mended for one provider, and members of the answer: what was
+    done, and what a provider minds of them.
+    """
+    if linted is None and mended is None:
+        return window.messages, {}
+    messages, seqs = window.messages, window.seqs
+    found = Repaired(messages, range(len(messages)))
+    more: dict[str, Any] = {}
+    if mended is not None:
+        found = repair(messages, provider=mended, numbers=seqs)
+        more["repair"] = {
+            "provider": mended,
+            "seqs": [None if source is None else seqs[source] for source in found.sources],
+            "done": [{**vars(each), "seq": seqs[each.position]} for each in found.done],
+        }
+    findings = found.left
+    if linted not in (None, mended):
+        numbers = [0 if source is None else seqs[source] for source in found.sources]
+        findings = lint(found.messages, provider=linted, numbers=numbers)
+    return found.messages, {"findings": findings[:PAGE_MAX], **more}
+
+
+def _window(
+    window: WindowView[WindowRow], rendering: Rendering, more: dict[str, Any]
+) -> Iterator[str]:
+    """Yield the JSON of a window, with `more` in its head. What stands beside the messages, and
+    what the format lost, are known after them.
     """
     head = {
         "step": window.step,
@@ -99,7 +132,8 @@ def _window(window: WindowView[WindowRow], rendering: Rendering) -> Iterator[str
         "pinned": [row.seq for row in window.rows if row.pinned],
         "over_limit": [row.seq for row in window.over_limit],
     }
-    yield _json(WindowHeadSerializer(head)).removesuffix("}") + ',"messages":'
+    shape = CheckedHeadSerializer if more else WindowHeadSerializer
+    yield _json(shape({**head, **more})).removesuffix("}") + ',"messages":'
     yield from json_list(rendering.values)
     if rendering.beside:
         yield f',"beside":{json.dumps(rendering.beside, ensure_ascii=False)}'

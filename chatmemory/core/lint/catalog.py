@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatmemory.core.contents import Image, ImageContent, VideoContent
-from chatmemory.core.contents import Video as _Video
+from chatmemory.core.contents import ImageContent, PdfFile, PdfFileContent, Video, VideoContent
 from chatmemory.core.lint.rules import (
     Basis,
     Law,
@@ -94,23 +93,23 @@ def _reasoned(answer: Any) -> AiMessage:
     return AiMessage("It is due.", attributes={"openai_responses": {"differs": differs}})
 
 
-def _file(kind: str) -> ToolExecutionResultMessage:
-    url = f"https://example.org/a.{kind}"
-    part = {"file_url": url, "type": "input_file"}
-    said = {
-        "type": "function_call_output",
-        "call_id": "1",
-        "output": [part],
-    }
-    differs = {"items": [{"=": said}]}
-    own = {"openai_responses": {"differs": differs}}
+def _sound_as_file() -> ToolExecutionResultMessage:
+    url = "https://example.org/a.mp3"
+    parts = {"=": [{"file_url": url, "type": "input_file"}], "was": 945589691}
+    said = {"at": "function_call_output#0", "in": {"output": parts}}
+    own = {"openai_responses": {"differs": {"items": [said]}}}
     return ToolExecutionResultMessage("1", "find", f"[file {url}]", attributes=own)
+
+
+def _shown(name: str) -> UserMessage:
+    return UserMessage([ImageContent(f"https://example.org/{name}")])
 
 
 _BE_BRIEF = SystemMessage("Be brief.")
 _HELLO = UserMessage("Hello")
 _DUE = UserMessage("When is it due?")
 _HI = AiMessage("Hi")
+_PDF = PdfFileContent(PdfFile("https://example.org/a.pdf"))
 _PAIR: list[ChatMessage] = [_DUE, _call("1"), _result("1")]
 
 # The rules
@@ -145,7 +144,7 @@ _ALL = [
                 REFUSED,
                 "Invalid parameter: messages with role 'tool' must be a response to a preceeding "
                 "message with 'tool_calls'.",
-                "https://github.com/langgenius/dify/issues/32222",
+                "https://github.com/BerriAI/litellm/issues/4931",
             ),
             RESPONSES: _law(
                 REFUSED,
@@ -443,8 +442,8 @@ _ALL = [
             ),
             GEMINI: _law(REFUSED, "Unsupported MIME type: {kind}", _MEDIA),
         },
-        bad=[UserMessage([ImageContent(Image(base64_data="AAAA", mime_type="image/tiff"))])],
-        good=[UserMessage([ImageContent(Image(base64_data="AAAA", mime_type="image/png"))])],
+        bad=[_shown("a.tiff")],
+        good=[_shown("a.png")],
     ),
     Rule(
         "unsupported_file",
@@ -458,8 +457,8 @@ _ALL = [
                 "%5Bdirect-url-audio-openai_responses%5D.yaml",
             ),
         },
-        bad=[_DUE, _call("1"), _file("mp3")],
-        good=[_DUE, _call("1"), _file("pdf")],
+        bad=[_DUE, _call("1"), _sound_as_file()],
+        good=[_DUE, _call("1"), ToolExecutionResultMessage("1", "find", [_PDF])],
     ),
     Rule(
         "media_left_out",
@@ -470,8 +469,8 @@ _ALL = [
             RESPONSES: _law(MISHANDLED, "", _RESPONSES),
             ANTHROPIC: _law(MISHANDLED, "", _MESSAGES),
         },
-        bad=[UserMessage([VideoContent(_Video("https://example.org/a.mp4"))])],
-        good=[UserMessage([ImageContent("https://example.org/a.png")])],
+        bad=[UserMessage([VideoContent(Video("https://example.org/a.mp4"))])],
+        good=[_shown("a.png")],
     ),
     Rule(
         "lone_reasoning",
@@ -563,8 +562,9 @@ _ALL = [
             ANTHROPIC: _law(MISHANDLED, "", _MESSAGES),
             GEMINI: _law(MISHANDLED, "", _CONTENT),
         },
-        bad=[_BE_BRIEF, SystemMessage("Be kind."), _HELLO],
+        bad=[_BE_BRIEF, _BE_BRIEF, _HELLO],
         good=[_BE_BRIEF, _HELLO],
+        repairs=("drop_duplicate",),
     ),
 ]
 RULES = {rule.id: rule for rule in _ALL}

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from chatmemory.core.lint.rules import Finding
-from chatmemory.core.lint.turns import Sent, Turn
+from chatmemory.core.lint.turns import Sent
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
     MessageType,
     SystemMessage,
     ToolExecutionResultMessage,
+    text_of,
 )
 from chatmemory.core.texts import named
 
@@ -71,12 +72,15 @@ def system_first(sent: Sent, bench: Bench) -> bool:
     if not sent.has_system_beside or not sent.systems:
         return False
     first: list[Place] = []
+    texts: set[str] = set()
     for at, turn in enumerate(sent.systems):
         place = bench.places[turn.position]
-        if any(each.message == place.message for each in first):
+        text = text_of(place.message)
+        if text in texts:
             what = f"System message {named(place.number)} was left out: it is said before."
             bench.tell("drop_duplicate", place, what)
             continue
+        texts.add(text)
         first.append(place)
         if turn.position != at:
             what = f"System message {named(place.number)} was moved to the beginning."
@@ -109,7 +113,7 @@ def move_results(sent: Sent, bench: Bench) -> bool:
     moved: dict[int, list[Place]] = {}
     for result, call in sent.pairing.apart:
         place = bench.places[result.position]
-        moved.setdefault(_calling(sent, call, result.answers), []).append(place)
+        moved.setdefault(sent.end(call), []).append(place)
         what = f"Tool result {named(result.number)} was moved behind its call {named(call.number)}."
         bench.tell("move_result", place, what)
     _put_behind(bench, moved)
@@ -120,11 +124,12 @@ def add_placeholders(sent: Sent, bench: Bench) -> bool:
     """Answer each call that has no result, saying so."""
     added: dict[int, list[Place]] = {}
     for open in sent.pairing.dangling:
+        end = sent.end(open.call)
+        calling = [place.message for place in bench.places[open.call.position : end + 1]]
+        call = bench.places[open.call.position]
         for id in open.ids:
-            at = _calling(sent, open.call, id)
-            call = bench.places[at]
-            result = ToolExecutionResultMessage(id, _tool_of(call.message, id), PLACEHOLDER)
-            added.setdefault(at, []).append(Place(result, call.number, None))
+            result = ToolExecutionResultMessage(id, _tool_of(calling, id), PLACEHOLDER)
+            added.setdefault(end, []).append(Place(result, call.number, None))
             what = f"Tool call {named(call.number)} got a placeholder for a result."
             bench.tell("add_placeholder", call, what)
     _put_behind(bench, added)
@@ -135,16 +140,10 @@ def add_placeholders(sent: Sent, bench: Bench) -> bool:
 REPAIRS: tuple[Repair, ...] = (system_first, drop_results, move_results, add_placeholders)
 
 
-def _calling(sent: Sent, call: Turn, id: str | None) -> int:
-    """Return the position of the message with a call: several may be one turn."""
-    turns = (turn for turn in sent.turns if turn.position >= call.position)
-    return next((turn.position for turn in turns if id in turn.calls), call.position)
-
-
-def _tool_of(message: ChatMessage, id: str | None) -> str | None:
-    calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
-    names = (call.name for call in calls if call and (call.id or None) == id)
-    return next(names, None)
+def _tool_of(messages: Sequence[ChatMessage], id: str | None) -> str | None:
+    answers = (each for each in messages if isinstance(each, AiMessage))
+    calls = (call for each in answers for call in each.tool_execution_requests if call)
+    return next((call.name for call in calls if (call.id or None) == id), None)
 
 
 def _put_behind(bench: Bench, results: dict[int, list[Place]]) -> None:

@@ -31,6 +31,7 @@ from chatmemory.core.messages import (
     MessageType,
     ToolExecutionResultMessage,
     UserMessage,
+    text_of,
 )
 from chatmemory.core.texts import named
 
@@ -46,11 +47,15 @@ _SPOKEN = {
 
 
 class Fault(NamedTuple):
-    """Turns at fault, and what is wrong with them. `error` fills the words of the provider."""
+    """Turns at fault, and what is wrong with them.
+
+    `error` fills the words of the provider. `is_mendable` is False where no repair applies.
+    """
 
     turns: Sequence[Turn]
     message: str
     error: Mapping[str, object] = {}
+    is_mendable: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ class Finding:
 
     `positions` are the indices of the messages at fault, `message` says in one sentence what is
     wrong, and `error` what the provider's error reads like. `repairs` are the names of those that
-    apply.
+    apply. `source` and `basis` are those of the `Law`.
     """
 
     rule: str
@@ -99,8 +104,10 @@ class Finding:
     provider: str
     positions: tuple[int, ...]
     message: str
-    error: str = ""
-    repairs: tuple[str, ...] = ()
+    error: str
+    repairs: tuple[str, ...]
+    source: str
+    basis: Basis
 
 
 def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
@@ -108,7 +115,9 @@ def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
     found: list[Finding] = []
     for rule in rules:
         law = rule.laws.get(sent.provider)
-        for fault in rule.check(sent) if law else ():
+        if law is None:
+            continue
+        for fault in rule.check(sent):
             at = sent.place(fault.turns[0]) if fault.turns else 0
             found.append(
                 Finding(
@@ -118,7 +127,9 @@ def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
                     tuple(turn.position for turn in fault.turns),
                     fault.message,
                     law.error.format_map({"at": at, **fault.error}),
-                    rule.repairs,
+                    rule.repairs if fault.is_mendable else (),
+                    law.source,
+                    law.basis,
                 )
             )
     return sorted(found, key=lambda each: each.positions[:1])
@@ -139,9 +150,9 @@ def first_not_user(sent: Sent) -> Iterator[Fault]:
     if said and said[0].type not in (MessageType.USER, _RESULT):
         first = said[0]
         name = "a tool call" if first.calls else _SPOKEN[first.type]
-        which = "The first message after system" if sent.turns[0] is not first else "The first one"
-        which = which if sent.turns[0] is not first else "The first message"
-        yield Fault([first], f"{which} is {name} ({named(first.number)}), not User.")
+        after = "" if sent.turns[0] is first else " after system"
+        what = f"The first message{after} is {name} ({named(first.number)}), not User."
+        yield Fault([first], what)
 
 
 def equal_roles(sent: Sent) -> Iterator[Fault]:
@@ -165,8 +176,10 @@ def system_in_middle(sent: Sent) -> Iterator[Fault]:
 
 def several_systems(sent: Sent) -> Iterator[Fault]:
     if len(sent.systems) > 1:
+        texts = {text_of(turn.message) for turn in sent.systems if turn.message}
         numbers = " and ".join(named(turn.number) for turn in sent.systems[:2])
-        yield Fault(sent.systems, f"There are {len(sent.systems)} system messages: {numbers}.")
+        what = f"There are {len(sent.systems)} system messages: {numbers}."
+        yield Fault(sent.systems, what, is_mendable=len(texts) < len(sent.systems))
 
 
 # Calls and results
@@ -197,7 +210,8 @@ def results_apart(sent: Sent) -> Iterator[Fault]:
 
 def duplicate_result(sent: Sent) -> Iterator[Fault]:
     for result, other in sent.pairing.repeated:
-        what = f"Tool result {named(result.number)} answers a call that {named(other.number)} has answered."
+        both = f"{named(result.number)} answers a call that {named(other.number)} has answered"
+        what = f"Tool result {both}."
         error = {"id": result.answers or "", "other": sent.place(other)}
         yield Fault([result, other], what, error)
 
@@ -270,8 +284,10 @@ def _is_object(text: str) -> bool:
 
 
 def empty_content(sent: Sent) -> Iterator[Fault]:
-    """Results may be empty, and so may the last message if the assistant says it."""
+    """Results may be empty, and so may an answer that ends the list for Anthropic, as a prefill."""
     for turn in sent.turns:
+        if turn is sent.turns[-1] and turn.type is MessageType.AI and sent.provider == ANTHROPIC:
+            continue
         match turn.message:
             case UserMessage(contents=contents):
                 is_empty = not any(map(_says, contents))
@@ -343,7 +359,7 @@ def _kind_of_file(part: Any) -> str | None:
     if not isinstance(part, Mapping) or part.get("type") != "input_file":
         return None
     url, data = part.get("file_url"), part.get("file_data")
-    kind = None
+    kind: str | None = None
     if isinstance(data, str) and data.startswith("data:"):
         kind = data[5:].partition(";")[0]
     elif isinstance(url, str):
@@ -354,28 +370,31 @@ def _kind_of_file(part: Any) -> str | None:
 def media_left_out(sent: Sent) -> Iterator[Fault]:
     """Media that the format has no place for, so that what is sent lacks them."""
     for turn in sent.turns:
-        left = (kind for each in _contents(turn) if (kind := _left_out(each, turn, sent.provider)))
-        if kind := next(left, None):
-            yield Fault([turn], f"{named(turn.number)} has {kind}, which is not sent.")
+        left = [_left_out(content, turn, sent.provider) for content in _contents(turn)]
+        if any(left):
+            what = next(filter(None, left))
+            yield Fault([turn], f"{named(turn.number)} has {what}, which is not sent.")
 
 
 def _left_out(content: Content | None, turn: Turn, provider: str) -> str:
+    """Return what a content is if the provider's format has no place for it, else nothing."""
     if provider == GEMINI or turn.own:
         return ""
+    is_chat, is_result = provider == OPENAI, turn.type is _RESULT
     match content:
         case VideoContent():
             return "a video"
-        case AudioContent(audio=audio):
-            is_inline = audio and (audio.base64_data or audio.binary_data)
-            return (
-                "" if provider == OPENAI and is_inline and turn.type is not _RESULT else "a sound"
-            )
-        case ImageContent() if provider == OPENAI and turn.type is _RESULT:
-            return "an image in a tool result"
-        case PdfFileContent(pdf_file=file) if provider == OPENAI:
-            is_inline = file and file.base64_data
-            return "" if is_inline and turn.type is not _RESULT else "a file"
+        case AudioContent(audio=sound):
+            return "" if is_chat and not is_result and _is_inline(sound) else "a sound"
+        case PdfFileContent(pdf_file=pdf) if is_chat:
+            return "" if not is_result and _is_inline(pdf) else "a file"
+        case ImageContent() if is_chat and is_result:
+            return "an image"
     return ""
+
+
+def _is_inline(media: Media | None) -> bool:
+    return media is not None and bool(media.base64_data or getattr(media, "binary_data", None))
 
 
 def _contents(turn: Turn) -> Sequence[Content | None]:

@@ -6,9 +6,12 @@ the types and the ids of calls: rules about contents then find nothing.
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from chatmemory.core.messages import (
@@ -144,6 +147,17 @@ class Sent:
         """Whether a turn is one with a turn of its type before it."""
         is_ai = turn.type is MessageType.AI
         return turn.joins or (is_ai and self.provider in COMBINING)
+
+    def end(self, turn: Turn) -> int:
+        """Return the position of the last message that is one turn with the first of these."""
+        last = turn
+        behind = bisect(self.turns, turn.position, key=attrgetter("position"))
+        for each in islice(self.turns, behind, None):
+            if each.type is turn.type and self._are_one(each):
+                last = each
+            elif each.type is not MessageType.SYSTEM or not self.has_system_beside:
+                break
+        return last.position
 
     @cached_property
     def _places(self) -> dict[int, int]:

@@ -136,9 +136,9 @@ class Sayings:
 class History:
     """What was said, in order. An entry's key is its position, from 0.
 
-    `turns` are what providers make of the messages. `overhead` is the fixed cost of a request in tokens.
-    `numbers` are the numbers of the messages. `kinds` tell how a fact comes up again in each.
-    `incidents` are those of a user or tool that the conversation had: number and fact.
+    `turns` are the messages as the linter sees them. `overhead` is the fixed cost of a request in
+    tokens. `numbers` are the numbers of the messages. `kinds` tell how a fact comes up again in
+    each. `incidents` are those of a user or tool that the conversation had: number and fact.
     """
 
     entries: Sequence[Entry]
