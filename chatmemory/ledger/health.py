@@ -484,10 +484,12 @@ def _begins_block(block: Block, seen: Seen) -> bool:
 
 
 def _shortened(block: Block, seen: Seen) -> Block:
-    """Return a block without its end, if that is words of the assistant, who goes on."""
+    """Return a block without its end, if that is words of the assistant, who says more."""
     last = block[-1] if block else None
-    is_words = last and last.turn.type is seen.turn.type is _AI
-    return block[:-1] if last and is_words and not (last.turn.calls or last.others) else block
+    if last is None or not last.turn.type is seen.turn.type is _AI:
+        return block
+    has_more = last.turn.calls or last.others or seen.turn.calls or seen.others
+    return block if has_more else block[:-1]
 
 
 def _turns(blocks: Iterable[Block], provider: str) -> list[Turn]:

@@ -86,6 +86,7 @@ class Recorder:
     ) -> None:
         self.memory = memory
         self._stored = sql.values_of(memory)
+        self._problems = memory.problems
         self._is_new = is_new
         self._note = note
         if at is not None:
@@ -105,6 +106,12 @@ class Recorder:
         self._ended: dict[int, tuple[int, str]] = {}
         # After a recount: the entries that replaced those on which a transition was decided.
         self._recounted: dict[Entry, Entry] = {}
+
+    @property
+    def new_problems(self) -> list[str]:
+        """The rules that the window breaks since what was written; see `ledger.health`."""
+        known = self._problems.split(",")
+        return [rule for rule in self.memory.problems.split(",") if rule not in known]
 
     # The kinds of changes
 

@@ -37,8 +37,7 @@ class MemoryRow:
     names the one that counts. `waiting_call` is the newest tool call while results are missing
     behind it, and `is_dangling` tells that one was left without them. `is_orphaned` tells that a
     result is without its call, and `refused_by` names the providers that refuse the window.
-    `missed_step` is the newest
-    step whose message left in it, if that was lately.
+    `missed_step` is the newest step whose message left in it, if that was lately.
     """
 
     id: str

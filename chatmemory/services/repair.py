@@ -164,9 +164,7 @@ def _planned(
     plan = repaired(messages, provider=provider, numbers=numbers)
     made = [each for each, at in zip(plan.messages, plan.sources, strict=True) if at is None]
     placeholders = iter(counted_entries(memory, made))
-    new: list[Entry] = [
-        next(placeholders) if at is None else old[at] for at in plan.sources
-    ]
+    new: list[Entry] = [next(placeholders) if at is None else old[at] for at in plan.sources]
     preview = RepairPreview(
         provider,
         memory.last_step,
