@@ -19,7 +19,8 @@ from chatmemory.core.messages import (
 )
 from chatmemory.formats import render_each
 
-# The format in which a provider gets messages, and its types of tools that run at the provider.
+# The format in which a provider gets messages, and the calls and results of tools that run
+# elsewhere: those of other types run at the provider.
 FORMATS_OF = {
     "openai": "openai_chat",
     "openai_responses": "openai_responses",
@@ -128,8 +129,8 @@ def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn
     if isinstance(message, AiMessage):
         joins = own.get("joins") is True
         return turn._replace(optional=_optional(turn.calls, own), joins=joins)
-    if isinstance(message, ToolExecutionResultMessage) and not _is_of_client(own):
-        return turn._replace(type=MessageType.AI, answers=None, joins=True)  # within its answer
+    if isinstance(message, ToolExecutionResultMessage) and _is_of_provider(_type_of(own)):
+        return turn._replace(type=MessageType.AI, joins=True)  # within the answer that called
     return turn
 
 
@@ -145,10 +146,13 @@ def _optional(ids: Sequence[str | None], own: Mapping[str, Any]) -> frozenset[st
         types = dict(zip(ids, types, strict=True))
     if not isinstance(types, Mapping):
         return frozenset()
-    return frozenset(id for id in ids if id in types and types[id] not in _OF_CLIENTS)
+    return frozenset(id for id in ids if id is not None and _is_of_provider(types.get(id)))
 
 
-def _is_of_client(own: Mapping[str, Any]) -> bool:
+def _type_of(own: Mapping[str, Any]) -> Any:
     types = own.get("types")
-    found = types[0] if isinstance(types, list) and types else own.get("type")
-    return found is None or found in _OF_CLIENTS
+    return types[0] if isinstance(types, list) and types else own.get("type")
+
+
+def _is_of_provider(type: Any) -> bool:
+    return isinstance(type, str) and type not in _OF_CLIENTS

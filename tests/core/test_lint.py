@@ -19,6 +19,8 @@ from chatmemory import (
 )
 from chatmemory.core.lint import PROVIDERS, RULES, Turn, verdicts
 from chatmemory.core.lint.repairs import PLACEHOLDER
+from chatmemory.formats import parse_objects
+from chatmemory.linting import FORMATS_OF
 
 from ..properties import examples
 
@@ -76,7 +78,8 @@ def test_each_rule_finds_its_bad_example_and_not_its_good_one(rule, provider):
         ("UbB", "No. Tool result #2 stands before its call #3.", None),
         ("SAU", "Yes.", FIRST.format(" after system", "AI (#2)")),
         ("Bb", "Yes.", FIRST.format("", "a tool call (#1)")),
-        ("UU", "Yes.", "Yes, although #1 and #2 are both User."),
+        ("UU", "Yes.", "Yes, although user messages #1 and #2 stand in a row."),
+        ("UAA", "Yes.", "Yes, although AI messages #2 and #3 stand in a row."),
         ("S", "Yes.", "No. There is only a system message."),
         ("", "No. There is nothing to send.", None),
     ],
@@ -111,6 +114,36 @@ def test_calls_without_ids_are_paired_in_their_order():
     rules = [(each.rule, each.positions) for each in found if each.severity == "refused"]
     assert rules == [("duplicate_result", (4, 3))]
     assert [each.rule for each in found][:2] == ["missing_call_id", "missing_call_id"]
+
+
+def test_tools_of_the_provider_need_no_result_but_their_results_need_a_call():
+    asked = [{"role": "user", "content": "Look."}]
+    call = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    answer = {"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}
+    said = {"type": "text", "text": "Found."}
+
+    def rules(*blocks):
+        turn = {"role": "assistant", "content": [*blocks]}
+        found = lint(parse_objects([*asked, turn], "anthropic").messages, provider="anthropic")
+        return [each.rule for each in found]
+
+    assert rules(call, answer, said) == rules(call, said) == []
+    assert rules(answer, said) == ["orphan_result"]
+
+
+@pytest.mark.parametrize(
+    "own", [{"types": [[]]}, {"types": {"1": []}}, {"type": {}}, {"differs": []}, {"joins": 1}, 7]
+)
+def test_attributes_that_a_client_made_up_do_no_harm(own):
+    said = dict.fromkeys(FORMATS_OF.values(), own)
+    messages = [
+        SystemMessage("Be brief.", said),
+        UserMessage("Hello", attributes=said),
+        AiMessage(None, [ToolExecutionRequest("1", "find", "{}")], attributes=said),
+        ToolExecutionResultMessage("1", "find", "found", attributes=said),
+    ]
+    for provider in PROVIDERS:
+        assert lint(messages, provider=provider) == []
 
 
 def test_findings_call_messages_by_their_numbers():

@@ -113,7 +113,7 @@ def move_results(sent: Sent, bench: Bench) -> bool:
     moved: dict[int, list[Place]] = {}
     for result, call in sent.pairing.apart:
         place = bench.places[result.position]
-        moved.setdefault(sent.end(call), []).append(place)
+        moved.setdefault(sent.parts(call)[-1].position, []).append(place)
         what = f"Tool result {named(result.number)} was moved behind its call {named(call.number)}."
         bench.tell("move_result", place, what)
     _put_behind(bench, moved)
@@ -121,17 +121,23 @@ def move_results(sent: Sent, bench: Bench) -> bool:
 
 
 def add_placeholders(sent: Sent, bench: Bench) -> bool:
-    """Answer each call that has no result, saying so."""
+    """Answer each call that has no result, saying so.
+
+    Where a turn has results, they follow all of its messages, and so do placeholders; else each
+    stands behind its call.
+    """
     added: dict[int, list[Place]] = {}
     for open in sent.pairing.dangling:
-        end = sent.end(open.call)
-        calling = [place.message for place in bench.places[open.call.position : end + 1]]
-        call = bench.places[open.call.position]
-        for id in open.ids:
-            result = ToolExecutionResultMessage(id, _tool_of(calling, id), PLACEHOLDER)
-            added.setdefault(end, []).append(Place(result, call.number, None))
-            what = f"Tool call {named(call.number)} got a placeholder for a result."
-            bench.tell("add_placeholder", call, what)
+        parts = sent.parts(open.call)
+        has_results = len(open.ids) < len(open.call.calls)
+        calls = [(parts[-1], id) for id in open.ids] if has_results else []
+        calls = calls or [(part, id) for part in parts for id in part.calls]
+        for part, id in calls:
+            tool = _tool_of([bench.places[each.position].message for each in parts], id)
+            result = ToolExecutionResultMessage(id, tool, PLACEHOLDER)
+            added.setdefault(part.position, []).append(Place(result, part.number, None))
+            what = f"Tool call {named(part.number)} got a placeholder for a result."
+            bench.tell("add_placeholder", bench.places[part.position], what)
     _put_behind(bench, added)
     return bool(added)
 

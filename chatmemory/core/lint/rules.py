@@ -161,7 +161,8 @@ def equal_roles(sent: Sent) -> Iterator[Fault]:
     for one, other in pairwise(said):
         is_spoken = one.type in (MessageType.USER, MessageType.AI)
         if is_spoken and one.type is other.type and not other.joins:
-            what = f"{named(one.number)} and {named(other.number)} are both {_SPOKEN[one.type]}."
+            both = f"{_SPOKEN[one.type]} messages {named(one.number)} and {named(other.number)}"
+            what = f"{both} stand in a row."
             yield Fault([one, other], what)
 
 

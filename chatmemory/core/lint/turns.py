@@ -6,7 +6,7 @@ the types and the ids of calls: rules about contents then find nothing.
 
 from __future__ import annotations
 
-from bisect import bisect
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -41,9 +41,9 @@ class Turn(NamedTuple):
 
     `position` is its index in the window, and `number` is what people call it: #12. `calls` are the
     ids of its tool calls and `answers` the id of the call that a result answers; None is no id.
-    Calls of tools that run at the provider are `optional`: nobody has to answer them. A turn that
-    `joins` was said in one with the turn before it. `own` are the values of the provider's format,
-    where a message keeps what only that can say.
+    Calls of tools that run at the provider are `optional`: nobody has to answer them, and their
+    results are turns of the AI. A turn that `joins` was said in one with the turn before it. `own`
+    are the values of the provider's format, where a message keeps what only that can say.
     """
 
     position: int
@@ -148,16 +148,16 @@ class Sent:
         is_ai = turn.type is MessageType.AI
         return turn.joins or (is_ai and self.provider in COMBINING)
 
-    def end(self, turn: Turn) -> int:
-        """Return the position of the last message that is one turn with the first of these."""
-        last = turn
-        behind = bisect(self.turns, turn.position, key=attrgetter("position"))
-        for each in islice(self.turns, behind, None):
+    def parts(self, turn: Turn) -> list[Turn]:
+        """Return the turns that are one with the first of them."""
+        first = bisect_left(self.turns, turn.position, key=attrgetter("position"))
+        found = [self.turns[first]]
+        for each in islice(self.turns, first + 1, None):
             if each.type is turn.type and self._are_one(each):
-                last = each
+                found.append(each)
             elif each.type is not MessageType.SYSTEM or not self.has_system_beside:
                 break
-        return last.position
+        return found
 
     @cached_property
     def _places(self) -> dict[int, int]:
@@ -172,7 +172,7 @@ class Sent:
         """What is wrong between calls and results. OpenAI Responses finds a result wherever it
         stands behind its call; the others want it directly there.
         """
-        found = Pairing()
+        found = Pairing(orphans=[*self._orphans_within_answers()])
         unpaired = list(self._unpaired(found))
         calls = {id: call for call in self.turns for id in reversed(call.calls) if id is not None}
         moved: set[tuple[int, str]] = set()
@@ -189,6 +189,14 @@ class Sent:
                     found.apart.append((result, call))
         found.dangling = [left for each in found.dangling if (left := _without(each, moved))]
         return found
+
+    def _orphans_within_answers(self) -> Iterator[Turn]:
+        """Yield the results of Anthropic's own tools whose call is not there."""
+        called: set[str | None] = set()
+        for turn in self.turns if self.provider == ANTHROPIC else ():
+            if turn.type is MessageType.AI and turn.answers and turn.answers not in called:
+                yield turn
+            called.update(turn.calls)
 
     def _unpaired(self, found: Pairing) -> Iterator[Turn]:
         """Yield the results that do not stand directly behind their call."""

@@ -32,7 +32,7 @@ class Verdict:
         first = next(refused, None)
         if first is None:
             what = self.findings[0].message
-            return f"Yes, although {what[0].lower()}{what[1:]}"
+            return f"Yes, although {what if what.startswith('AI') else what[0].lower() + what[1:]}"
         is_waiting = first.message.endswith("is waiting for its results.")
         return f"{'Not yet' if is_waiting else 'No'}. {first.message}"
 

@@ -180,7 +180,7 @@ class _Faults:
         self._counts: list[int] = []
         self._waits: list[bool] = []
         self._repeats: list[int] = []
-        minds_repeats = provider in RULES["reused_call_id"].laws
+        self._minds_repeats = provider in RULES["reused_call_id"].laws
         count, repeated, waiting, last = 0, -1, Waiting(), _SYSTEM
         seen: dict[str, int] = {}
         for position, turn in enumerate(turns):
@@ -192,11 +192,11 @@ class _Faults:
                 count += bool(waiting.open)
                 waiting = Waiting(turn)
             last = last if turn.type in _NO_TURNS else turn.type
-            ids = [id for id in turn.calls if id is not None]
-            count += len(set(ids)) < len(ids)
-            if minds_repeats:
+            if turn.calls:
+                ids = [id for id in turn.calls if id is not None]
+                count += len(set(ids)) < len(ids)
                 repeated = max([repeated, *(seen.get(id, -1) for id in ids)])
-                seen |= dict.fromkeys(ids, position)
+                seen.update(dict.fromkeys(ids, position))
             self._counts.append(count)
             self._waits.append(bool(waiting.open))
             self._repeats.append(repeated)
@@ -209,5 +209,5 @@ class _Faults:
             or len(set(ids)) < len(ids)
             or self._counts[newest] > self._counts[first]
             or self._waits[newest]
-            or self._repeats[newest] >= first
+            or (self._minds_repeats and self._repeats[newest] >= first)
         )
