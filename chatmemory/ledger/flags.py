@@ -106,11 +106,9 @@ def _is_torn(
     """Return whether messages left from elsewhere than the window's beginning, so that others
     follow one another that did not.
     """
-    oldest = [
-        each.entry.rank
-        for each in transition.evictions
-        if each.reason is not Reason.REPLACED and each.entry.seq in gone
-    ]
+    replaced = {each.entry for each in transition.evictions if each.reason is Reason.REPLACED}
+    evicted = stay_entries(each.entry for each in transition.evictions)
+    oldest = [each.rank for each in evicted if each not in replaced and each.seq in gone]
     if len(oldest) < len(gone) and any(each.rule == "lone_reasoning" for each in before.faults):
         return True
     if not oldest:

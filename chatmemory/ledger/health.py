@@ -391,7 +391,7 @@ def _found_in_sketch(blocks: Sequence[Block]) -> _Paired:
     if any(each.others for block in blocks for each in block):
         return _paired(blocks)
     numbers: dict[str | None, str] = {}
-    alike = []
+    alike: list[tuple[MessageType, Any, Any] | None] = []
     for block in blocks:
         for _, turn, _ in block:
             calls = tuple([id and numbers.setdefault(id, str(len(numbers))) for id in turn.calls])
