@@ -309,7 +309,9 @@ class FindingSerializer(Json):
     rule = serializers.CharField(help_text="The id of the rule.")
     severity = serializers.CharField(help_text="`refused` or `mishandled`.")
     provider = serializers.CharField()
-    positions = SeqsField(help_text="The indices of the messages at fault, before `as` joins some.")
+    positions = SeqsField(
+        help_text="The messages at fault, as indices of `seqs`, or of those of `repair`."
+    )
     message = serializers.CharField(help_text="What is wrong, in a sentence.")
     error = serializers.CharField(help_text="What the provider's error reads like.")
     repairs = serializers.ListField(

@@ -59,9 +59,9 @@ class Bench:
     places: list[Place]
     done: list[Done] = field(default_factory=list)
 
-    def tell(self, repair: str, place: Place, what: str, position: int | None = None) -> None:
-        at = place.source if position is None else position
-        self.done.append(Done(repair, at or 0, what))
+    def tell(self, repair: str, place: Place, what: str) -> None:
+        assert place.source is not None, "placeholders are not mended"
+        self.done.append(Done(repair, place.source, what))
 
 
 Repair = Callable[[Sent, Bench], bool]
@@ -127,10 +127,10 @@ def add_placeholders(sent: Sent, bench: Bench) -> bool:
     stands behind its call.
     """
     added: dict[int, list[Place]] = {}
-    for open in sent.pairing.dangling:
-        parts = sent.parts(open.call)
-        has_results = len(open.ids) < len(open.call.calls)
-        calls = [(parts[-1], id) for id in open.ids] if has_results else []
+    for left in sent.pairing.dangling:
+        parts = sent.parts(left.call)
+        has_results = len(left.ids) < len(left.call.calls)
+        calls = [(parts[-1], id) for id in left.ids] if has_results else []
         calls = calls or [(part, id) for part in parts for id in part.calls]
         for part, id in calls:
             tool = _tool_of([bench.places[each.position].message for each in parts], id)

@@ -193,13 +193,13 @@ def orphan_result(sent: Sent) -> Iterator[Fault]:
 
 
 def dangling_call(sent: Sent) -> Iterator[Fault]:
-    for open in sent.pairing.dangling:
-        call = f"Tool call {named(open.call.number)} is"
+    for left in sent.pairing.dangling:
+        call = f"Tool call {named(left.call.number)} is"
         what = f"{call} waiting for its results."
-        if open.before:
-            what = f"{call} not answered before {named(open.before.number)}."
-        ids = ", ".join(id or "" for id in open.ids)
-        yield Fault([open.call], what, {"ids": ids})
+        if left.before:
+            what = f"{call} not answered before {named(left.before.number)}."
+        ids = ", ".join(id or "" for id in left.ids)
+        yield Fault([left.call], what, {"ids": ids})
 
 
 def results_apart(sent: Sent) -> Iterator[Fault]:
@@ -294,7 +294,8 @@ def empty_content(sent: Sent) -> Iterator[Fault]:
                 is_empty = not any(map(_says, contents))
             case AiMessage(text=text) as message:
                 is_empty = not (text or "").strip() and not message.tool_execution_requests
-                is_empty = is_empty and not turn.own
+                is_thought = sent.provider == GEMINI and bool(message.thinking)
+                is_empty = is_empty and not (turn.own or is_thought)
             case _:
                 continue
         if is_empty:
@@ -316,8 +317,8 @@ def _says(content: Content | None) -> bool:
 
 _PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
 _TAKEN = {
-    OPENAI: _PICTURES,
-    RESPONSES: _PICTURES,
+    OPENAI: {*_PICTURES, "image/jpg"},
+    RESPONSES: {*_PICTURES, "image/jpg"},
     ANTHROPIC: _PICTURES,
     GEMINI: {"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"},
 }
@@ -336,7 +337,8 @@ def unsupported_image(sent: Sent) -> Iterator[Fault]:
 
 def _kind_of(media: Media) -> str | None:
     """Return the media type that is told, or that the name tells."""
-    return media.mime_type or guess_type((media.url or "").partition("?")[0])[0]
+    kind = media.mime_type or guess_type((media.url or "").partition("?")[0])[0]
+    return kind.lower() if kind else None
 
 
 def unsupported_file(sent: Sent) -> Iterator[Fault]:

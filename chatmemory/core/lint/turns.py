@@ -220,7 +220,7 @@ class Sent:
             found.dangling.append(Open(waiting.call, tuple(ids), before))
 
 
-def _without(open: Open, moved: set[tuple[int, str]]) -> Open | None:
+def _without(left: Open, moved: set[tuple[int, str]]) -> Open | None:
     """Return open calls without those whose result stands elsewhere."""
-    ids = tuple(id for id in open.ids if id is None or (open.call.position, id) not in moved)
-    return Open(open.call, ids, open.before) if ids else None
+    ids = tuple(id for id in left.ids if id is None or (left.call.position, id) not in moved)
+    return Open(left.call, ids, left.before) if ids else None
