@@ -21,6 +21,7 @@ from chatmemory.access.roles import Role
 from chatmemory.access.tokens import create_token
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.lint import PROVIDERS
+from chatmemory.models import Step
 from chatmemory.queries import Round
 
 from .conversations import create_and_add
@@ -99,7 +100,7 @@ def test_a_fault_is_known_from_the_step_on_at_which_it_began():
     (problem,) = ill.problems
     assert (problem.rule, problem.since, problem.seq) == ("dangling_call", 5, 4)
     assert problem.refused_by == tuple(PROVIDERS)
-    assert queries.step("m", 5).at == ill.ill_at
+    assert Step.objects.get(memory="m", n=5).at == ill.ill_at
     services.add("m", [HI])
     assert queries.doctor_page(Round()).rows[0].problems == ill.problems
     services.clear_messages("m")

@@ -78,8 +78,8 @@ class ShownRule:
     id: str
     title: str
     laws: Sequence[ShownLaw]
-    bad: Sequence[str]
-    good: Sequence[str]
+    bad: str
+    good: str
     is_kept: bool
 
 
@@ -98,7 +98,7 @@ def shown_rules() -> Iterator[ShownRule]:
                 ShownLaw(PROVIDERS[each], law.severity, law.error, law.source, law.basis)
                 for each, law in rule.laws.items()
             ],
-            outline(rule.bad, next(iter(rule.laws))),
-            outline(rule.good, next(iter(rule.laws))),
+            "\n".join(outline(rule.bad, next(iter(rule.laws)))) or "(no messages)",
+            "\n".join(outline(rule.good, next(iter(rule.laws)))),
             rule.id in KEPT,
         )

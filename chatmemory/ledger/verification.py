@@ -41,7 +41,7 @@ from chatmemory.ledger.contradictions import (
     naming,
     stay_name,
 )
-from chatmemory.ledger.health import Health, without_times
+from chatmemory.ledger.health import HEALTHY, Health, without_times
 from chatmemory.ledger.indexing import check_index
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.redaction import is_redacted
@@ -475,7 +475,10 @@ class _Replay:
         memory = self.memory
         kept = Health.of(memory.health)
         health = flags.of_whole(memory, kept, OpenStays(memory.pk).with_messages())
-        found, expected = without_times(memory.health), without_times(health.stored())
+        found, expected = (
+            without_times(memory.health or HEALTHY.stored()),
+            without_times(health.stored()),
+        )
         expect(memory, "health", found, expected)
         for name, value in flags.columns_of(health).items():
             expect(memory, name, getattr(memory, name), value)

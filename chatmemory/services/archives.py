@@ -180,7 +180,7 @@ def _store(rows: _FileRows, others: Iterable[Line], first: Line, actor: str) -> 
                 rows.read(last.kind, _decoded(last))
         with _naming(last):
             rows.finish()
-            if not memory.health:
+            if memory.last_step and not memory.health:
                 _examine(memory)
         if found := verify(memory.pk):
             where = f"lines {first.number} to {last.number}"
