@@ -74,12 +74,12 @@ def answered_by(message: ChatMessage) -> str | None:
     return message.id or None if isinstance(message, ToolExecutionResultMessage) else None
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Open:
     """Calls of a turn that had no result when a turn `before` came; None is the window's end."""
 
     call: Turn
-    ids: tuple[str | None, ...]
+    ids: list[str | None]
     before: Turn | None
 
 
@@ -112,10 +112,14 @@ class Waiting:
         return [id for id in self.ids if id not in optional]
 
     def take(self, result: Turn) -> bool:
-        """Take a result of one of the calls. One without an id answers the first that waits."""
-        if not self.ids or (result.answers is not None and result.answers not in self.ids):
+        """Take a result of one of the calls. One without an id answers the first call that has
+        none, else the first that waits.
+        """
+        id = result.answers
+        if id is None and self.ids and None not in self.ids:
+            id = self.ids[0]
+        if id not in self.ids:
             return False
-        id = self.ids[0] if result.answers is None else result.answers
         self.ids.remove(id)
         self.answered[id] = result
         return True
@@ -174,20 +178,22 @@ class Sent:
         """
         found = Pairing(orphans=[*self._orphans_within_answers()])
         unpaired = list(self._unpaired(found))
-        calls = {id: call for call in self.turns for id in reversed(call.calls) if id is not None}
-        moved: set[tuple[int, str]] = set()
+        waiting: dict[str | None, list[Open]] = {}
+        for each in found.dangling:
+            for id in each.ids:
+                waiting.setdefault(id, []).append(each)
         for result in unpaired:
-            call = calls.get(result.answers) if result.answers else None
-            if call is None or result.answers is None:
-                found.orphans.append(result)
-            elif other := self._answers.get(result.answers):
+            id = result.answers
+            if id is not None and (left := _nearest(waiting.get(id, []), result)):
+                left.ids.remove(id)
+                self._answers[id] = result
+                if self.provider != RESPONSES or result.position < left.call.position:
+                    found.apart.append((result, left.call))
+            elif id is not None and (other := self._answers.get(id)):
                 found.repeated.append((result, other))
             else:
-                self._answers[result.answers] = result
-                moved.add((call.position, result.answers))
-                if self.provider != RESPONSES or result.position < call.position:
-                    found.apart.append((result, call))
-        found.dangling = [left for each in found.dangling if (left := _without(each, moved))]
+                found.orphans.append(result)
+        found.dangling = [each for each in map(_required, found.dangling) if each.ids]
         return found
 
     def _orphans_within_answers(self) -> Iterator[Turn]:
@@ -216,11 +222,21 @@ class Sent:
         self._leave_open(waiting, None, found)
 
     def _leave_open(self, waiting: Waiting, before: Turn | None, found: Pairing) -> None:
-        if waiting.call and (ids := waiting.open):
-            found.dangling.append(Open(waiting.call, tuple(ids), before))
+        if waiting.call and waiting.ids:
+            found.dangling.append(Open(waiting.call, [*waiting.ids], before))
 
 
-def _without(left: Open, moved: set[tuple[int, str]]) -> Open | None:
-    """Return open calls without those whose result stands elsewhere."""
-    ids = tuple(id for id in left.ids if id is None or (left.call.position, id) not in moved)
-    return Open(left.call, ids, left.before) if ids else None
+def _nearest(waiting: list[Open], result: Turn) -> Open | None:
+    """Take the call that a result is nearest to, of those before it if there are any."""
+    before = [each for each in waiting if each.call.position < result.position]
+    if not waiting:
+        return None
+    nearest = before[-1] if before else waiting[0]
+    waiting.remove(nearest)
+    return nearest
+
+
+def _required(left: Open) -> Open:
+    """Return open calls without those that nobody has to answer."""
+    ids = [id for id in left.ids if id not in left.call.optional]
+    return Open(left.call, ids, left.before)
