@@ -58,9 +58,14 @@ def long_conversation(memory_id: str, messages: int, kept: int = 20) -> None:
         history_tokens=F("history_tokens") + more * tokens,
         window_size=window["size"],
     )
+    examine(memory_id)
+
+
+def examine(memory_id: str) -> None:
+    """Find the health of a conversation whose rows were altered, as of its last step."""
     memory = Memory.objects.get(pk=memory_id)
     health = flags.of_whole(memory, HEALTHY, OpenStays(memory_id).with_messages())
-    flags.keep(memory, health, Step.objects.get(memory=memory_id, n=messages).at)
+    flags.keep(memory, health, Step.objects.get(memory=memory_id, n=memory.last_step).at)
     memory.save()
 
 
