@@ -24,7 +24,7 @@ ORDERINGS = {
     "said": "Most said",
     "said_again": "Had to be said again",
 }
-OFFERED_FLAGS = (Flag.ANY, Flag.SAID_AGAIN, Flag.NEVER_IN_MEMORY)
+OFFERED_FLAGS = (Flag.ANY, Flag.REFUSED, Flag.SAID_AGAIN, Flag.NEVER_IN_MEMORY)
 ALWAYS_OFFERED = (("active", "1"), ("flagged", Flag.ANY))
 FLAG_LABELS = {
     Flag.ANY: "Need attention",
