@@ -1,18 +1,15 @@
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.core.management.base import CommandParser
 
 from chatmemory import queries
-from chatmemory.core.lint import PROVIDERS, Finding
+from chatmemory.core.lint import PROVIDERS
+from chatmemory.core.lint.telling import Diagnosis, tell_diagnoses
 from chatmemory.linting import lint
 from chatmemory.management.base import DatabaseCommand, add_file_arguments, transcripts_of
-
-Diagnosis = tuple[str, str, Sequence[Finding]]
 
 
 class Command(DatabaseCommand):
@@ -36,7 +33,7 @@ class Command(DatabaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         providers = [options["provider"]] if options["provider"] else list(PROVIDERS)
         found = self.of_files(options, providers) if options["files"] else of_stored(providers)
-        if report(found, self.stdout.write, as_json=options["json"]):
+        if tell_diagnoses(found, self.stdout.write, as_json=options["json"]):
             raise SystemExit(1)
 
     def of_files(self, options: Mapping[str, Any], providers: Sequence[str]) -> Iterator[Diagnosis]:
@@ -51,23 +48,3 @@ def of_stored(providers: Iterable[str]) -> Iterator[Diagnosis]:
     for provider in providers:
         for memory_id, found in queries.stored_findings(provider):
             yield memory_id, provider, found
-
-
-def report(diagnoses: Iterable[Diagnosis], write: Any, as_json: bool) -> int:
-    """Write a line for each finding, and their sum; return how many windows would be refused."""
-    refused: Counter[str] = Counter()
-    mishandled: Counter[str] = Counter()
-    for name, provider, findings in diagnoses:
-        for each in findings:
-            row = {"conversation": name, "provider": provider, "rule": each.rule}
-            row |= {"severity": each.severity, "message": each.message}
-            told = f"{name}: {PROVIDERS[provider]}, {each.severity}: {each.message} [{each.rule}]"
-            write(json.dumps(row) if as_json else told)
-        severities = {each.severity for each in findings}
-        counted = refused if "refused" in severities else mishandled
-        if severities:
-            counted[name] += 1
-    if not as_json:
-        others = len(mishandled.keys() - refused.keys())
-        write(f"{len(refused):,} refused; {others:,} only mishandled")
-    return len(refused)
