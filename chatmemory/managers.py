@@ -32,20 +32,31 @@ class Flag(StrEnum):
     NEVER_IN_MEMORY = "never_in_memory"
     OVERSIZED = "oversized"
     DANGLING = "dangling"
+    ORPHANED = "orphaned"
+    REFUSED = "refused"
     OVER_LIMIT = "over_limit"
+
+
+def breaking(rule: str) -> Q:
+    """Return the condition for a window that breaks a rule; see `ledger.health`."""
+    return Q(problems__contains=f",{rule},")
 
 
 _OVERSIZED = Q(oversized_step__gt=F("last_step") - LATELY_STEPS)
 _NEVER_IN_MEMORY = Q(missed_step__gt=F("last_step") - LATELY_STEPS)
-_DANGLING = Q(dangling_call__isnull=False)
+_REFUSED = Q(refused_by__gt=0)
+_DANGLING = _REFUSED & (breaking("dangling_call") | breaking("results_apart"))
+_ORPHANED = _REFUSED & (breaking("orphan_result") | breaking("duplicate_result"))
 _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
 _SAID_AGAIN = Q(found_incidents__newest_at__isnull=False)
 _FLAGS = {
-    Flag.ANY: _DANGLING | _OVERSIZED | _OVER_LIMIT | _NEVER_IN_MEMORY | _SAID_AGAIN,
+    Flag.ANY: _DANGLING | _ORPHANED | _OVERSIZED | _OVER_LIMIT | _NEVER_IN_MEMORY | _SAID_AGAIN,
     Flag.SAID_AGAIN: _SAID_AGAIN,
     Flag.NEVER_IN_MEMORY: _NEVER_IN_MEMORY,
     Flag.OVERSIZED: _OVERSIZED,
     Flag.DANGLING: _DANGLING,
+    Flag.ORPHANED: _ORPHANED,
+    Flag.REFUSED: _REFUSED,
     Flag.OVER_LIMIT: _OVER_LIMIT,
 }
 

@@ -41,7 +41,8 @@ __all__ = [
 ]
 
 _BRANCHED = Q(branched_from__isnull=False)
-_DANGLING = Q(dangling_call__isnull=False)
+_ILL = Q(ill_at__isnull=False)
+_REFUSED = Q(refused_by__gt=0)
 _OVERSIZED = Q(oversized_step__isnull=False)
 _MISSED = Q(missed_step__isnull=False)
 _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
@@ -92,16 +93,20 @@ class Memory(PolicyColumns):
     waiting_call = models.BigIntegerField(
         null=True, help_text="seq of the tool call at the window's end that awaits results"
     )
-    missing_results = models.IntegerField(default=0, help_text="how many of its results")
-    dangling_call = models.BigIntegerField(
-        null=True, help_text="seq of the newest call in the window that was left unanswered"
-    )
     oversized_step = models.BigIntegerField(
         null=True, help_text="the newest step whose message the window had no room for"
     )
     missed_step = models.BigIntegerField(
         null=True, help_text="the newest step whose message left in it"
     )
+
+    # What providers would say to the window; see core.health.
+    health = models.JSONField(default=dict, help_text="what an add needs, and the faults")
+    problems = models.CharField(
+        max_length=1024, default="", help_text="the rules that it breaks, in commas"
+    )
+    refused_by = models.IntegerField(default=0, help_text="the providers, as bits")
+    ill_at = models.DateTimeField(null=True, help_text="since when it has a fault")
 
     # Changes that are made in several transactions; see services.erasure and services.imports.
     deleted_at = models.DateTimeField(null=True, help_text="when its deletion began")
@@ -118,7 +123,8 @@ class Memory(PolicyColumns):
             models.Index(F("updated_at").desc(), F("id").desc(), name="memory_by_activity"),
             models.Index("created_at", "id", name="memory_by_creation"),
             models.Index("branched_from", condition=_BRANCHED, name="memory_branches"),
-            models.Index("dangling_call", condition=_DANGLING, name="memory_dangling"),
+            models.Index(F("ill_at").desc(), F("id").desc(), condition=_ILL, name="memory_ill"),
+            models.Index("refused_by", condition=_REFUSED, name="memory_refused"),
             models.Index("oversized_step", condition=_OVERSIZED, name="memory_oversized"),
             models.Index("missed_step", condition=_MISSED, name="memory_missed"),
             models.Index("window_load", condition=_OVER_LIMIT, name="memory_over_limit"),

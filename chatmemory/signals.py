@@ -9,6 +9,7 @@ from django.dispatch import Signal
 #   actor      the name of the account, token or program that made the change
 #   results    a tuple of ChangeResult, one for each step
 #   fill       the load of the window divided by its limit, None without a policy
+#   problems   a tuple of the rules of providers that the window breaks now, and did not before
 # An error of a receiver is logged; it cannot undo the change.
 memory_changed = Signal()
 

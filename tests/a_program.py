@@ -134,7 +134,7 @@ def refused() -> str:
         memory.add(cm.UserMessage("a long question " * 20))
     except (cm.OversizedMessage, cm.WindowTooLarge, cm.NoRoomBesidePins, cm.LongRecount) as error:
         return str(error)
-    except (cm.NotPinnable, cm.NotCompactable) as error:
+    except (cm.NotPinnable, cm.NotCompactable, cm.NotRepairable) as error:
         return str(error)
     return ""
 

@@ -20,9 +20,10 @@ SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SNIPPET = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize(
-    "name", ["README.md", "docs/library.md", "docs/policies.md", "docs/rules.md"]
-)
+DOCS = ["README.md", *(f"docs/{name}.md" for name in ("library", "policies", "rules", "doctor"))]
+
+
+@pytest.mark.parametrize("name", DOCS)
 def test_python_snippets_run(name, db, tmp_path):
     snippets = SNIPPET.findall((ROOT / name).read_text("utf-8"))
     assert snippets

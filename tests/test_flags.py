@@ -86,9 +86,12 @@ def test_a_call_that_left_does_not_dangle(conversation):
     assert not is_dangling()
 
 
-def test_a_result_without_a_call_is_not_counted(conversation):
-    services.add(conversation, [result("0")])
-    assert Memory.objects.get(pk=conversation).missing_results == 0
+def test_a_result_without_its_call_is_flagged(conversation):
+    services.add(conversation, [HI, result("0")])
+    orphaned = queries.MemoryFilter(flag=queries.Flag.ORPHANED)
+    assert [queries.count(which) for which in (orphaned, FLAGGED)] == [1, 1]
+    services.add(conversation, [call("1"), result("1")])
+    assert Memory.objects.get(pk=conversation).waiting_call is None
 
 
 def test_a_message_too_big_is_flagged_for_a_while(db):
@@ -119,7 +122,9 @@ def test_a_message_that_left_as_it_came_was_never_in_memory(db):
 def test_a_wrong_flag_is_found_by_verification(conversation):
     services.add(conversation, [call("1"), HI])
     for name, wrong, right in (
-        ("dangling_call", None, 1),
+        ("problems", "", ",call_after_model,dangling_call,first_not_user,"),
+        ("refused_by", 0, 15),
+        ("waiting_call", 2, None),
         ("oversized_step", 2, None),
         ("missed_step", 2, None),
     ):

@@ -26,6 +26,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
 from .conversations import create_and_add
+from .long_conversations import examine
 
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
 FIRST = "is below the first, which has the number 1"
@@ -221,6 +222,7 @@ def cut_off(memory_id: str) -> None:
         head=before.digest,
     )
     last.delete()
+    examine(memory_id)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,7 @@ KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (core.NoRoomBesidePins, 409, "No room beside pins"),
     (core.NotCompactable, 409, "Not compactable"),
     (core.NotPinnable, 409, "Not pinnable"),
+    (core.NotRepairable, 409, "Not repairable"),
     (core.LongRecount, 422, "Long recount"),
     (core.DuplicateClientId, 409, "Duplicate client id"),
     (core.VersionConflict, 412, "Version conflict"),

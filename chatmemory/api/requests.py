@@ -21,7 +21,7 @@ from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.policies import policy_kinds
 from chatmemory.core.recall.incidents import IncidentKind
-from chatmemory.queries import CLIENT, ORDERINGS, Flag
+from chatmemory.queries import CLIENT, ORDERINGS, PROBLEMS, Flag
 from chatmemory.services.validation import ID_LENGTH
 
 NUMBER_MAX = 10**18 - 1
@@ -230,6 +230,17 @@ class MemoryListQuery(serializers.Serializer[Any]):
         lambda: [sign + name for name in ORDERINGS for sign in ("", "-")],
         default="-activity",
         help_text="The sort order, descending with a minus.",
+    )
+    size = fields.PageSizeField()
+    cursor = _text("The place of a page, from `next` or `previous`.")
+
+
+class DoctorQuery(serializers.Serializer[Any]):
+    provider = fields.NameField(
+        lambda: list(PROVIDERS), required=False, help_text="Only those that this provider refuses."
+    )
+    rule = fields.NameField(
+        lambda: PROBLEMS, required=False, help_text="Only those that break this rule."
     )
     size = fields.PageSizeField()
     cursor = _text("The place of a page, from `next` or `previous`.")

@@ -123,6 +123,37 @@ class MemoryPageSerializer(Json):
     results = MemorySerializer(many=True)
 
 
+class ProblemOfWindowSerializer(Json):
+    rule = serializers.CharField(help_text="See docs/rules.md.")
+    since = serializers.IntegerField(help_text="The step at which the window began to break it.")
+    seq = serializers.IntegerField(
+        help_text="The newest message at fault; 0 for the window as a whole."
+    )
+    refused_by = serializers.ListField(child=serializers.CharField())
+    mishandled_by = serializers.ListField(child=serializers.CharField())
+
+
+class IllSerializer(Json):
+    id = serializers.CharField(source="memory.id")
+    address = serializers.SerializerMethodField(help_text="The id as a segment of a URL.")
+    ill_at = serializers.DateTimeField(help_text="Since when it breaks any rule.")
+    version = serializers.IntegerField(source="memory.version")
+    refused_by = serializers.ListField(child=serializers.CharField())
+    problems = ProblemOfWindowSerializer(many=True)
+
+    def get_address(self, row: Any) -> str:
+        return address(row.memory.id)
+
+
+class DoctorSerializer(Json):
+    refused = serializers.IntegerField(help_text="Conversations that any provider refuses.")
+    by_provider = serializers.DictField(child=serializers.IntegerField())
+    by_rule = serializers.DictField(child=serializers.IntegerField())
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    results = IllSerializer(many=True)
+
+
 class StaySerializer(Json):
     entered_step = serializers.IntegerField()
     left_step = serializers.IntegerField(allow_null=True)

@@ -22,6 +22,7 @@ ChatMemoryError
 ├── NoRoomBesidePins                        a message would fit if nothing were pinned
 ├── NotCompactable                          no summary can take the place of these messages
 ├── NotPinnable                             this message cannot be pinned or unpinned
+├── NotRepairable                           no repair makes a provider take this window
 ├── LongRecount                             many messages would be counted anew: ask for it
 ├── VersionConflict                         the conversation is at another version
 ├── DuplicateClientId                       the client id already names another message
@@ -142,6 +143,10 @@ class NotPinnable(ChatMemoryError):
     """A message that is not in memory, a system message, or a tool call that awaits results. A
     summary cannot be unpinned.
     """
+
+
+class NotRepairable(ChatMemoryError):
+    """No repair makes a provider take this window, or none is needed."""
 
 
 class NotCompactable(ChatMemoryError):

@@ -1,7 +1,7 @@
 """Explanations of the ledger: captions, receipts and reasons, independent of their display."""
 
 from chatmemory.core.phrases import phrase_place
-from chatmemory.core.texts import named
+from chatmemory.core.texts import named, readable_text
 from chatmemory.explain.captions import (
     Caption,
     beyond_limit,
@@ -18,6 +18,12 @@ from chatmemory.explain.captions import (
     what_is_hidden,
 )
 from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
+from chatmemory.explain.doctor import (
+    how_it_began,
+    problem_title,
+    provider_names,
+    shown_rules,
+)
 from chatmemory.explain.incidents import (
     asked_for,
     came_up,
@@ -87,6 +93,7 @@ __all__ = [
     "forecast",
     "happened",
     "held_words",
+    "how_it_began",
     "how_it_left",
     "in_unit",
     "incident_words",
@@ -103,7 +110,10 @@ __all__ = [
     "pinning",
     "policy_name",
     "policy_words",
+    "problem_title",
+    "provider_names",
     "quoted",
+    "readable_text",
     "reason_of",
     "receipt",
     "remembered",
@@ -114,6 +124,7 @@ __all__ = [
     "seqs",
     "short_reason",
     "shortened",
+    "shown_rules",
     "tried_limit",
     "used_words",
     "what_came_up",

@@ -27,7 +27,11 @@ from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessa
 from chatmemory.models import Step
 from chatmemory.queries import NoRoom, Outlook, PinPreview, WindowPlace, WindowView
 
-_EVENTS = {"labels": "The labels changed", "clear": "Memory was cleared"}
+_EVENTS = {
+    "labels": "The labels changed",
+    "clear": "Memory was cleared",
+    "repair": "Memory was repaired",
+}
 _WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}  # reasons of whole lists
 
 
@@ -86,7 +90,7 @@ def _event(change: ChangeResult) -> str:
     match change.kind:
         case "policy":
             return f"The policy became {policy_words(change.policy, change.replaced)}"
-        case "labels" | "clear":
+        case "labels" | "clear" | "repair":
             return _EVENTS[change.kind]
         case "redact":
             return f"Message #{change.seq} was redacted"
@@ -145,7 +149,8 @@ def _reasons(change: ChangeResult, note: str) -> str:
         parts.append(f"{named(misfit.seq)} could not stay: {decapitalized(cause)}")
     if replaced := by_reason.get(Reason.REPLACED):
         parts.append(f"{seqs(replaced)} {'would be' if would else 'was'} replaced")
-    parts += [f"{seqs(left)} {_WHOLE[why]}" for why, left in by_reason.items() if why in _WHOLE]
+    whole = _WHOLE | ({Reason.SET: "left out"} if change.kind == "repair" else {})
+    parts += [f"{seqs(left)} {whole[why]}" for why, left in by_reason.items() if why in whole]
     is_told = change.kind == "add" and note not in (Step.IMPORTED, Step.BRANCHED)
     return " ".join(filter(None, [", ".join(parts) + ".", note if is_told else ""]))
 

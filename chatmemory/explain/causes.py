@@ -51,6 +51,7 @@ _CAUSES = {
         "rest of a turn", "Its turn had lost its beginning.", "Its turn would lose its beginning."
     ),
 }
+REPAIRED = Cause("left out by a repair", "A repair left it out.")
 _LEFT_OUT = Cause("left out", "The client left it out of its list.")
 _MISFITS = {
     CannotFit.TOO_BIG: Cause(

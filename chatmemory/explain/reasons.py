@@ -11,7 +11,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
 from chatmemory.core.window import Totals
-from chatmemory.explain.causes import cause_of, why_no_fit
+from chatmemory.explain.causes import REPAIRED, cause_of, why_no_fit
 from chatmemory.explain.receipts import Receipt, exceeded, is_ahead, receipt
 from chatmemory.explain.wording import at_step, capitalized, counted, in_unit
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
@@ -48,6 +48,8 @@ def why_left(change: ChangeResult, seq: int, lines: Receipt | None = None) -> Ex
     if evicted is None:
         raise LookupError(f"#{seq} did not leave at step {change.step}")
     cause = cause_of(evicted.reason, evicted.misfit, change.by_client)
+    if change.kind == "repair" and evicted.reason is Reason.SET:
+        cause = REPAIRED
     lines = receipt(change) if lines is None else lines
     detail = _detail(change, evicted, lines)
     question = f"Why {'would' if change.is_of_draft else 'did'} {named(seq)} leave?"
@@ -77,7 +79,8 @@ def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt) -> st
             return f"{capitalized(when)} {summary} took its place; history keeps it."
         case Reason.CLEARED:
             return f"{capitalized(when)} all messages left; history keeps them."
-    return f"{capitalized(when)} memory was set to a list without #{seq}."
+    made = "repaired" if change.kind == "repair" else "set to a list"
+    return f"{capitalized(when)} memory was {made} without #{seq}."
 
 
 def _no_room(change: ChangeResult, seq: int, lines: Receipt) -> str:

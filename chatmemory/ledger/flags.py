@@ -1,55 +1,135 @@
 """The flags of conversations that need attention, updated with every change of the window.
 
-A tool call is *dangling* if another message followed it before all of its results; providers refuse
-such a list. A message is *oversized* if the limit has no room for it even alone; see
-`core.fitting`. One that left in the step that added it, such as a result together with its call,
-was never in memory.
+What providers would say to the window is its `health`, of which the columns for lists are made. An
+add reads no more than it decides on, with three exceptions, in which the whole window is read: a
+policy of another kind took what is not the oldest, the oldest left from behind a pinned message
+that belongs to it, or a system message left from between reasoning and what follows it.
+
+A message is *oversized* if the limit has no room for it even alone; see `core.fitting`. One that
+left in the step that added it, such as a result together with its call, was never in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime
+from itertools import takewhile
+from typing import Any
 
+from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.core.transitions import Transition
-from chatmemory.core.window import Entry
-from chatmemory.ledger.windows import StayEntry, stay_entries
+from chatmemory.core.window import Entry, Window
+from chatmemory.ledger.health import Beginning, Health, examined
+from chatmemory.ledger.windows import StayEntry, stay_entries, unprotected
 from chatmemory.models import Memory
 
+Whole = Callable[[], Iterable[Entry]]
 
-def arrived(memory: Memory, entry: StayEntry) -> None:
-    """Update the flags for a message at the end of the window. Tool calls must be loaded."""
-    if entry.type is MessageType.TOOL_EXECUTION_RESULT:
-        memory.missing_results = max(0, memory.missing_results - 1)
-        if not memory.missing_results:
-            memory.waiting_call = None
-        return
-    if memory.waiting_call is not None:
-        memory.dangling_call = memory.waiting_call
-    calls = getattr(entry.message, "tool_execution_requests", ()) if entry.has_calls else ()
-    memory.missing_results = len(calls)
-    memory.waiting_call = entry.seq if calls else None
+
+def missed(memory: Memory, transition: Transition, evicted: Collection[int]) -> None:
+    """Update the flags for a message that the limit has no room for, or that left as it came."""
+    if transition.is_oversized:
+        memory.oversized_step = memory.last_step
+    if any(arrival.seq in evicted for arrival in stay_entries(transition.arrivals)):
+        memory.missed_step = memory.last_step
 
 
 def added(
-    memory: Memory, transition: Transition, arrival: StayEntry, evicted: Collection[int]
-) -> None:
-    """Update the flags for an add, with which the messages `evicted` left the window."""
-    if memory.dangling_call in evicted:
-        memory.dangling_call = None
-    if memory.waiting_call in evicted:
-        memory.waiting_call, memory.missing_results = None, 0
-    if transition.is_oversized:
-        memory.oversized_step = memory.last_step
-    if arrival.seq in evicted:
-        memory.missed_step = memory.last_step
-    if arrival.seq not in evicted and not transition.at_head:
-        arrived(memory, arrival)
+    memory: Memory, before: Health, transition: Transition, window: Window, whole: Whole
+) -> Health:
+    """Return the health after an add. `whole` reads the window, with its messages."""
+    arrivals = list(stay_entries(transition.arrivals))
+    seqs = {arrival.seq for arrival in arrivals}
+    evicted = list(stay_entries(each.entry for each in transition.evictions))
+    left = [entry for entry in evicted if entry.seq not in seqs]
+    health = before
+    if left:
+        if _is_torn(before, transition, window, {entry.seq for entry in left}, seqs):
+            return of_whole(memory, before, whole())
+        health = before.without(
+            {entry.seq for entry in left},
+            [entry.type for entry in left],
+            _beginning_of(entry for entry in stay_entries(window) if entry.seq not in seqs),
+        )
+    for arrival in arrivals:
+        if arrival not in evicted and arrival.message is not None:
+            health = health.with_message(
+                arrival.seq, arrival.message, memory.last_step, transition.at_head
+            )
+    return health.judged(memory.last_step, _has_left(memory), before)
 
 
-def replaced(memory: Memory, entries: Iterable[Entry]) -> None:
-    """Update the flags for a whole new window. Tool calls must be loaded."""
-    memory.waiting_call = memory.dangling_call = None
-    memory.missing_results = 0
-    for entry in stay_entries(entries):
-        arrived(memory, entry)
+def of_whole(memory: Memory, before: Health, entries: Iterable[Entry]) -> Health:
+    """Return the health of a whole window, whose messages are loaded."""
+    messages = [(each.seq, each.message) for each in stay_entries(entries) if each.message]
+    return examined(messages, memory.last_step, _has_left(memory), before)
+
+
+def keep(memory: Memory, health: Health, at: datetime) -> None:
+    """Put a health into the row of a conversation, and what lists need of it."""
+    stored, was_ill = health.stored(), memory.health.get("ill_step")
+    memory.ill_at = (memory.ill_at if health.ill_step == was_ill else at) if health.faults else None
+    if stored != memory.health:
+        memory.health = stored
+    for name, value in columns_of(health).items():
+        setattr(memory, name, value)
+
+
+def columns_of(health: Health) -> dict[str, Any]:
+    """Return the columns that are made of a health."""
+    names = ("waiting_call", "problems", "refused_by")
+    return {name: getattr(health, name) for name in names}
+
+
+def _has_left(memory: Memory) -> bool:
+    return memory.last_seq > memory.window_count
+
+
+def _beginning_of(entries: Iterable[StayEntry]) -> Beginning:
+    leading = 0
+    for entry in entries:
+        if entry.type is MessageType.SYSTEM:
+            leading += 1
+        elif entry.type is not MessageType.CUSTOM:
+            return Beginning.of(leading, entry.type, entry.has_calls, entry.seq)
+    return Beginning(leading)
+
+
+def _is_torn(
+    before: Health,
+    transition: Transition,
+    window: Window,
+    gone: Collection[int],
+    arrived: Collection[int],
+) -> bool:
+    """Return whether messages left from elsewhere than the window's beginning, so that others
+    follow one another that did not.
+    """
+    replaced = {each.entry for each in transition.evictions if each.reason is Reason.REPLACED}
+    evicted = stay_entries(each.entry for each in transition.evictions)
+    oldest = [each.rank for each in evicted if each not in replaced and each.seq in gone]
+    if len(oldest) < len(gone) and any(each.rule == "lone_reasoning" for each in before.faults):
+        return True
+    if not oldest:
+        return False
+    first = next((each for each in unprotected(window) if each.seq not in arrived), None)
+    if first is not None and first.rank < max(oldest):
+        return True
+    if not transition.pinned.count:
+        return False
+    held = takewhile(lambda each: each is not first, stay_entries(window))
+    pinned = [each for each in held if each.pinned]
+    return bool(pinned) and _is_torn_behind(pinned[-1], first, before, gone)
+
+
+def _is_torn_behind(
+    pinned: StayEntry, first: StayEntry | None, before: Health, gone: Collection[int]
+) -> bool:
+    """Return whether what is behind a pinned message now may be at fault for that, or no more."""
+    if not before.known.isdisjoint(gone) or pinned.type is MessageType.AI:
+        return True
+    if first is None:
+        return False
+    is_result = first.type is MessageType.TOOL_EXECUTION_RESULT
+    return is_result or (first.has_calls and "call_after_model" in before.rules)

@@ -32,6 +32,8 @@ VERSION = 1
 
 # The id of a conversation is in its first line; one that is being deleted is not exported.
 _IN_NO_LINE = ("id", "memory_id", "deleted_at")
+# Columns of earlier versions, which `health` has in their place
+_FORMER = {"missing_results", "dangling_call"}
 
 
 class LineOf:
@@ -51,7 +53,7 @@ class LineOf:
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the values of the columns. Raises InvalidValue."""
-        if unknown := given.keys() - self._columns.keys():
+        if unknown := given.keys() - self._columns.keys() - _FORMER:
             raise InvalidValue(f"a {self.name} has no {brief(min(unknown))}")
         return {
             column.name: column.read(name, given[name]) if name in given else column.nothing(name)
@@ -140,6 +142,8 @@ class _Column:
         """Return the value of the column where a line has none. Raises InvalidValue."""
         if self._field.null:
             return None
+        if self.name == "refused_by":  # earlier versions had none
+            return 0
         if self._of not in (_same, dict) or self._type is int:
             raise InvalidValue(f"{name} is missing")
         return self._type()

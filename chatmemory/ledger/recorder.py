@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
 
 from django.db.models import Sum
 from django.utils import timezone
@@ -20,7 +19,7 @@ from chatmemory.core.codec import attributes_beside, frame_of
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.exceptions import WindowTooLarge
-from chatmemory.core.messages import MessageType, text_of
+from chatmemory.core.messages import text_of
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import load_of
 from chatmemory.core.transitions import Change, Transition, set_pinned, unchanged
@@ -33,7 +32,9 @@ from chatmemory.ledger.client_list import (
     head_rank,
     rank_of_summary,
 )
+from chatmemory.ledger.health import Health
 from chatmemory.ledger.redaction import check_commitment, redacted
+from chatmemory.ledger.repairing import mended
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.windows import (
     SAID,
@@ -48,7 +49,13 @@ from chatmemory.ledger.windows import (
 from chatmemory.models import Memory, Message, Step
 
 # The kinds of steps that a full window refuses. Lowering a limit and clearing always work.
-BOUNDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.PIN, Step.Kind.COMPACT)
+BOUNDED = (
+    Step.Kind.ADD,
+    Step.Kind.SET,
+    Step.Kind.PIN,
+    Step.Kind.COMPACT,
+    Step.Kind.REPAIR,
+)
 
 
 class Recorder:
@@ -79,6 +86,7 @@ class Recorder:
     ) -> None:
         self.memory = memory
         self._stored = sql.values_of(memory)
+        self._problems = memory.problems
         self._is_new = is_new
         self._note = note
         if at is not None:
@@ -91,12 +99,19 @@ class Recorder:
         self._actor = actor
         self._now: datetime = timezone.now()
         self._is_changed = False
+        self._health: Health | None = None
         self._messages: list[InsertedMessage] = []
         self._stays: dict[int, InsertedStay] = {}
         self._steps: list[InsertedStep] = []
         self._ended: dict[int, tuple[int, str]] = {}
         # After a recount: the entries that replaced those on which a transition was decided.
         self._recounted: dict[Entry, Entry] = {}
+
+    @property
+    def new_problems(self) -> list[str]:
+        """The rules that the window breaks since what was written; see `ledger.health`."""
+        known = self._problems.split(",")
+        return [rule for rule in self.memory.problems.split(",") if rule not in known]
 
     # The kinds of changes
 
@@ -148,7 +163,7 @@ class Recorder:
             return rest if rest.step is not None else result
         transition = replacement.numbered(self.memory, self.window)
         result = self._step(transition, Step.Kind.SET, by_client=by_client)
-        flags.replaced(self.memory, self.window)
+        self._keep_health()
         return result
 
     def set_policy(
@@ -211,7 +226,18 @@ class Recorder:
         row.save(update_fields=["text", "frame", "attributes", "redacted_step", "salt"])
         transition = unchanged(self.window, self.policy)
         commitment = chain.commitment_of(row)
-        return self._step(transition, Step.Kind.REDACT, seq=row.seq, commitment=commitment)
+        result = self._step(transition, Step.Kind.REDACT, seq=row.seq, commitment=commitment)
+        self._keep_health()
+        return result
+
+    def repair(self, old: Sequence[StayEntry], new: Sequence[Entry], note: str) -> ChangeResult:
+        """Put the messages of a loaded window in another order, without some and with others, as
+        one step; see `ledger.repairing`.
+        """
+        transition = mended(self.memory, self.window, old, new)
+        result = self._step(transition, Step.Kind.REPAIR, note=note)
+        self._keep_health()
+        return result
 
     def duplicate(self, seq: int) -> ChangeResult:
         """Return the result for a message that was sent again, which changes nothing."""
@@ -226,6 +252,8 @@ class Recorder:
         if not self._is_changed:
             return False
         self.memory.updated_at = self._now
+        if self._health is not None:
+            flags.keep(self.memory, self._health, self._now)
         sql.write(
             self.memory,
             self._stored,
@@ -242,14 +270,11 @@ class Recorder:
         self, transition: Transition, sent: NewMessage | None, by_client: bool
     ) -> ChangeResult:
         transition = self._numbered(transition)
-        (arrival,) = stay_entries(transition.arrivals)
         if transition.policy != self.policy:
             self.policy = self.memory.policy = transition.policy
         result = self._step(transition, Step.Kind.ADD, sent=sent, by_client=by_client)
-        was_dangling = self.memory.dangling_call is not None
-        flags.added(self.memory, transition, arrival, {each.seq for each in result.evicted})
-        if _is_torn(transition, self.window, was_dangling):
-            flags.replaced(self.memory, self.window.with_messages())
+        flags.missed(self.memory, transition, {each.seq for each in result.evicted})
+        self._keep_health(transition)
         return result
 
     def _add_by_client(self, transition: Transition, old: Sequence[StayEntry]) -> ChangeResult:
@@ -257,8 +282,23 @@ class Recorder:
         transition = self._numbered(transition)
         result = self._step(transition, Step.Kind.ADD, by_client=True)
         loaded: dict[Entry, StayEntry] = {entry: entry for entry in old}
-        flags.replaced(self.memory, (loaded.get(entry, entry) for entry in self.window))
+        self._keep_health(transition, lambda: (loaded.get(each, each) for each in self.window))
         return result
+
+    def _keep_health(
+        self, transition: Transition | None = None, whole: flags.Whole | None = None
+    ) -> None:
+        """Keep the health of the window: after the add of a transition, or else of the whole. A
+        simulation has none.
+        """
+        if self._actor is None:
+            return
+        memory, read = self.memory, whole or self.window.with_messages
+        before = self._health or Health.of(memory.health)
+        if transition is None:
+            self._health = flags.of_whole(memory, before, read())
+        else:
+            self._health = flags.added(memory, before, transition, self.window, read)
 
     def _compact(
         self, transition: Transition, by_client: bool = False, note: str = ""
@@ -271,14 +311,14 @@ class Recorder:
         new = numbered(summary, n, seq, rank, Message.Origin.SYNTHETIC)
         transition = transition.with_entries({summary: new})
         result = self._step(transition, Step.Kind.COMPACT, seq=seq, by_client=by_client, note=note)
-        flags.replaced(memory, self.window.with_messages())
+        self._keep_health()
         return result
 
     def _clear(self, transition: Transition) -> ChangeResult:
         if not transition.evictions:
             return self._unchanged(transition.change)
         result = self._step(transition, Step.Kind.CLEAR)
-        flags.replaced(self.memory, ())
+        self._keep_health()
         return result
 
     def _recount(self) -> Transition:
@@ -401,7 +441,7 @@ class Recorder:
         # add that evicts nothing.
         grows = transition.after.count > transition.before.count > 0
         numbers = (entry.n for entry in unprotected(self.window))
-        if kind == Step.Kind.SET:
+        if kind in (Step.Kind.SET, Step.Kind.REPAIR):
             memory.oldest = min(numbers, default=memory.last_stay + 1)
             memory.ordered_from = memory.last_stay
         elif transition.change in (Change.PIN, Change.COMPACT):
@@ -546,22 +586,3 @@ def _go_back(memory: Memory, step: Step) -> None:
     memory.last_step, memory.last_seq, memory.last_stay = step.n, step.last_seq, step.last_stay
     memory.said_count, memory.history_tokens = step.said_count, step.history_tokens
     memory.oldest = step.oldest
-
-
-def _is_torn(transition: Transition, window: Window, was_dangling: bool) -> bool:
-    """Return whether a tool call that stays may have lost results, or what stood before them.
-
-    What leaves is the oldest, except behind a pinned call, and where a system message is replaced.
-    Only results that leave can make a call dangle that did not.
-    """
-    evictions = transition.evictions
-    if was_dangling and any(each.reason is Reason.REPLACED for each in evictions):
-        return True
-    if not evictions or not transition.pinned.count:
-        return False
-    passed = islice((each for each in window if each.pinned), transition.pinned.count)
-    if not any(each.has_calls for each in passed):
-        return False
-    return was_dangling or any(
-        each.entry.type is MessageType.TOOL_EXECUTION_RESULT for each in evictions
-    )

@@ -41,11 +41,13 @@ from chatmemory.ledger.contradictions import (
     naming,
     stay_name,
 )
+from chatmemory.ledger.health import HEALTHY, Health, without_times
 from chatmemory.ledger.indexing import check_index
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import (
+    OpenStays,
     StayEntry,
     read_message,
     stay_entries,
@@ -281,13 +283,13 @@ class _Replay:
         """Decide a step again, compare it with what is stored, and apply it to the window."""
         expect(step, "count before", step.count_before, self.window.totals.count)
         expect(step, "tokens before", step.tokens_before, self.window.totals.tokens)
-        if step.kind not in PROTECTING:
+        if step.kind not in (*PROTECTING, Step.Kind.REPAIR):
             self.check_pins()
         self.decided(step).apply_to(self.window)
         expect(step, "count after", step.count_after, self.window.totals.count)
         expect(step, "tokens after", step.tokens_after, self.window.totals.tokens)
         self.check_oldest(step)
-        if step.kind in (Step.Kind.SET, *PROTECTING):
+        if step.kind in (Step.Kind.SET, Step.Kind.REPAIR, *PROTECTING):
             self.ordered_from = step.last_stay
         self.clears += step.kind == Step.Kind.CLEAR
         self.summaries += step.kind == Step.Kind.COMPACT
@@ -418,7 +420,7 @@ class _Replay:
         """Check that the bound of a step is one for the window that it left."""
         if step.oldest > step.last_stay + 1:
             raise Contradicted(step, f"oldest {step.oldest} is above all stays")
-        if not self.left and step.kind != Step.Kind.SET:
+        if not self.left and step.kind not in (Step.Kind.SET, Step.Kind.REPAIR):
             return
         for entry in unprotected(self.window):
             if entry.n < step.oldest:
@@ -458,18 +460,33 @@ class _Replay:
         if self.last.n:
             replayed |= {"policy": self.policy, "updated_at": self.last.at}
             replayed |= {"policy_estimator": self.last.policy_estimator}
-        for name, value in (replayed | self.flags()).items():
+        if not self.is_undecided:
+            replayed |= {"oversized_step": self.oversized_step, "missed_step": self.missed_step}
+        for name, value in replayed.items():
             expect(memory, name, getattr(memory, name), value)
         self.check_load()
         self.check_imported()
+        self.check_health()
 
-    def flags(self) -> dict[str, int | None]:
-        flagged = Memory(oversized_step=self.oversized_step, missed_step=self.missed_step)
-        flags.replaced(flagged, self.window)
-        names = ["waiting_call", "missing_results", "dangling_call"]
-        if not self.is_undecided:
-            names += ["oversized_step", "missed_step"]
-        return {name: getattr(flagged, name) for name in names}
+    def check_health(self) -> None:
+        """Compare the health with that of the window, and the columns with the health. When a fault
+        began is not replayed.
+        """
+        memory = self.memory
+        kept = Health.of(memory.health)
+        health = flags.of_whole(memory, kept, OpenStays(memory.pk).with_messages())
+        found, expected = (
+            without_times(memory.health or HEALTHY.stored()),
+            without_times(health.stored()),
+        )
+        expect(memory, "health", found, expected)
+        for name, value in flags.columns_of(health).items():
+            expect(memory, name, getattr(memory, name), value)
+        steps = [kept.ill_step, *(fault.since for fault in kept.faults)] if kept.faults else []
+        if not all(1 <= step <= memory.last_step for step in steps):
+            raise Contradicted(memory, f"a fault began at one of the steps {steps}")
+        began = Step.objects.filter(memory=memory, n=kept.ill_step).values_list("at", flat=True)
+        expect(memory, "ill_at", memory.ill_at, began.first() if kept.faults else None)
 
     def check_load(self) -> None:
         """Compare the load. It is null after a step that was taken while the policy's kind was not

@@ -3,7 +3,7 @@
 "At step n" means after that step; without a step, it means now. Step 0 is the empty conversation.
 """
 
-from chatmemory.core.lint import Verdict
+from chatmemory.core.lint import PROVIDERS, Verdict
 from chatmemory.core.phrases import Speaker
 from chatmemory.core.recall.comparison import Compared, Followed
 from chatmemory.core.recall.examples import examples_first
@@ -32,6 +32,19 @@ from chatmemory.queries.conversations import (
     policy,
 )
 from chatmemory.queries.cursors import CursorPage
+from chatmemory.queries.doctor import (
+    PROBLEMS,
+    DoctorCounts,
+    Ill,
+    Problem,
+    Round,
+    compacted_today,
+    doctor_counts,
+    doctor_page,
+    ill_ids,
+    problems_of,
+    stored_findings,
+)
 from chatmemory.queries.feed import (
     FeedItem,
     feed,
@@ -145,6 +158,8 @@ __all__ = [
     "MENTIONS_COUNTED",
     "ORDERINGS",
     "POLICIES_MAX",
+    "PROBLEMS",
+    "PROVIDERS",
     "READ_AT_ONCE",
     "TEXT_SIZE",
     "Arrival",
@@ -156,6 +171,7 @@ __all__ = [
     "ConversationState",
     "Counted",
     "CursorPage",
+    "DoctorCounts",
     "Event",
     "FeedItem",
     "FileFleet",
@@ -164,6 +180,7 @@ __all__ = [
     "FleetLists",
     "FleetQuery",
     "Followed",
+    "Ill",
     "IncidentKind",
     "IncidentsAt",
     "IncidentsUntil",
@@ -181,7 +198,9 @@ __all__ = [
     "Part",
     "PhraseMatches",
     "PinPreview",
+    "Problem",
     "Repeat",
+    "Round",
     "Scene",
     "ShownIncident",
     "Simulation",
@@ -206,18 +225,22 @@ __all__ = [
     "all_memories",
     "any_memory",
     "branches",
+    "compacted_today",
     "comparison",
     "comparison_of",
     "conversation_state",
     "copies",
     "count",
     "count_each",
+    "doctor_counts",
+    "doctor_page",
     "examples_first",
     "feed",
     "fleet",
     "fleet_lists",
     "free_disk_space",
     "history",
+    "ill_ids",
     "incidents",
     "incidents_under",
     "is_writable",
@@ -239,6 +262,7 @@ __all__ = [
     "overview_stats",
     "pin_preview",
     "policy",
+    "problems_of",
     "recall_history",
     "recall_of_stored",
     "recall_sums",
@@ -254,6 +278,7 @@ __all__ = [
     "step_at_time",
     "step_samples",
     "steps",
+    "stored_findings",
     "summaries_holding",
     "summary_losses",
     "trial",

@@ -460,6 +460,6 @@ def _ids_in(frame: str) -> CallIds:
     try:
         value = json.loads(frame.replace(GAP, "null"))
         calls = value.get("toolExecutionRequests") or [value]
-        return tuple(call.get("id") or None for call in calls)
+        return tuple((call or {}).get("id") or None for call in calls)
     except (ValueError, AttributeError, TypeError, RecursionError):
         return (None,)

@@ -192,6 +192,7 @@ class OverviewStats:
     flagged: int
     said_again: int
     never_in_memory: int
+    refused: int
     dangling: int
     oversized: int
     over_limit: int
@@ -206,6 +207,7 @@ def overview_stats(since: datetime) -> OverviewStats:
         flagged=Count("pk", filter=flagged(Flag.ANY)),
         said_again=Count("pk", filter=flagged(Flag.SAID_AGAIN)),
         never_in_memory=Count("pk", filter=flagged(Flag.NEVER_IN_MEMORY)),
+        refused=Count("pk", filter=flagged(Flag.REFUSED)),
         dangling=Count("pk", filter=flagged(Flag.DANGLING)),
         oversized=Count("pk", filter=flagged(Flag.OVERSIZED)),
         over_limit=Count("pk", filter=flagged(Flag.OVER_LIMIT)),

@@ -42,6 +42,15 @@ from chatmemory.services.messages import (
     set_messages,
 )
 from chatmemory.services.pins import pin, unpin
+from chatmemory.services.repair import (
+    RepairPreview,
+    Repairs,
+    newest_repair,
+    preview_repair,
+    repair,
+    repair_all,
+    undo_repair,
+)
 from chatmemory.services.sqlite_files import truncate_log
 from chatmemory.services.transaction import CHANNEL
 from chatmemory.services.trials import forget_old_trials, keep_trial
@@ -58,6 +67,8 @@ __all__ = [
     "NamedDefault",
     "NewMessage",
     "Recount",
+    "RepairPreview",
+    "Repairs",
     "Report",
     "add",
     "adopt_policy",
@@ -86,14 +97,19 @@ __all__ = [
     "known_copies",
     "label",
     "new_messages",
+    "newest_repair",
     "pin",
     "preview_compaction",
+    "preview_repair",
     "redact",
     "remove_default_policy",
+    "repair",
+    "repair_all",
     "set_default_policy",
     "set_messages",
     "storable_messages",
     "truncate_log",
     "unaudited_deletions",
+    "undo_repair",
     "unpin",
 ]

@@ -59,6 +59,7 @@ class ConversationPage:
         self.evictions = state.evictions
         self.gauge = gauge(self.window.policy, self.window.totals)
         self.over_limit = explain.over_limit(self.window)
+        self.refused_by = explain.provider_names(state.memory.refused_by)
 
     @cached_property
     def history_pane(self) -> HistoryPane:

@@ -5,6 +5,7 @@ from inspector.forms.actions import (
     CompactForm,
     ExportForm,
     ImportForm,
+    RepairForm,
     TokenForm,
     check_chosen,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "DraftForm",
     "ExportForm",
     "ImportForm",
+    "RepairForm",
     "SettingsForm",
     "TokenForm",
     "check_chosen",

@@ -12,6 +12,7 @@ from chatmemory import InvalidValue, Oversized, Policy, policy_from_dict, policy
 from chatmemory.access.roles import Role, roles_within
 from chatmemory.access.tokens import DAYS_MAX
 from chatmemory.formats import readable_formats, writable_formats
+from chatmemory.queries import PROVIDERS
 from chatmemory.services.validation import ID_LENGTH, is_id
 from inspector.conf import inspector_configuration
 from inspector.forms.fields import STEP_MAX, option_field, select
@@ -152,6 +153,21 @@ class CompactForm(forms.Form):
         self.is_valid()
         number: int | None = getattr(self, "cleaned_data", {}).get(name)
         return number
+
+
+class RepairForm(forms.Form):
+    """A repair: for which provider, why, and of which version of the conversation."""
+
+    provider = forms.ChoiceField(choices=lambda: list(PROVIDERS.items()), widget=select())
+    reason = forms.CharField(required=False, max_length=ID_LENGTH)
+    version = forms.IntegerField(min_value=0, max_value=STEP_MAX, widget=forms.HiddenInput)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `repair`."""
+        given = self.cleaned_data
+        named = {name: given[name] for name in ("provider", "reason")}
+        return named | {"expected_version": given["version"]}
 
 
 class ExportForm(forms.Form):

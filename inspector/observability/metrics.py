@@ -33,6 +33,9 @@ _incidents = Counter(
     ["kind"],
 )
 _steps = Counter("chatmemory_steps", "Steps recorded in the ledgers", ["kind"])
+_problems = Counter(
+    "chatmemory_problems", "Windows that began to break a rule of a provider", ["rule"]
+)
 _fill = Histogram(
     "chatmemory_window_fill",
     "Fill of a window after a change; 1 is its limit",
@@ -64,13 +67,20 @@ def request_answered(method: str, route: str, status: int, seconds: float) -> No
     _requests.labels(method, route, f"{status // 100}xx").observe(seconds)
 
 
-def memory_changed(results: tuple[ChangeResult, ...], fill: float | None, **_: Any) -> None:
+def memory_changed(
+    results: tuple[ChangeResult, ...],
+    fill: float | None,
+    problems: tuple[str, ...] = (),
+    **_: Any,
+) -> None:
     """Receives `chatmemory.signals.memory_changed`."""
     _said.inc(sum(each.was_said for result in results for each in result.arrived))
     for kind, count in Counts(result.kind for result in results).items():
         _steps_of(kind).inc(count)
     for reason, count in Counts(each.reason for r in results for each in r.evicted).items():
         _left_for(reason).inc(count)
+    for rule in problems:
+        _problems.labels(rule).inc()
     if fill is not None:
         _fill.observe(fill)
 

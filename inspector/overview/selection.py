@@ -24,7 +24,7 @@ ORDERINGS = {
     "said": "Most said",
     "said_again": "Had to be said again",
 }
-OFFERED_FLAGS = (Flag.ANY, Flag.SAID_AGAIN, Flag.NEVER_IN_MEMORY)
+OFFERED_FLAGS = (Flag.ANY, Flag.REFUSED, Flag.SAID_AGAIN, Flag.NEVER_IN_MEMORY)
 ALWAYS_OFFERED = (("active", "1"), ("flagged", Flag.ANY))
 FLAG_LABELS = {
     Flag.ANY: "Need attention",
@@ -32,6 +32,8 @@ FLAG_LABELS = {
     Flag.NEVER_IN_MEMORY: "Never reached the model",
     Flag.OVERSIZED: "Oversized",
     Flag.DANGLING: "Dangling",
+    Flag.ORPHANED: "Result without its call",
+    Flag.REFUSED: "Refused by a provider",
     Flag.OVER_LIMIT: "Over the limit",
 }
 

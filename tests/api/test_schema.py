@@ -30,6 +30,7 @@ STORY = {
     "get_step": ("get", f"{ONE}steps/4/"),
     "list_incidents": ("get", f"{ONE}incidents/"),
     "simulate": ("post", f"{ONE}simulate/"),
+    "list_ill_memories": ("get", "doctor/"),
     "get_recall": ("get", RECALL),
     "recall": ("post", "recall/"),
     "pin_message": ("post", f"{ONE}messages/3/pin/"),

@@ -147,6 +147,7 @@ def test_filters_count_what_they_would_show(operator_client, fleet):
         "Token window": (1, False),
         "Client decides": (1, False),
         "Need attention": (2, False),
+        "Refused by a provider": (1, False),
         "Never reached the model": (1, False),
     }
     page = operator_client.get("/?policy=token_window")

@@ -23,6 +23,7 @@ _ABOUT = {
     "servers": [{"url": "/", "description": "The host that this document is from."}],
     "tags": [
         {"name": "memories", "description": "Conversations: their windows, histories and steps."},
+        {"name": "doctor", "description": "Which windows providers would refuse."},
         {"name": "recall", "description": "What policies would have held of what was needed."},
         {"name": "store", "description": "The ChatMemoryStore protocol of LangChain4j."},
     ],

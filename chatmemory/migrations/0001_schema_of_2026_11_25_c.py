@@ -218,17 +218,6 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
-                    "missing_results",
-                    models.IntegerField(default=0, help_text="how many of its results"),
-                ),
-                (
-                    "dangling_call",
-                    models.BigIntegerField(
-                        help_text="seq of the newest call in the window that was left unanswered",
-                        null=True,
-                    ),
-                ),
-                (
                     "oversized_step",
                     models.BigIntegerField(
                         help_text="the newest step whose message the window had no room for",
@@ -240,6 +229,24 @@ class Migration(migrations.Migration):
                     models.BigIntegerField(
                         help_text="the newest step whose message left in it", null=True
                     ),
+                ),
+                (
+                    "health",
+                    models.JSONField(default=dict, help_text="what an add needs, and the faults"),
+                ),
+                (
+                    "problems",
+                    models.CharField(
+                        default="", help_text="the rules that it breaks, in commas", max_length=1024
+                    ),
+                ),
+                (
+                    "refused_by",
+                    models.IntegerField(default=0, help_text="the providers, as bits"),
+                ),
+                (
+                    "ill_at",
+                    models.DateTimeField(help_text="since when it has a fault", null=True),
                 ),
                 (
                     "deleted_at",
@@ -267,9 +274,15 @@ class Migration(migrations.Migration):
                         name="memory_branches",
                     ),
                     models.Index(
-                        models.F("dangling_call"),
-                        condition=models.Q(("dangling_call__isnull", False)),
-                        name="memory_dangling",
+                        models.OrderBy(models.F("ill_at"), descending=True),
+                        models.OrderBy(models.F("id"), descending=True),
+                        condition=models.Q(("ill_at__isnull", False)),
+                        name="memory_ill",
+                    ),
+                    models.Index(
+                        models.F("refused_by"),
+                        condition=models.Q(("refused_by__gt", 0)),
+                        name="memory_refused",
                     ),
                     models.Index(
                         models.F("oversized_step"),

@@ -1,0 +1,82 @@
+"""Repairs of a window, and their undoing: the window in another order, without some messages, with
+some that come back, and with placeholders.
+
+A repair is a list like one that is set (see `client_list`), with two differences. Its messages are
+known by their numbers. What is new in it was said by nobody: it is SYNTHETIC, and no part of the
+history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from chatmemory.core.eviction import Reason
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.transitions import Transition, refill
+from chatmemory.core.window import Entry, Window
+from chatmemory.ledger.client_list import Replacement, Returning
+from chatmemory.ledger.windows import StayEntry, read_message, stay_entry, stays_at
+from chatmemory.models import Memory, Message, Stay, Step
+
+SYNTHETIC = str(Message.Origin.SYNTHETIC)
+
+
+class _Mended(Replacement):
+    """A list of known messages and placeholders. `before` and `payloads` are their numbers."""
+
+    def numbered_with(self, memory: Memory, returning: Mapping[int, Returning]) -> Transition:
+        return self._numbered(memory, returning)
+
+    def _origins(self, returning: Mapping[int, Returning], is_first: bool) -> dict[int, str]:
+        origins = dict.fromkeys(self.unmatched, SYNTHETIC)
+        return origins | {position: row.origin for position, row in returning.items()}
+
+
+def mended(
+    memory: Memory, window: Window, old: Sequence[StayEntry], new: Sequence[Entry]
+) -> Transition:
+    """Return the numbered transition from a loaded window to a new list of its entries, of others
+    of the conversation that left, and of new ones, trimmed by the policy.
+    """
+    names = [
+        str(each.seq) if isinstance(each, StayEntry) else f"new {n}" for n, each in enumerate(new)
+    ]
+    before, known = [str(each.seq) for each in old], {each.seq for each in old}
+    transition = refill(window, list(new), memory.policy if can_decide(memory.policy) else None)
+    replacement = _Mended(old, transition, before, names, by_client=False)
+    returning = {
+        position: Returning(each.seq, each.origin, each.message, each.tokens)
+        for position, each in enumerate(new)
+        if isinstance(each, StayEntry) and each.seq not in known and each.message is not None
+    }
+    return replacement.numbered_with(memory, returning)
+
+
+def before_repair(memory: Memory, step: Step, now: Sequence[StayEntry]) -> list[StayEntry]:
+    """Return the window without what a repair did: what it left out is back, in its place, what it
+    put in is gone, and what came later is at the end. Raises InvalidValue for another step.
+    """
+    if step.kind != Step.Kind.REPAIR:
+        raise InvalidValue(f"step {step.n} is no repair: only a repair can be undone")
+    here = {each.seq: each for each in now}
+    left = Stay.objects.filter(memory=memory, left_step=step.n).exclude(reason=Reason.MOVED)
+    out = set(left.values_list("seq", flat=True)) - here.keys()
+    entered = Stay.objects.filter(memory=memory, entered_step=step.n)
+    came = set(entered.values_list("seq", flat=True))
+    then = list(_entries(stays_at(_before(step))))
+    stood = {each.seq for each in then}
+    back = [here.get(each.seq, each) for each in then if each.seq in here or each.seq in out]
+    later = [each for each in now if each.seq not in stood and each.seq not in came]
+    return [*back, *later]
+
+
+def _before(step: Step) -> Step:
+    return Step.objects.get(memory=step.memory_id, n=step.n - 1)
+
+
+def _entries(stays: Iterable[Stay]) -> Iterator[StayEntry]:
+    for stay in stays.select_related("message"):  # type: ignore[attr-defined]
+        entry = stay_entry(stay, read_message(stay.message))
+        entry.origin = stay.message.origin
+        yield entry

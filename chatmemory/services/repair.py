@@ -1,0 +1,201 @@
+"""Services that repair a window, so that a provider takes it, and undo that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound, NotRepairable
+from chatmemory.core.lint import Finding
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.window import Entry
+from chatmemory.ledger.adding import counted_entries
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.repairing import before_repair
+from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.ledger.windows import StayEntry, stay_entries
+from chatmemory.linting import lint
+from chatmemory.linting import repair as repaired
+from chatmemory.models import Step
+from chatmemory.services.transaction import locked
+
+NOTE = 255
+
+
+@dataclass(frozen=True)
+class RepairPreview:
+    """What a repair for a provider would do.
+
+    `before` and `after` are the messages of the window with their numbers, None for a placeholder.
+    `findings` are those of the window as it is, `done` says what the repair does, and `left` what
+    remains. A repair that leaves something that the provider refuses is none.
+    """
+
+    provider: str
+    version: int
+    before: Sequence[tuple[int, ChatMessage]]
+    after: Sequence[tuple[int | None, ChatMessage]]
+    findings: Sequence[Finding]
+    done: Sequence[str]
+    left: Sequence[Finding]
+
+    @property
+    def refused(self) -> Sequence[Finding]:
+        """What the provider would refuse of the window still."""
+        return [each for each in self.left if each.severity == "refused"]
+
+    @property
+    def is_possible(self) -> bool:
+        return bool(self.done) and not self.refused
+
+
+@one_snapshot()
+def preview_repair(memory_id: str, provider: str) -> RepairPreview:
+    """Return what `repair` would do. Raises MemoryNotFound, InvalidValue (no such provider)."""
+    recorder = Recorder(find_memory(memory_id))
+    return _planned(recorder, provider)[0]
+
+
+def repair(
+    memory_id: str,
+    provider: str,
+    *,
+    reason: str = "",
+    actor: str = "",
+    expected_version: int | None = None,
+) -> ChangeResult:
+    """Repair the window for a provider, as one step, whose note is the reason.
+
+    Placeholders for results are no part of the history. Raises MemoryNotFound, InvalidValue,
+    VersionConflict, and NotRepairable if there is nothing to do, or if the provider would refuse
+    the window still.
+    """
+    note = reason.strip()[:NOTE] or f"for {provider}"
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        plan, old, new = _planned(recorder, provider)
+        if not plan.is_possible:
+            raise NotRepairable(_why_not(plan))
+        result = recorder.repair(old, new, note)
+        entries = list(stay_entries(recorder.window))
+        remaining = _refused(entries, provider)
+        if remaining:
+            raise NotRepairable(f"the window would still be refused: {remaining[0].message}")
+        return result
+
+
+def undo_repair(
+    memory_id: str,
+    step: int,
+    *,
+    reason: str = "",
+    actor: str = "",
+    expected_version: int | None = None,
+) -> ChangeResult:
+    """Undo the repair of a step, as one more step: what it left out comes back in its place, and
+    its placeholders leave. What has left or come since then stays so.
+
+    Raises MemoryNotFound, StepNotFound, InvalidValue (the step is no repair), VersionConflict, and
+    NotRepairable if nothing of it is left.
+    """
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        repaired_at = find_step(recorder.memory, step)
+        old = _loaded(recorder)
+        new = before_repair(recorder.memory, repaired_at, old)
+        if [each.seq for each in new] == [each.seq for each in old]:
+            raise NotRepairable(f"nothing of the repair at step {step} is left to undo")
+        return recorder.repair(old, new, reason.strip()[:NOTE] or f"undoes step {step}")
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """What repairs of several conversations did, or would do, and why others have none."""
+
+    done: dict[str, Sequence[str]]
+    refused: dict[str, str]
+
+
+def repair_all(
+    memory_ids: Iterable[str],
+    provider: str,
+    *,
+    reason: str = "",
+    actor: str = "",
+    dry_run: bool = False,
+) -> Repairs:
+    """Repair some conversations, each in one transaction. Those deleted meanwhile are left out."""
+    done: dict[str, Sequence[str]] = {}
+    refused: dict[str, str] = {}
+    for memory_id in memory_ids:
+        with suppress(MemoryNotFound):
+            plan = preview_repair(memory_id, provider)
+            if not plan.is_possible:
+                refused[memory_id] = _why_not(plan)
+                continue
+            try:
+                if not dry_run:
+                    version = plan.version
+                    repair(
+                        memory_id, provider, reason=reason, actor=actor, expected_version=version
+                    )
+                done[memory_id] = plan.done
+            except MemoryNotFound:
+                raise
+            except ChatMemoryError as error:
+                refused[memory_id] = str(error)
+    return Repairs(done, refused)
+
+
+def newest_repair(memory_id: str) -> int | None:
+    """Return the newest step if it is a repair, which can be undone as it was made."""
+    memory = find_memory(memory_id)
+    newest = Step.objects.filter(memory=memory, n=memory.last_step, kind=Step.Kind.REPAIR)
+    return newest.values_list("n", flat=True).first()
+
+
+def _planned(
+    recorder: Recorder, provider: str
+) -> tuple[RepairPreview, list[StayEntry], list[Entry]]:
+    """Return the plan, the window as it is, and the entries that it would have."""
+    memory, old = recorder.memory, _loaded(recorder)
+    messages, numbers = _messages(old), [each.seq for each in old]
+    plan = repaired(messages, provider=provider, numbers=numbers)
+    made = [each for each, at in zip(plan.messages, plan.sources, strict=True) if at is None]
+    placeholders = iter(counted_entries(memory, made))
+    new: list[Entry] = [next(placeholders) if at is None else old[at] for at in plan.sources]
+    preview = RepairPreview(
+        provider,
+        memory.last_step,
+        list(zip(numbers, messages, strict=True)),
+        [
+            (None if at is None else numbers[at], message)
+            for message, at in zip(plan.messages, plan.sources, strict=True)
+        ],
+        lint(messages, provider=provider, numbers=numbers),
+        [each.what for each in plan.done],
+        plan.left,
+    )
+    return preview, old, new
+
+
+def _loaded(recorder: Recorder) -> list[StayEntry]:
+    return list(stay_entries(recorder.window.with_messages()))
+
+
+def _messages(entries: Iterable[Entry]) -> list[ChatMessage]:
+    return [each.message for each in entries if each.message is not None]
+
+
+def _refused(entries: Sequence[StayEntry], provider: str) -> list[Finding]:
+    found = lint(_messages(entries), provider=provider, numbers=[each.seq for each in entries])
+    return [each for each in found if each.severity == "refused"]
+
+
+def _why_not(plan: RepairPreview) -> str:
+    if plan.refused:
+        others = len(plan.refused) - 1
+        more = f", and {others:,} more" if others else ""
+        return f"no repair mends this: {plan.refused[0].message.removesuffix('.')}{more}"
+    return "there is nothing that a repair would change"

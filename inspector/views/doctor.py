@@ -1,0 +1,146 @@
+"""The doctor: which conversations providers refuse, since when, and what mends them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from chatmemory import ChatMemoryError, ChatMessage, InvalidValue, explain, queries, services
+from chatmemory.access.roles import actor_of
+from inspector.conversation import conversation_url
+from inspector.display import render_page_or_fragment
+from inspector.doctor import Visit
+from inspector.forms import RepairForm, first_problem
+from inspector.overview.selection import midnight
+
+PAGE_SIZE = 25
+AT_ONCE = 500  # conversations that one request repairs
+
+
+@require_safe
+def doctor(request: HttpRequest) -> HttpResponse:
+    """Show the ill conversations that the address asks for, those that became ill last first."""
+    visit = Visit.read(request.GET.dict())
+    try:
+        found = queries.doctor_page(visit.which, cursor=visit.cursor, size=PAGE_SIZE)
+    except InvalidValue:
+        found = queries.doctor_page(visit.which, size=PAGE_SIZE)
+    context = {
+        "visit": visit,
+        "rows": [visit.patient(each) for each in found.rows],
+        "newer": visit.page(newer=found.previous),
+        "older": visit.page(older=found.next),
+        "elsewhere": _elsewhere(),
+    }
+    return render_page_or_fragment(request, "inspector/doctor/doctor.html", context)
+
+
+def _elsewhere() -> dict[str, int]:
+    """Return the counts of what other pages own."""
+    stats = queries.overview_stats(midnight())
+    return {
+        "said_again": stats.said_again,
+        "never_in_memory": stats.never_in_memory,
+        "oversized": stats.oversized,
+        "over_limit": stats.over_limit,
+        "compacted": queries.compacted_today(midnight()),
+    }
+
+
+@require_safe
+def doctor_rules(request: HttpRequest) -> HttpResponse:
+    """Show each rule with its sources and its two examples."""
+    context = {"rules": list(explain.shown_rules())}
+    return render(request, "inspector/doctor/rules.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Show what a repair would do, beside the window as it is. A POST does it."""
+    memory, problem = queries.memory(memory_id), ""
+    form = RepairForm(request.POST if request.method == "POST" else _asked(request, memory))
+    valid = form.is_valid()
+    provider = form.cleaned_data["provider"] if valid else "openai"
+    if valid and request.method == "POST":
+        try:
+            services.repair(memory_id, **form.arguments, actor=actor_of(request))
+            return redirect(conversation_url(memory_id))
+        except ChatMemoryError as error:
+            problem = str(error)
+    preview = services.preview_repair(memory_id, provider)
+    context = {
+        "memory": memory,
+        "form": form,
+        "preview": preview,
+        "places": _places(preview),
+        "undoable": services.newest_repair(memory_id),
+        "problem": problem or ("" if valid else first_problem(form)),
+    }
+    status = 422 if context["problem"] else 200
+    return render(request, "inspector/doctor/repair.html", context, status=status)
+
+
+def _asked(request: HttpRequest, memory: queries.MemoryRow) -> dict[str, Any]:
+    first = memory.refused_by[0] if memory.refused_by else "openai"
+    return {"provider": request.GET.get("provider", first), "version": memory.version}
+
+
+def _places(preview: services.RepairPreview) -> dict[str, list[dict[str, Any]]]:
+    """Return the messages of both windows as rows: what leaves, what comes, and what moves."""
+    before = [seq for seq, _ in preview.before]
+    after = [seq for seq, _ in preview.after if seq is not None]
+    at_fault = {preview.before[at][0] for each in preview.findings for at in each.positions}
+    kept = [seq for seq in before if seq in after]
+    moved = {seq for seq, other in zip(kept, after, strict=True) if seq != other}
+    return {
+        "before": [
+            {"seq": seq, "text": _line(message), "left": seq not in after, "bad": seq in at_fault}
+            for seq, message in preview.before
+        ],
+        "after": [
+            {"seq": seq, "text": _line(message), "new": seq is None, "moved": seq in moved}
+            for seq, message in preview.after
+        ],
+    }
+
+
+def _line(message: ChatMessage) -> str:
+    who = explain.role(message.type, message.has_tool_execution_requests)
+    return f"{who}: {explain.readable_text(message)}"
+
+
+@require_POST
+def undo_repair(request: HttpRequest, memory_id: str, step: int) -> HttpResponse:
+    """Undo the repair of a step, then show the conversation."""
+    services.undo_repair(memory_id, step, actor=actor_of(request))
+    return redirect(conversation_url(memory_id))
+
+
+@require_POST
+def repair_many(request: HttpRequest) -> HttpResponse:
+    """Show what repairs of the listed conversations would do; with `confirmed`, do it."""
+    visit = Visit.read(request.POST.dict())
+    provider = visit.provider or "openai"
+    confirmed = "confirmed" in request.POST
+    ids = queries.ill_ids(visit.which, AT_ONCE)
+    repairs = services.repair_all(
+        ids,
+        provider,
+        reason=request.POST.get("reason", ""),
+        actor=actor_of(request),
+        dry_run=not confirmed,
+    )
+    context = {
+        "visit": visit,
+        "provider": explain.provider_names([provider]),
+        "repairs": repairs,
+        "confirmed": confirmed,
+        "most": AT_ONCE if len(ids) == AT_ONCE else 0,
+        "back": f"{reverse('inspector:doctor')}?{urlencode(visit.given)}",
+    }
+    return render(request, "inspector/doctor/repaired.html", context)

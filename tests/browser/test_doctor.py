@@ -1,0 +1,56 @@
+"""A repair in a browser: previewed, made, and taken back; also without JavaScript."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.models import Memory
+
+from ..conversations import create_and_add
+
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture
+def ill(demo_conversations):
+    call = AiMessage(None, [ToolExecutionRequest("1", "find", "{}")])
+    orphan = ToolExecutionResultMessage("9", "find", "found")
+    hi = UserMessage("Where is it?")
+    create_and_add("ill", MessageWindow(20), [hi, call, hi, orphan, hi])
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+def test_a_repair_is_previewed_made_and_undone(open_page, ill, javascript):
+    page = open_page("/doctor/", javascript=javascript)
+    page.get_by_role("link", name="Repair ill").click()
+    expect(page.locator("#preview")).to_contain_text("Tool call #2 got a placeholder")
+    expect(page.locator("#preview")).to_contain_text("Tool result #4 was left out")
+    page.get_by_label("Reason, for the ledger").fill("refused this morning")
+    page.get_by_role("button", name="Repair", exact=True).click()
+    expect(page.get_by_role("heading", name="ill", exact=True)).to_be_visible()
+    assert Memory.objects.get(pk="ill").refused_by == 0
+    page.goto(page.url.partition("?")[0] + "repair/")
+    expect(page.locator("#preview")).to_contain_text("takes the window as it is")
+    page.get_by_role("button", name="Undo the repair of step 6").click()
+    expect(page.get_by_text("refused by every provider").first).to_be_visible()
+    assert Memory.objects.get(pk="ill").refused_by == 15
+
+
+def test_axe_finds_nothing(open_page, ill, violations, violations_in_both_schemes):
+    page = open_page("/doctor/")
+    for path in ("/doctor/", "/doctor/rules/", "/c/ill/repair/"):
+        page.goto(page.url.split("/", 3)[0] + "//" + page.url.split("/", 3)[2] + path)
+        assert violations_in_both_schemes(page) == []
+        page.set_viewport_size(PHONE)
+        assert violations(page) == []
+        width = page.evaluate("document.documentElement.scrollWidth")
+        assert width <= PHONE["width"]
+        page.set_viewport_size({"width": 1280, "height": 800})

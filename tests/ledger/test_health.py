@@ -1,0 +1,87 @@
+"""The health of a window is kept up to date without reading the window, and is what lint says."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    ChatMemoryError,
+    Image,
+    ImageContent,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.core.lint import PROVIDERS
+from chatmemory.ledger.health import BITS, KEPT, SHORT
+from chatmemory.ledger.verification import verify
+from chatmemory.linting import lint
+from chatmemory.models import Memory
+from chatmemory.services import protocol
+
+from ..properties import examples
+from .test_any_changes import change, changes, create, undone
+from .test_any_changes import messages as plain_messages
+
+pytestmark = pytest.mark.database
+
+ids = st.sampled_from(["a", "b", "c", None])
+arguments = st.sampled_from(["{}", "{}", "[]", "{"])
+requests = st.builds(ToolExecutionRequest, ids, st.just("find"), arguments)
+messages = st.one_of(
+    plain_messages,
+    st.builds(UserMessage, st.sampled_from(["hi", "hi", " "])),
+    st.builds(AiMessage, st.sampled_from(["hi", "", None])),
+    st.builds(lambda each: AiMessage("see", each), st.lists(requests, min_size=1, max_size=3)),
+    st.builds(lambda call: ToolExecutionResultMessage(call, "find", "found"), ids),
+    st.just(UserMessage([ImageContent(Image(base64_data="AAAA", mime_type="image/tiff"))])),
+)
+lists = st.lists(messages, max_size=6)
+adds = st.tuples(st.just("add"), lists)
+all_changes = st.one_of(adds, adds, adds, changes, st.tuples(st.just("set"), lists))
+# A second result of an answered call, far from it, counts as one without its call
+SAME = {"duplicate_result": "orphan_result"}
+
+
+def expected(memory_id: str) -> set[tuple[str, str, str]]:
+    """What lint says of the stored window: rules, severities and providers."""
+    rows = protocol.get_messages(memory_id)
+    memory = Memory.objects.get(pk=memory_id)
+    said = [each for each in rows if each.type != "CUSTOM"]
+    found = {
+        (SAME.get(each.rule, each.rule), each.severity, provider)
+        for provider in PROVIDERS
+        for each in lint(rows, provider=provider)
+        if each.rule in KEPT and not each.message.endswith("is waiting for its results.")
+    }
+    is_short = not any(each.type == "USER" for each in said)
+    if memory.last_seq > memory.window_count and is_short:
+        found |= {(SHORT, "", "")} if any(each.type != "SYSTEM" for each in said) else set()
+    return found
+
+
+def kept(memory_id: str) -> set[tuple[str, str, str]]:
+    found = set()
+    for rule, refused, mishandled, *_ in Memory.objects.get(pk=memory_id).health.get("faults", ()):
+        rule = SAME.get(rule, rule)
+        found |= {(rule, "refused", name) for name, bit in BITS.items() if bit & refused}
+        found |= {(rule, "mishandled", name) for name, bit in BITS.items() if bit & mishandled}
+        found |= {(rule, "", "")} if rule == SHORT else set()
+    return found
+
+
+@examples(100)
+@given(st.lists(all_changes, max_size=12))
+def test_after_any_changes_health_is_what_lint_says(db, made):
+    with undone():
+        create()
+        for kind, value in made:
+            try:
+                change(kind, value)
+            except ChatMemoryError:
+                continue
+            assert kept("m") == expected("m"), protocol.get_messages("m")
+        assert verify("m") is None

@@ -1,0 +1,177 @@
+"""The doctor finds what is ill, and nothing else: in a fleet, on its page, over HTTP and in CI."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.management import call_command
+
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    queries,
+    services,
+)
+from chatmemory.access.roles import Role
+from chatmemory.access.tokens import create_token
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.lint import PROVIDERS
+from chatmemory.models import Step
+from chatmemory.queries import Round
+
+from .conversations import create_and_add
+
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
+
+HI = UserMessage("Where is A-1182?")
+HELLO = AiMessage("On its way.")
+
+
+def call(*ids: str, arguments: str = "{}") -> AiMessage:
+    return AiMessage(None, [ToolExecutionRequest(id, "find", arguments) for id in ids])
+
+
+def result(id: str) -> ToolExecutionResultMessage:
+    return ToolExecutionResultMessage(id, "find", "found")
+
+
+# What is said last, and the rule that it breaks; nothing for healthy ones
+SEEDS = {
+    "": [HI, call("7"), result("7"), HELLO],
+    "dangling_call": [HI, call("7"), HI],
+    "orphan_result": [HI, result("8"), HELLO],
+    "bad_arguments": [HI, call("7", arguments="[]"), result("7")],
+    "empty_content": [HI, AiMessage(""), HI],
+    "system_in_middle": [HI, SystemMessage("Be brief."), HELLO],
+}
+REFUSED = {"dangling_call", "orphan_result", "bad_arguments", "empty_content"}
+
+
+def seed(count: int) -> dict[str, list[str]]:
+    """Make conversations, of which every second one is healthy; return the ids by seed."""
+    ids: dict[str, list[str]] = {name: [] for name in SEEDS}
+    faults = [name for name in SEEDS if name]
+    for n in range(count):
+        name = faults[n // 2 % len(faults)] if n % 2 else ""
+        memory_id = f"chat-{n}"
+        create_and_add(memory_id, MessageWindow(20), [HI, call("1"), result("1"), HELLO])
+        services.add(memory_id, SEEDS[name])
+        ids[name].append(memory_id)
+    return ids
+
+
+def listed(which: Round) -> set[str]:
+    """Walk through all pages of the list."""
+    found, cursor = [], ""
+    while True:
+        page = queries.doctor_page(which, cursor=cursor, size=7)
+        found += [each.memory.id for each in page.rows]
+        if page.next is None:
+            assert len(found) == len(set(found))
+            return set(found)
+        cursor = page.next
+
+
+@pytest.mark.parametrize("size", [20, pytest.param(1000, marks=pytest.mark.long)])
+def test_in_a_fleet_all_faults_are_found_and_none_falsely(size):
+    ids = seed(size)
+    for rule in SEEDS:
+        if rule:
+            assert listed(Round(rule)) == set(ids[rule]), rule
+    refused = {memory_id for rule in REFUSED for memory_id in ids[rule]}
+    assert listed(Round()) == refused
+    counts = queries.doctor_counts()
+    assert counts.refused == len(refused)
+    assert counts.by_rule == {rule: len(found) for rule, found in ids.items() if rule}
+    assert counts.by_provider["openai"] == len(ids["dangling_call"]) + len(ids["orphan_result"])
+    for provider in PROVIDERS:
+        found = {name for name, findings in queries.stored_findings(provider) if findings}
+        assert found >= listed(Round(provider=provider))
+
+
+def test_a_fault_is_known_from_the_step_on_at_which_it_began():
+    create_and_add("m", MessageWindow(20), [HI, HELLO, HI, call("1"), HI, HELLO])
+    (ill,) = queries.doctor_page(Round()).rows
+    (problem,) = ill.problems
+    assert (problem.rule, problem.since, problem.seq) == ("dangling_call", 5, 4)
+    assert problem.refused_by == tuple(PROVIDERS)
+    assert Step.objects.get(memory="m", n=5).at == ill.ill_at
+    services.add("m", [HI])
+    assert queries.doctor_page(Round()).rows[0].problems == ill.problems
+    services.clear_messages("m")
+    assert queries.doctor_page(Round()).rows == ()
+
+
+def test_an_unknown_rule_or_provider_is_refused():
+    for which in (Round("nonsense"), Round(provider="acme")):
+        with pytest.raises(InvalidValue):
+            queries.doctor_page(which)
+
+
+def test_the_page_lists_them_and_leads_to_the_step(operator_client, django_assert_max_num_queries):
+    create_and_add("m", MessageWindow(20), SEEDS["dangling_call"])
+    create_and_add("fine", MessageWindow(20), SEEDS[""])
+    with django_assert_max_num_queries(12):
+        page = operator_client.get("/doctor/").content.decode()
+    assert "1 conversation would be refused" in page
+    assert "Healthy until step 2: then another message followed a tool call" in page
+    assert 'href="/c/m/?at=3"' in page
+    assert "/c/fine/" not in page
+    filtered = operator_client.get("/doctor/?provider=gemini&rule=orphan_result").content.decode()
+    assert "No conversation is listed." in filtered
+    rules = operator_client.get("/doctor/rules/").content.decode()
+    assert "A tool result without its call" in rules
+    assert "refused by every provider" in operator_client.get("/c/m/").content.decode()
+
+
+def test_the_listed_ones_are_repaired_after_a_look(operator_client):
+    seed(6)
+    asked = operator_client.post("/doctor/repair/", {"rule": "dangling_call"})
+    assert "Repair 1 conversation?" in " ".join(asked.content.decode().split())
+    assert listed(Round("dangling_call"))
+    done = {"rule": "dangling_call", "confirmed": "1", "reason": "refused"}
+    operator_client.post("/doctor/repair/", done)
+    assert not listed(Round("dangling_call"))
+    assert listed(Round("orphan_result"))
+
+
+def test_a_token_with_a_prefix_has_a_doctor_of_its_own(client):
+    for memory_id in ("acme/1", "other"):
+        create_and_add(memory_id, MessageWindow(9), SEEDS["dangling_call"])
+    secret = create_token("acme", Role.VIEWER, prefix="acme/")
+    asked = {"headers": {"Authorization": f"Bearer {secret}"}}
+    answer = client.get("/api/v1/doctor/?provider=openai&size=1", **asked).json()
+    assert [each["id"] for each in answer["results"]] == ["acme/1"]
+    assert (answer["refused"], answer["next"]) == (1, None)
+    assert answer["results"][0]["problems"][0]["since"] == 3
+    assert client.get("/api/v1/doctor/?rule=nonsense", **asked).status_code == 422
+
+
+def test_the_command_fails_on_what_would_be_refused(capsys, tmp_path):
+    create_and_add("fine", MessageWindow(9), SEEDS[""])
+    call_command("doctor")
+    assert capsys.readouterr().out == "0 refused; 0 only mishandled\n"
+    create_and_add("m", MessageWindow(9), SEEDS["dangling_call"])
+    with pytest.raises(SystemExit) as ended:
+        call_command("doctor", "--provider", "openai")
+    assert ended.value.code == 1
+    assert capsys.readouterr().out.startswith("m: OpenAI, refused: Tool call #2 is not answered")
+    calls = [{"id": "1", "type": "function", "function": {"name": "find", "arguments": "{}"}}]
+    chat = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "user", "content": "hi"},
+    ]
+    file = tmp_path / "chat.json"
+    file.write_text(json.dumps(chat))
+    with pytest.raises(SystemExit):
+        call_command("doctor", str(file), "--json")
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {(row["provider"], row["rule"]) for row in rows if row["severity"] == "refused"} == {
+        (provider, "dangling_call") for provider in PROVIDERS
+    }
