@@ -13,7 +13,7 @@ from dataclasses import replace
 from chatmemory.core.eviction import Eviction, Head, Reason, first_of_group, group_of
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, NotCompactable
 from chatmemory.core.given import brief
-from chatmemory.core.messages import ChatMessage, UserMessage, with_attributes
+from chatmemory.core.messages import ChatMessage, UserMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import Change, Transition
@@ -167,11 +167,6 @@ def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
         raise InvalidMessage("a summary must be a string that is not blank")
     said = "\n\n".join(filter(None, [text, appended_terms(terms)]))
     return UserMessage(said, attributes=_MARK)
-
-
-def as_summary(message: UserMessage) -> ChatMessage:
-    """Return a message with the attribute that tells that it is a summary."""
-    return with_attributes(message, {**message.attributes, **_MARK})
 
 
 def is_summary(message: ChatMessage | None) -> bool:

@@ -18,6 +18,7 @@ from chatmemory.explain.captions import (
     what_is_hidden,
 )
 from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
+from chatmemory.explain.compactions import came_back, tokens_around, what_became_a_summary
 from chatmemory.explain.incidents import (
     asked_for,
     came_up,
@@ -67,6 +68,7 @@ __all__ = [
     "asked_for",
     "beyond_limit",
     "beyond_tried_limit",
+    "came_back",
     "came_up",
     "capitalized",
     "caption",
@@ -102,8 +104,10 @@ __all__ = [
     "seqs",
     "short_reason",
     "shortened",
+    "tokens_around",
     "tried_limit",
     "used_words",
+    "what_became_a_summary",
     "what_came_up",
     "what_is_hidden",
     "what_would_have_kept",

@@ -16,6 +16,7 @@ from chatmemory.core.window import Counted, Totals
 from chatmemory.distribution import unreachable_nodes
 from chatmemory.managers import CLIENT, Flag
 from chatmemory.queries.branches import branches, copies
+from chatmemory.queries.compactions import ShownEvidence, StoredEvidence
 from chatmemory.queries.conversation_state import (
     TEXT_SIZE,
     ConversationQuery,
@@ -53,6 +54,7 @@ from chatmemory.queries.incidents import (
     IncidentsUntil,
     NewestIncident,
     ShownIncident,
+    evidence_of,
     incidents,
     latest_incidents,
 )
@@ -174,6 +176,7 @@ __all__ = [
     "PinPreview",
     "Repeat",
     "Scene",
+    "ShownEvidence",
     "ShownIncident",
     "Simulation",
     "Speaker",
@@ -181,6 +184,7 @@ __all__ = [
     "StepPoint",
     "StepPoints",
     "StepSample",
+    "StoredEvidence",
     "Totals",
     "TurningPoint",
     "Use",
@@ -201,6 +205,7 @@ __all__ = [
     "copies",
     "count",
     "count_each",
+    "evidence_of",
     "examples_first",
     "feed",
     "fleet",

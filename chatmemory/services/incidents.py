@@ -1,4 +1,4 @@
-"""Incidents are kept as they are found, until the conversation changes.
+"""Incidents, and what compactions lost, are kept as they are found, until the conversation changes.
 
 What is kept are numbers. They go with the conversation, and with a redaction. A server finds them
 anew by an `IncidentFinder`; else the next read does.
@@ -21,6 +21,7 @@ from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.models import FoundIncidents, Memory, Step
+from chatmemory.queries.compactions import lost_terms
 from chatmemory.queries.conversations import is_writable
 from chatmemory.queries.incidents import (
     STALE_AT_ONCE,
@@ -70,6 +71,8 @@ def _keep(memory_id: str, found: IncidentsUntil) -> None:
         "step": found.step,
         "words": words_digest(),
         "rows": [kept_row(each) for each in found.incidents],
+        "compactions": found.compactions,
+        "terms_lost": lost_terms(found.compactions),
         "newest_step": newest[0] if newest else None,
         "newest_at": at,
         **{kind.value: counts[kind] for kind in IncidentKind},

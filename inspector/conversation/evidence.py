@@ -1,0 +1,129 @@
+"""What a summary lost, in Why? of its step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from chatmemory import explain
+from chatmemory.core.recall.compactions import APPENDED, LIMIT, TAILS, CameBack, Level, NeededTerm
+from chatmemory.queries import ShownEvidence, StoredEvidence
+from chatmemory.queries.rows import StepRow
+
+
+@dataclass(frozen=True)
+class Held:
+    """How many of the needed terms something holds: `more` than the summary does, if it is that
+    with terms appended. `tail` tells that it is the end of the window.
+    """
+
+    label: str
+    count: int
+    share: float
+    more: float = 0.0
+    is_tail: bool = False
+
+
+@dataclass(frozen=True)
+class Lost:
+    """A lost term: how it came back, and by which tool."""
+
+    term: NeededTerm
+    how: str
+    tool: str
+
+    @property
+    def is_said_again(self) -> bool:
+        return self.term.back is CameBack.USER
+
+
+class EvidenceCard:
+    """The presenter of what the summary of a step lost; `is_over` if nothing more will be said."""
+
+    def __init__(self, shown: ShownEvidence, step: StepRow, *, is_over: bool) -> None:
+        self._shown = shown
+        self.evidence = shown.evidence
+        self.when = "later" if is_over else "so far"
+        self.became = explain.what_became_a_summary(self.evidence)
+        self.tokens = explain.tokens_around(self.evidence, (step.before.tokens, step.after.tokens))
+        self.until = None if shown.is_current else shown.until
+        self.dropped = shown.dropped
+        self.appendable = min(self.evidence.dropped_count, LIMIT)
+
+    @property
+    def needed(self) -> int:
+        return len(self.evidence.needed())
+
+    @property
+    def held(self) -> int:
+        return self.evidence.held()
+
+    @property
+    def bars(self) -> list[Held]:
+        return list(bars_of(self.evidence))
+
+    @property
+    def words(self) -> str:
+        """The bars in words."""
+        told = ", ".join(f"{each.label} {each.count:,}" for each in self.bars)
+        return f"Held of {explain.counted(self.needed, 'term')}: {told}"
+
+    @property
+    def told(self) -> str:
+        """How many of the terms the assistant had been told; empty where it was told all."""
+        needed, held = len(self.evidence.needed(Level.TOLD)), self.evidence.held(Level.TOLD)
+        if needed == self.needed:
+            return ""
+        return f"Of {needed:,} that it had been told, the summary holds {held:,}."
+
+    @property
+    def better(self) -> str:
+        """That an end of the window would have held more than the summary with terms, if so."""
+        most = self.evidence.held(terms=LIMIT)
+        ends = [tokens for tokens in TAILS if self.evidence.in_tail(tokens) > most]
+        if not ends:
+            return ""
+        return (
+            f"The last {ends[0]:,} tokens, kept as they were, would have held more than the "
+            f"summary with {LIMIT} terms."
+        )
+
+    @property
+    def numbers(self) -> str:
+        """How many lost terms are plain numbers; empty without any."""
+        lost = self.evidence.lost()
+        count = sum(each.is_number for each in lost)
+        if not count:
+            return ""
+        are = "is a plain number" if count == 1 else "are plain numbers"
+        return f"{count:,} of {len(lost):,} lost {are}, which no list of terms holds."
+
+    @property
+    def lost(self) -> list[Lost]:
+        tools = self._shown.tools
+        return [
+            Lost(each, explain.came_back(each.back), tools.get(each.came or 0, ""))
+            for each in self._shown.listed
+        ]
+
+    @property
+    def more(self) -> int:
+        """How many lost terms are not listed."""
+        return len(self.evidence.lost()) - len(self._shown.listed)
+
+
+def bars_of(evidence: StoredEvidence) -> Iterator[Held]:
+    """Yield what the summary holds, what it would with terms, and what the ends of the window
+    would.
+    """
+    needed, held = len(evidence.needed()), evidence.held()
+    if not needed:
+        return
+    share = 100 * held / needed
+    yield Held("the summary", held, share)
+    for terms in APPENDED:
+        count = evidence.held(terms=terms)
+        yield Held(f"+ {terms} terms", count, share, 100 * (count - held) / needed)
+    for tokens in TAILS:
+        count = evidence.in_tail(tokens)
+        yield Held(f"last {tokens:,} tok", count, 100 * count / needed, is_tail=True)
