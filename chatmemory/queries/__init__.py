@@ -5,6 +5,8 @@
 
 from chatmemory.core.lint import Verdict
 from chatmemory.core.phrases import Speaker
+from chatmemory.core.recall.compactions import APPENDED, TAILS, CameBack, Level, NeededTerm
+from chatmemory.core.recall.compactions import LIMIT as TERMS_APPENDED
 from chatmemory.core.recall.comparison import Compared, Followed
 from chatmemory.core.recall.examples import examples_first
 from chatmemory.core.recall.facts import Use
@@ -98,7 +100,7 @@ from chatmemory.queries.recall import (
     recall_sums,
 )
 from chatmemory.queries.rehearsal import Line, Scene, rehearse
-from chatmemory.queries.rows import MemoryRow, MessageDetail, memory_row
+from chatmemory.queries.rows import MemoryRow, MessageDetail, StepRow, memory_row
 from chatmemory.queries.searching import MENTIONS_COUNTED, BestMatch, MemoryFilter
 from chatmemory.queries.simulation import (
     Outlook,
@@ -132,6 +134,7 @@ from chatmemory.queries.windows import (
 from chatmemory.search import searches_messages
 
 __all__ = [
+    "APPENDED",
     "CLIENT",
     "COMPARED_MAX",
     "FACTS_ENOUGH",
@@ -140,9 +143,12 @@ __all__ = [
     "ORDERINGS",
     "POLICIES_MAX",
     "READ_AT_ONCE",
+    "TAILS",
+    "TERMS_APPENDED",
     "TEXT_SIZE",
     "Arrival",
     "BestMatch",
+    "CameBack",
     "Compared",
     "ComparedRow",
     "Comparison",
@@ -160,12 +166,14 @@ __all__ = [
     "IncidentKind",
     "IncidentsAt",
     "IncidentsUntil",
+    "Level",
     "LimitPoint",
     "Line",
     "Loser",
     "MemoryFilter",
     "MemoryRow",
     "MessageDetail",
+    "NeededTerm",
     "NewestIncident",
     "NoRoom",
     "Outlook",
@@ -183,6 +191,7 @@ __all__ = [
     "StandsFor",
     "StepPoint",
     "StepPoints",
+    "StepRow",
     "StepSample",
     "StoredEvidence",
     "Totals",

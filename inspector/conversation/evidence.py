@@ -6,9 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from chatmemory import explain
-from chatmemory.core.recall.compactions import APPENDED, LIMIT, TAILS, CameBack, Level, NeededTerm
-from chatmemory.queries import ShownEvidence, StoredEvidence
-from chatmemory.queries.rows import StepRow
+from chatmemory.queries import (
+    APPENDED,
+    TAILS,
+    TERMS_APPENDED,
+    CameBack,
+    Level,
+    NeededTerm,
+    ShownEvidence,
+    StepRow,
+    StoredEvidence,
+)
 
 
 @dataclass(frozen=True)
@@ -26,15 +34,11 @@ class Held:
 
 @dataclass(frozen=True)
 class Lost:
-    """A lost term: how it came back, and by which tool."""
+    """A lost term: how it came back, and what stands before the message by which it did."""
 
     term: NeededTerm
     how: str
-    tool: str
-
-    @property
-    def is_said_again(self) -> bool:
-        return self.term.back is CameBack.USER
+    by: str
 
 
 class EvidenceCard:
@@ -48,7 +52,7 @@ class EvidenceCard:
         self.tokens = explain.tokens_around(self.evidence, (step.before.tokens, step.after.tokens))
         self.until = None if shown.is_current else shown.until
         self.dropped = shown.dropped
-        self.appendable = min(self.evidence.dropped_count, LIMIT)
+        self.appendable = min(self.evidence.dropped_count, TERMS_APPENDED)
 
     @property
     def needed(self) -> int:
@@ -79,13 +83,13 @@ class EvidenceCard:
     @property
     def better(self) -> str:
         """That an end of the window would have held more than the summary with terms, if so."""
-        most = self.evidence.held(terms=LIMIT)
-        ends = [tokens for tokens in TAILS if self.evidence.in_tail(tokens) > most]
+        most = self.evidence.held(terms=TERMS_APPENDED)
+        ends = [each for each in tails_of(self.evidence) if self.evidence.in_tail(each) > most]
         if not ends:
             return ""
         return (
             f"The last {ends[0]:,} tokens, kept as they were, would have held more than the "
-            f"summary with {LIMIT} terms."
+            f"summary with {TERMS_APPENDED} terms."
         )
 
     @property
@@ -100,11 +104,15 @@ class EvidenceCard:
 
     @property
     def lost(self) -> list[Lost]:
-        tools = self._shown.tools
         return [
-            Lost(each, explain.came_back(each.back), tools.get(each.came or 0, ""))
-            for each in self._shown.listed
+            Lost(each, explain.came_back(each.back), self._by(each)) for each in self._shown.listed
         ]
+
+    def _by(self, term: NeededTerm) -> str:
+        if term.back is CameBack.USER:
+            return "said again in"
+        tool = self._shown.tools.get(term.came or 0)
+        return f"from {tool} in" if tool else "again in"
 
     @property
     def more(self) -> int:
@@ -124,6 +132,12 @@ def bars_of(evidence: StoredEvidence) -> Iterator[Held]:
     for terms in APPENDED:
         count = evidence.held(terms=terms)
         yield Held(f"+ {terms} terms", count, share, 100 * (count - held) / needed)
-    for tokens in TAILS:
+    for tokens in tails_of(evidence):
         count = evidence.in_tail(tokens)
         yield Held(f"last {tokens:,} tok", count, 100 * count / needed, is_tail=True)
+
+
+def tails_of(evidence: StoredEvidence) -> list[int]:
+    """Return the tokens of the ends that are shorter than what there was."""
+    before = evidence.tokens_before
+    return [tokens for tokens in TAILS if before is None or tokens < before]
