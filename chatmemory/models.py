@@ -339,8 +339,8 @@ class RecallFigures(models.Model):
 
 
 class FoundIncidents(models.Model):
-    """The incidents that were found in a conversation, and what its compactions lost: numbers only,
-    and no part of it.
+    """The incidents that were found in a conversation, and what its compactions lost: numbers,
+    with the names of triggers and summarizers, and no part of it.
 
     They are those up to `step`, with the `words` that are facts by the settings. `rows` has them as
     `queries.incidents` reads them, `compactions` as `queries.compactions` does; the newest is one
@@ -357,6 +357,7 @@ class FoundIncidents(models.Model):
     fetched_again = models.IntegerField(default=0)
     used = models.IntegerField(default=0)
     compactions = models.JSONField(default=list)
+    compacted = models.IntegerField(default=0, help_text="how many compactions it has rows of")
     terms_lost = models.IntegerField(
         default=0, help_text="exact terms that were needed and that summaries lost"
     )

@@ -676,6 +676,10 @@ class Migration(migrations.Migration):
                 ("used", models.IntegerField(default=0)),
                 ("compactions", models.JSONField(default=list)),
                 (
+                    "compacted",
+                    models.IntegerField(default=0, help_text="how many compactions it has rows of"),
+                ),
+                (
                     "terms_lost",
                     models.IntegerField(
                         default=0,

@@ -5,7 +5,14 @@
 
 from chatmemory.core.lint import Verdict
 from chatmemory.core.phrases import Speaker
-from chatmemory.core.recall.compactions import APPENDED, TAILS, CameBack, Level, NeededTerm
+from chatmemory.core.recall.compactions import (
+    APPENDED,
+    TAILS,
+    CameBack,
+    Level,
+    NeededTerm,
+    NeededTerms,
+)
 from chatmemory.core.recall.compactions import LIMIT as TERMS_APPENDED
 from chatmemory.core.recall.comparison import Compared, Followed
 from chatmemory.core.recall.examples import examples_first
@@ -18,7 +25,12 @@ from chatmemory.core.window import Counted, Totals
 from chatmemory.distribution import unreachable_nodes
 from chatmemory.managers import CLIENT, Flag
 from chatmemory.queries.branches import branches, copies
-from chatmemory.queries.compactions import ShownEvidence, StoredEvidence
+from chatmemory.queries.compactions import (
+    CompactionOf,
+    Compactions,
+    ShownEvidence,
+    StoredEvidence,
+)
 from chatmemory.queries.conversation_state import (
     TEXT_SIZE,
     ConversationQuery,
@@ -57,6 +69,7 @@ from chatmemory.queries.incidents import (
     NewestIncident,
     ShownIncident,
     evidence_of,
+    fleet_compactions,
     incidents,
     latest_incidents,
 )
@@ -149,6 +162,8 @@ __all__ = [
     "Arrival",
     "BestMatch",
     "CameBack",
+    "CompactionOf",
+    "Compactions",
     "Compared",
     "ComparedRow",
     "Comparison",
@@ -174,6 +189,7 @@ __all__ = [
     "MemoryRow",
     "MessageDetail",
     "NeededTerm",
+    "NeededTerms",
     "NewestIncident",
     "NoRoom",
     "Outlook",
@@ -218,6 +234,7 @@ __all__ = [
     "examples_first",
     "feed",
     "fleet",
+    "fleet_compactions",
     "fleet_lists",
     "free_disk_space",
     "history",

@@ -29,16 +29,22 @@ from chatmemory.core.recall.compactions import (
 )
 from chatmemory.core.recall.facts import facts_of
 from chatmemory.core.sessions import (
+    Compaction,
     Session,
     StoredCompaction,
     StoredMessage,
     stored_session,
 )
+from chatmemory.core.texts import printable
+from chatmemory.formats import FORMATS
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.searching import MemoryFilter
 
 NEWEST_COMPACTIONS = 100  # of a conversation, of which it is found what they lost
 LOST_LISTED = 100
+NAME_LENGTH = 80  # of a model
+SUMMED = 2_000  # conversations whose compactions are summed up
 
 
 class KeptTerm(NamedTuple):
@@ -65,6 +71,8 @@ class KeptCompaction(NamedTuple):
 
     step: int
     summary: int
+    trigger: str
+    summarizer: str
     replaced: int
     first: int | None
     last: int | None
@@ -82,12 +90,15 @@ class KeptCompaction(NamedTuple):
 class StoredEvidence(NeededTerms):
     """What the compaction of a step lost; its messages are seqs.
 
-    It replaced so many messages, the `first` to the `last`. Of the terms that the summary does not
+    `trigger` is the note of the step, and `summarizer` who wrote the summary, as far as known. It
+    replaced so many messages, the `first` to the `last`. Of the terms that the summary does not
     hold there are `dropped_count`; the best 50 have `dropped_tokens` together.
     """
 
     step: int
     summary: int
+    trigger: str
+    summarizer: str
     replaced: int
     first: int | None
     last: int | None
@@ -194,6 +205,8 @@ def _kept(
     return KeptCompaction(
         step=step,
         summary=seqs[one.summary],
+        trigger=one.trigger or "",
+        summarizer=_summarizer(session, one),
         replaced=len(covered),
         first=min(covered, default=None),
         last=max(covered, default=None),
@@ -206,6 +219,21 @@ def _kept(
         dropped=[(seqs[position], place(position, term)) for position, term in dropped],
         terms=terms,
     )
+
+
+def _summarizer(session: Session, one: Compaction) -> str:
+    """Return the format that has attributes of the messages, with the model of the last answer
+    before the summary; empty if neither is known.
+    """
+    known = ""
+    for position in reversed((*one.covered, one.summary)):
+        attributes = getattr(session.messages[position], "attributes", {})
+        for name, about in attributes.items():
+            if name in FORMATS and isinstance(about, Mapping):
+                known = known or name
+                if isinstance(model := about.get("model"), str):
+                    return f"{name} {printable(model)[:NAME_LENGTH]}"
+    return known
 
 
 def lost_terms(kept: Iterable[KeptCompaction]) -> int:
@@ -233,6 +261,8 @@ def stored_evidence(
         tuple(_needed(each, known.get(each.used)) for each in kept.terms),
         kept.step,
         kept.summary,
+        kept.trigger,
+        kept.summarizer,
         kept.replaced,
         kept.first,
         kept.last,
@@ -310,3 +340,46 @@ def _messages(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]:
         return {}
     rows = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
     return {row.seq: read_message(row) for row in rows}
+
+
+# Of many conversations
+
+
+@dataclass(frozen=True)
+class CompactionOf:
+    """What a compaction of a conversation lost."""
+
+    memory_id: str
+    evidence: StoredEvidence
+
+
+@dataclass(frozen=True)
+class Compactions:
+    """The compactions of the conversations that a filter finds, as far as they were found.
+
+    `left_out` of them cannot be measured. Of `matching` conversations with a compaction, the newest
+    2,000 are read.
+    """
+
+    measured: Sequence[CompactionOf]
+    left_out: int
+    matching: int
+    conversations: int
+
+
+def compactions_of(which: MemoryFilter, words: str) -> Compactions:
+    """Return the compactions of conversations from what is kept, by one query and a count.
+
+    `words` is the digest of the words that are facts by the settings.
+    """
+    chosen = which.rows().filter(found_incidents__compacted__gt=0, found_incidents__words=words)
+    newest = chosen.order_by("-updated_at", "id")
+    rows = list(newest.values_list("id", "found_incidents__compactions")[:SUMMED])
+    found = [
+        CompactionOf(memory_id, stored_evidence(kept))
+        for memory_id, compactions in rows
+        for kept in read_kept(compactions)
+    ]
+    measured = [each for each in found if not each.evidence.why_left_out]
+    matching = len(rows) if len(rows) < SUMMED else chosen.count()
+    return Compactions(measured, len(found) - len(measured), matching, len(rows))

@@ -37,9 +37,11 @@ from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import FoundIncidents, Memory, Message, Stay, Step
 from chatmemory.queries.compactions import (
+    Compactions,
     KeptCompaction,
     KeptTerm,
     ShownEvidence,
+    compactions_of,
     kept_compactions,
     read_kept,
     shown_evidence,
@@ -47,6 +49,7 @@ from chatmemory.queries.compactions import (
 from chatmemory.queries.fact_history import estimator_of, said_with_history
 from chatmemory.queries.phrase import change_at
 from chatmemory.queries.rows import MessageDetail, StepDetail
+from chatmemory.queries.searching import MemoryFilter
 
 # That incidents are looked for among: so many messages, or as many as have so many characters.
 NEWEST_MESSAGES, NEWEST_CHARACTERS = 10_000, 4_000_000
@@ -209,6 +212,11 @@ def incidents_at(
         are_imported=bool(used) and find_step(memory, used[0].step).note == Step.IMPORTED,
         evidence=_evidence(memory, kept, at, lists_dropped),
     )
+
+
+def fleet_compactions(which: MemoryFilter) -> Compactions:
+    """Return what is kept of the compactions of the conversations that a filter finds."""
+    return compactions_of(which, words_digest())
 
 
 @one_snapshot()

@@ -72,6 +72,7 @@ def _keep(memory_id: str, found: IncidentsUntil) -> None:
         "words": words_digest(),
         "rows": [kept_row(each) for each in found.incidents],
         "compactions": found.compactions,
+        "compacted": len(found.compactions),
         "terms_lost": lost_terms(found.compactions),
         "newest_step": newest[0] if newest else None,
         "newest_at": at,

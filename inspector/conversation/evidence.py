@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from chatmemory import explain
@@ -13,6 +13,7 @@ from chatmemory.queries import (
     CameBack,
     Level,
     NeededTerm,
+    NeededTerms,
     ShownEvidence,
     StepRow,
     StoredEvidence,
@@ -64,13 +65,11 @@ class EvidenceCard:
 
     @property
     def bars(self) -> list[Held]:
-        return list(bars_of(self.evidence))
+        return list(bars_of(self.evidence, tails_of(self.evidence)))
 
     @property
     def words(self) -> str:
-        """The bars in words."""
-        told = ", ".join(f"{each.label} {each.count:,}" for each in self.bars)
-        return f"Held of {explain.counted(self.needed, 'term')}: {told}"
+        return bars_in_words(self.bars, self.needed)
 
     @property
     def told(self) -> str:
@@ -120,21 +119,27 @@ class EvidenceCard:
         return len(self.evidence.lost()) - len(self._shown.listed)
 
 
-def bars_of(evidence: StoredEvidence) -> Iterator[Held]:
-    """Yield what the summary holds, what it would with terms, and what the ends of the window
+def bars_of(found: NeededTerms, tails: Sequence[int], level: Level = Level.ALL) -> Iterator[Held]:
+    """Yield what summaries hold, what they would with terms, and what the ends of the windows
     would.
     """
-    needed, held = len(evidence.needed()), evidence.held()
+    needed, held = len(found.needed(level)), found.held(level)
     if not needed:
         return
     share = 100 * held / needed
     yield Held("the summary", held, share)
     for terms in APPENDED:
-        count = evidence.held(terms=terms)
+        count = found.held(level, terms)
         yield Held(f"+ {terms} terms", count, share, 100 * (count - held) / needed)
-    for tokens in tails_of(evidence):
-        count = evidence.in_tail(tokens)
+    for tokens in tails:
+        count = found.in_tail(tokens, level)
         yield Held(f"last {tokens:,} tok", count, 100 * count / needed, is_tail=True)
+
+
+def bars_in_words(bars: Sequence[Held], needed: int) -> str:
+    """Return what bars show."""
+    told = ", ".join(f"{each.label} {each.count:,}" for each in bars)
+    return f"Held of {explain.counted(needed, 'term')}: {told}"
 
 
 def tails_of(evidence: StoredEvidence) -> list[int]:

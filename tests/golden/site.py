@@ -194,6 +194,7 @@ STATES = {
     "lab": State("/lab/", form={"kind": "token_window"}),
     "lab-limit": State("/lab/?limit=800&input=2.5"),
     "lab-adopt": State("/lab/adopt/", form={"kind": "token_window", "limit": "800"}),
+    "lab-compactions": State("/lab/compactions/?level=told"),
     "lab-file": State("/lab/file/", form={"file": RUNS.read_bytes()}),
     "compared-file": State("/lab/compare/", form={"file": CHATS, "policy": "message_window:1"}),
     "policies": State("/policies/"),

@@ -22,6 +22,7 @@ PAGES = {
     "export": "/c/m/export/?download=1",
     "compact": "/c/m/compact/",
     "lab": "/lab/",
+    "lab-compactions": "/lab/compactions/",
     "lab-of-file": "/lab/file/",
     "compare-file": "/lab/compare/",
     "import": "/import/",
