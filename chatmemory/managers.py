@@ -24,11 +24,12 @@ class Flag(StrEnum):
     """Why a conversation needs attention. ANY is at least one of the others.
 
     A message was NEVER_IN_MEMORY that left in the step that added it; SAID_AGAIN is any incident
-    of a user or a tool.
+    of a user or a tool, COMPACTED_WITH_LOSS a summary that lost an exact term that was needed.
     """
 
     ANY = "any"
     SAID_AGAIN = "said_again"
+    COMPACTED_WITH_LOSS = "compacted_with_loss"
     NEVER_IN_MEMORY = "never_in_memory"
     OVERSIZED = "oversized"
     DANGLING = "dangling"
@@ -49,9 +50,17 @@ _DANGLING = _REFUSED & (breaking("dangling_call") | breaking("results_apart"))
 _ORPHANED = _REFUSED & (breaking("orphan_result") | breaking("duplicate_result"))
 _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
 _SAID_AGAIN = Q(found_incidents__newest_at__isnull=False)
+_WITH_LOSS = Q(found_incidents__terms_lost__gt=0)
 _FLAGS = {
-    Flag.ANY: _DANGLING | _ORPHANED | _OVERSIZED | _OVER_LIMIT | _NEVER_IN_MEMORY | _SAID_AGAIN,
+    Flag.ANY: _DANGLING
+    | _ORPHANED
+    | _OVERSIZED
+    | _OVER_LIMIT
+    | _NEVER_IN_MEMORY
+    | _SAID_AGAIN
+    | _WITH_LOSS,
     Flag.SAID_AGAIN: _SAID_AGAIN,
+    Flag.COMPACTED_WITH_LOSS: _WITH_LOSS,
     Flag.NEVER_IN_MEMORY: _NEVER_IN_MEMORY,
     Flag.OVERSIZED: _OVERSIZED,
     Flag.DANGLING: _DANGLING,

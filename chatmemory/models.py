@@ -46,6 +46,7 @@ _REFUSED = Q(refused_by__gt=0)
 _OVERSIZED = Q(oversized_step__isnull=False)
 _MISSED = Q(missed_step__isnull=False)
 _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
+_LOSING = Q(terms_lost__gt=0)
 # Steps of the life of a conversation: no import and no branch made it by them.
 LIVED = ~Q(note="imported") & ~Q(note="branched")
 _EVICTING = Q(count_after__lte=F("count_before")) & LIVED
@@ -346,10 +347,12 @@ class RecallFigures(models.Model):
 
 
 class FoundIncidents(models.Model):
-    """The incidents that were found in a conversation: numbers only, and no part of it.
+    """The incidents that were found in a conversation, and what its compactions lost: numbers,
+    with the names of triggers and summarizers, and no part of it.
 
     They are those up to `step`, with the `words` that are facts by the settings. `rows` has them as
-    `queries.incidents` reads them; the newest is one of a user or a tool.
+    `queries.incidents` reads them, `compactions` as `queries.compactions` does; the newest is one
+    of a user or a tool.
     """
 
     memory = models.OneToOneField(
@@ -361,6 +364,11 @@ class FoundIncidents(models.Model):
     said_again = models.IntegerField(default=0)
     fetched_again = models.IntegerField(default=0)
     used = models.IntegerField(default=0)
+    compactions = models.JSONField(default=list)
+    compacted = models.IntegerField(default=0, help_text="how many compactions it has rows of")
+    terms_lost = models.IntegerField(
+        default=0, help_text="exact terms that were needed and that summaries lost"
+    )
     newest_step = models.BigIntegerField(null=True)
     newest_at = models.DateTimeField(null=True)
 
@@ -371,7 +379,8 @@ class FoundIncidents(models.Model):
         indexes = [
             models.Index(
                 F("newest_at").desc(), condition=Q(newest_at__isnull=False), name="incident_newest"
-            )
+            ),
+            models.Index("memory", condition=_LOSING, name="incident_lost_terms"),
         ]
 
     def __str__(self) -> str:

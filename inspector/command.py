@@ -30,6 +30,7 @@ COMMANDS = {
     "recall": Named("recall", "how much of what was needed each limit would have held"),
     "incidents": Named("incidents", "facts that left memory and came up again"),
     "compactions": Named("compactions", "exact terms that the summaries of agents lost"),
+    "doctor": Named("doctor", "windows that a provider would refuse, and why"),
     "verify": Named("verify_memories", "replay conversations and check their digests"),
     "mcp": Named("mcp", "answer a coding agent's questions over stdin and stdout"),
 }

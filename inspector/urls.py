@@ -55,6 +55,7 @@ urlpatterns = [
     path("doctor/repair/", write_required(doctor.repair_many), name="repair-many"),
     path("lab/", read_required(lab.lab), name="lab"),
     path("lab/file/", read_required(lab.lab_of_file), name="lab-of-file"),
+    path("lab/compactions/", read_required(lab.compactions), name="lab-compactions"),
     path("lab/compare/", read_required(compare.compare_file), name="compare-file"),
     path("lab/adopt/", write_required(lab.adopt_for_many), name="adopt-for-many"),
     path("import/", write_required(transfer.import_file), name="import"),

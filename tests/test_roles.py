@@ -51,6 +51,7 @@ PAGES = {
     "inspector:settings": (ONE, {"get": Role.VIEWER, "post": Role.VIEWER}),
     "inspector:change": (ONE, {"post": Role.OPERATOR}),
     "inspector:lab": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),
+    "inspector:lab-compactions": ({}, {"get": Role.VIEWER}),
     "inspector:lab-of-file": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),
     "inspector:compare-file": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),
     "inspector:adopt-for-many": ({}, {"post": Role.OPERATOR}),

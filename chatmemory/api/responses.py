@@ -22,6 +22,7 @@ from chatmemory.core.codec import message_to_dict
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
+from chatmemory.core.recall.compactions import CameBack
 from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.core.written_policies import text_of_policy
 from chatmemory.queries import WindowRow, WindowView
@@ -448,6 +449,54 @@ class ReceiptLineSerializer(Json):
     kind = serializers.CharField()
 
 
+class LostTermSerializer(Json):
+    term = serializers.CharField()
+    said = serializers.IntegerField(
+        help_text="Seq of the latest replaced message of a user that said it, else of a tool, else "
+        "of the assistant."
+    )
+    used = serializers.IntegerField(help_text="Seq of the message in which the assistant used it.")
+    came = serializers.IntegerField(
+        allow_null=True,
+        help_text="Seq of the message by which it came back; null without a recorded mention.",
+    )
+    back = serializers.CharField(help_text=f"One of {', '.join(CameBack)}.")
+    is_number = serializers.BooleanField(help_text="Whether it is a plain number.")
+
+
+class NeededSerializer(Json):
+    needed = serializers.IntegerField()
+    held = serializers.IntegerField(help_text="By the summary and what was kept.")
+    appended = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="How many would be held with so many exact terms appended.",
+    )
+    tail = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="How many the last so many tokens would hold, kept in place of the summary.",
+    )
+
+
+class EvidenceSerializer(Json):
+    """What a summary lost of the exact terms that the assistant needed so far."""
+
+    until = serializers.IntegerField(help_text="The step up to which the conversation was read.")
+    replaced = serializers.IntegerField(help_text="How many messages.")
+    tokens_before = serializers.IntegerField(allow_null=True)
+    tokens_after = serializers.IntegerField(allow_null=True)
+    left_out = serializers.CharField(
+        allow_null=True, help_text="Why it cannot be measured; null if it can."
+    )
+    all = NeededSerializer()
+    told = NeededSerializer(help_text="Without the terms that the assistant mentioned first.")
+    lost = LostTermSerializer(many=True, help_text="The first 100, in the order of their uses.")
+    lost_count = serializers.IntegerField()
+    lost_numbers = serializers.IntegerField(help_text="How many of them are plain numbers.")
+    not_needed = serializers.IntegerField(
+        help_text="How many other terms the summary does not hold, without plain numbers."
+    )
+
+
 class StepDetailSerializer(StepSerializer):
     summary = serializers.CharField(help_text="The step in one sentence.")
     arrived = SeqsField(help_text="Seqs.")
@@ -456,6 +505,11 @@ class StepDetailSerializer(StepSerializer):
     evicted_count = serializers.IntegerField()
     later = serializers.URLField(allow_null=True, help_text="More of `arrived` and `evicted`.")
     receipt = ReceiptLineSerializer(many=True, help_text=_RECEIPT)
+    evidence = EvidenceSerializer(
+        allow_null=True,
+        help_text="Of a compaction: what the summary lost. Null while that is not found, and of "
+        "other steps.",
+    )
 
 
 class WhySerializer(Json):

@@ -19,7 +19,7 @@ from chatmemory.core.exceptions import (
     NotCompactable,
 )
 from chatmemory.core.given import brief
-from chatmemory.core.messages import ChatMessage, UserMessage, with_attributes
+from chatmemory.core.messages import ChatMessage, UserMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.compactions import dropped_terms
 from chatmemory.core.recall.facts import NO_WORDS, Words
@@ -269,11 +269,6 @@ def summary_message(text: str, terms: Iterable[str] = ()) -> UserMessage:
         raise InvalidMessage("a summary must be a string that is not blank")
     said = "\n\n".join(filter(None, [text, appended_terms(terms)]))
     return UserMessage(said, attributes=_MARK)
-
-
-def as_summary(message: UserMessage) -> ChatMessage:
-    """Return a message with the attribute that tells that it is a summary."""
-    return with_attributes(message, {**message.attributes, **_MARK})
 
 
 def is_summary(message: ChatMessage | None) -> bool:

@@ -8,10 +8,15 @@ messages, from 0.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
-from chatmemory.core.messages import AiMessage, ChatMessage, UserMessage
+from chatmemory.core.messages import AiMessage, ChatMessage, UserMessage, with_attributes
+
+OWN = "chatmemory"  # the attribute with what only a session tells of a message
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,8 @@ class Compaction:
 class Session:
     """The messages of a session, and its compactions in order.
 
-    `by_programs` are the positions of users' messages that a program wrote, such as reminders.
+    `by_programs` are the positions of messages that a program wrote in place of the user or the
+    model, such as reminders.
     `cleared` is after how many messages the result at a position was cleared in place: the agent
     did not see its text any more. `prompts` are the tokens that the provider counted for the prompt
     of an answer, by the answer's position.
@@ -165,6 +171,110 @@ class SessionBuilder:
             tokens_before=each.tokens_before or next(reversed(before), None),
             tokens_after=each.tokens_after or next(iter(after), None),
         )
+
+
+# Sessions of which the messages are stored
+
+
+def recorded_messages(session: Session) -> list[ChatMessage]:
+    """Return the messages of a session; what only the session tells of one is in its attribute
+    `chatmemory`, where `stored_session` finds it again.
+    """
+    told: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    for each in session.compactions:
+        about = {"tokens_before": each.tokens_before, "tokens_after": each.tokens_after}
+        known = {name: tokens for name, tokens in about.items() if tokens is not None}
+        opaque = {"opaque": True} if each.is_opaque else {}
+        told[each.summary] = {"summary": True, **known, **opaque}
+    for position in session.by_programs:
+        told[position]["by_program"] = True
+    for position, after in session.cleared.items():
+        told[position]["cleared_after"] = after
+    for position, tokens in session.prompts.items():
+        told[position]["prompt_tokens"] = tokens
+    messages = list(session.messages)
+    for position, about in told.items():
+        attributes = getattr(messages[position], "attributes", {})
+        messages[position] = with_attributes(messages[position], {**attributes, OWN: about})
+    return messages
+
+
+class StoredMessage(NamedTuple):
+    """A message by its number in a ledger; `is_said` unless a client put it into the window."""
+
+    number: int
+    message: ChatMessage
+    is_said: bool = True
+
+
+class StoredCompaction(NamedTuple):
+    """A compaction of a ledger: the numbers of its summary, of what it covered and of what was in
+    the window afterwards, in order, and the tokens of the window.
+    """
+
+    summary: int
+    covered: Sequence[int]
+    window: Sequence[int]
+    trigger: str | None
+    tokens_before: int
+    tokens_after: int
+
+
+def stored_session(
+    messages: Sequence[StoredMessage], compactions: Sequence[StoredCompaction]
+) -> Session:
+    """Return the session of stored messages, which are in order, and of some of its compactions.
+
+    Tokens that an agent recorded are those of its prompts, else those of the window.
+    """
+    places = {each.number: position for position, each in enumerate(messages)}
+    told = [_told_of(each.message) for each in messages]
+    summaries = {each.summary for each in compactions}
+    by_programs = {
+        position
+        for position, each in enumerate(messages)
+        if told[position].get("by_program") or not (each.is_said or each.number in summaries)
+    }
+    return Session(
+        tuple(each.message for each in messages),
+        tuple(_stored(each, places, told) for each in compactions),
+        frozenset(by_programs),
+        cleared={
+            position: bisect_right(messages, after, key=lambda each: each.number)
+            for position, after in _counts(told, "cleared_after")
+        },
+        prompts=dict(_counts(told, "prompt_tokens")),
+    )
+
+
+def _stored(
+    each: StoredCompaction, places: Mapping[int, int], told: Sequence[Mapping[str, Any]]
+) -> Compaction:
+    summary = places[each.summary]
+    own = dict(_counts([told[summary]], "tokens_before")).get(0)
+    after = dict(_counts([told[summary]], "tokens_after")).get(0)
+    is_recorded = own is not None or after is not None
+    return Compaction(
+        summary,
+        tuple(places[number] for number in each.covered),
+        tuple(places[number] for number in each.window),
+        each.trigger,
+        own if is_recorded else each.tokens_before,
+        after if is_recorded else each.tokens_after,
+        is_opaque=told[summary].get("opaque") is True,
+    )
+
+
+def _told_of(message: ChatMessage) -> Mapping[str, Any]:
+    told = getattr(message, "attributes", {}).get(OWN)
+    return told if isinstance(told, Mapping) else {}
+
+
+def _counts(told: Iterable[Mapping[str, Any]], name: str) -> Iterator[tuple[int, int]]:
+    """Yield the whole numbers of a name with their positions; clients may send anything."""
+    for position, each in enumerate(told):
+        if type(each.get(name)) is int and each[name] >= 0:
+            yield position, each[name]
 
 
 def _joined(one: str | None, other: str | None) -> str | None:

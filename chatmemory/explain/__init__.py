@@ -18,6 +18,7 @@ from chatmemory.explain.captions import (
     what_is_hidden,
 )
 from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
+from chatmemory.explain.compactions import came_back, tokens_around, what_became_a_summary
 from chatmemory.explain.doctor import (
     how_it_began,
     problem_title,
@@ -82,6 +83,7 @@ __all__ = [
     "asked_for",
     "beyond_limit",
     "beyond_tried_limit",
+    "came_back",
     "came_up",
     "capitalized",
     "caption",
@@ -125,8 +127,10 @@ __all__ = [
     "short_reason",
     "shortened",
     "shown_rules",
+    "tokens_around",
     "tried_limit",
     "used_words",
+    "what_became_a_summary",
     "what_came_up",
     "what_is_hidden",
     "what_would_have_kept",

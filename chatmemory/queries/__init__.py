@@ -5,6 +5,15 @@
 
 from chatmemory.core.lint import PROVIDERS, Verdict
 from chatmemory.core.phrases import Speaker
+from chatmemory.core.recall.compactions import (
+    APPENDED,
+    TAILS,
+    CameBack,
+    Level,
+    NeededTerm,
+    NeededTerms,
+)
+from chatmemory.core.recall.compactions import LIMIT as TERMS_APPENDED
 from chatmemory.core.recall.comparison import Compared, Followed
 from chatmemory.core.recall.examples import examples_first
 from chatmemory.core.recall.facts import Use
@@ -16,6 +25,12 @@ from chatmemory.core.window import Counted, Totals
 from chatmemory.distribution import unreachable_nodes
 from chatmemory.managers import CLIENT, Flag
 from chatmemory.queries.branches import branches, copies
+from chatmemory.queries.compactions import (
+    CompactionOf,
+    Compactions,
+    ShownEvidence,
+    StoredEvidence,
+)
 from chatmemory.queries.conversation_state import (
     TEXT_SIZE,
     ConversationQuery,
@@ -66,6 +81,8 @@ from chatmemory.queries.incidents import (
     IncidentsUntil,
     NewestIncident,
     ShownIncident,
+    evidence_of,
+    fleet_compactions,
     incidents,
     latest_incidents,
 )
@@ -117,7 +134,7 @@ from chatmemory.queries.rehearsal import (
     lost_terms,
     rehearse,
 )
-from chatmemory.queries.rows import MemoryRow, MessageDetail, memory_row
+from chatmemory.queries.rows import MemoryRow, MessageDetail, StepRow, memory_row
 from chatmemory.queries.searching import MENTIONS_COUNTED, BestMatch, MemoryFilter
 from chatmemory.queries.simulation import (
     Outlook,
@@ -151,6 +168,7 @@ from chatmemory.queries.windows import (
 from chatmemory.search import searches_messages
 
 __all__ = [
+    "APPENDED",
     "CLIENT",
     "COMPARED_MAX",
     "FACTS_ENOUGH",
@@ -161,9 +179,14 @@ __all__ = [
     "PROBLEMS",
     "PROVIDERS",
     "READ_AT_ONCE",
+    "TAILS",
+    "TERMS_APPENDED",
     "TEXT_SIZE",
     "Arrival",
     "BestMatch",
+    "CameBack",
+    "CompactionOf",
+    "Compactions",
     "Compared",
     "ComparedRow",
     "Comparison",
@@ -184,12 +207,15 @@ __all__ = [
     "IncidentKind",
     "IncidentsAt",
     "IncidentsUntil",
+    "Level",
     "LimitPoint",
     "Line",
     "Loser",
     "MemoryFilter",
     "MemoryRow",
     "MessageDetail",
+    "NeededTerm",
+    "NeededTerms",
     "NewestIncident",
     "NoRoom",
     "Outlook",
@@ -202,13 +228,16 @@ __all__ = [
     "Repeat",
     "Round",
     "Scene",
+    "ShownEvidence",
     "ShownIncident",
     "Simulation",
     "Speaker",
     "StandsFor",
     "StepPoint",
     "StepPoints",
+    "StepRow",
     "StepSample",
+    "StoredEvidence",
     "SummaryLoss",
     "Totals",
     "TurningPoint",
@@ -234,9 +263,11 @@ __all__ = [
     "count_each",
     "doctor_counts",
     "doctor_page",
+    "evidence_of",
     "examples_first",
     "feed",
     "fleet",
+    "fleet_compactions",
     "fleet_lists",
     "free_disk_space",
     "history",

@@ -66,6 +66,7 @@ class ConversationQuery:
     kept the selected message even in a long history. `limit` asks for a replay under that limit
     from the first message on, in which nothing is searched. With nothing selected, `incident` is
     the number of the one to show, the newest first, and `lists_used` asks for those without a card.
+    `lists_dropped` asks for the terms that could be appended to the summary of the step.
     """
 
     at: int | None = None
@@ -79,6 +80,7 @@ class ConversationQuery:
     limit: int | None = None
     incident: int = 1
     lists_used: bool = False
+    lists_dropped: bool = False
 
 
 @dataclass(frozen=True)
@@ -278,8 +280,15 @@ def _with_incidents(state: ConversationState, memory: Memory) -> ConversationSta
     query = state.query
     if query.msg or query.find:
         return state
-    wanted = query.incident, query.lists_used
-    return replace(state, incidents=incidents_at(memory, state.at, *wanted, state.detail))
+    found = incidents_at(
+        memory,
+        state.at,
+        query.incident,
+        state.detail,
+        lists_used=query.lists_used,
+        lists_dropped=query.lists_dropped,
+    )
+    return replace(state, incidents=found)
 
 
 def _with_simulation(

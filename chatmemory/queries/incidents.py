@@ -36,9 +36,20 @@ from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import LIVED, FoundIncidents, Memory, Message, Stay, Step
+from chatmemory.queries.compactions import (
+    Compactions,
+    KeptCompaction,
+    KeptTerm,
+    ShownEvidence,
+    compactions_of,
+    kept_compactions,
+    read_kept,
+    shown_evidence,
+)
 from chatmemory.queries.fact_history import estimator_of, said_with_history
 from chatmemory.queries.phrase import change_at
 from chatmemory.queries.rows import MessageDetail, StepDetail
+from chatmemory.queries.searching import MemoryFilter
 
 # That incidents are looked for among: so many messages, or as many as have so many characters.
 NEWEST_MESSAGES, NEWEST_CHARACTERS = 10_000, 4_000_000
@@ -46,10 +57,13 @@ NEWEST_MESSAGES, NEWEST_CHARACTERS = 10_000, 4_000_000
 
 @dataclass(frozen=True)
 class IncidentsUntil:
-    """The incidents up to a step, in order; `is_current` if that is the newest step."""
+    """The incidents up to a step, in order, and what compactions lost; `is_current` if that is the
+    newest step.
+    """
 
     step: int
     incidents: Sequence[Incident]
+    compactions: Sequence[KeptCompaction] = ()
     is_current: bool = True
 
 
@@ -78,7 +92,8 @@ def incidents(memory_id: str) -> IncidentsUntil:
     if kept is None:
         return IncidentsUntil(0, (), is_current=not memory.last_step)
     found = _with_facts(memory, map(KeptIncident._make, kept.rows))
-    return IncidentsUntil(kept.step, found, is_current=kept.step == memory.last_step)
+    lost = read_kept(kept.compactions)
+    return IncidentsUntil(kept.step, found, lost, is_current=kept.step == memory.last_step)
 
 
 def _with_facts(memory: Memory, rows: Iterable[KeptIncident]) -> list[Incident]:
@@ -117,7 +132,7 @@ def _incident(row: KeptIncident, facts: Mapping[int, list[str]]) -> Incident:
 
 def words_digest() -> str:
     """Return a digest of the words that are facts by the settings, and of what is kept."""
-    known = repr((fact_words(), KeptIncident._fields))
+    known = repr((fact_words(), KeptIncident._fields, KeptCompaction._fields, KeptTerm._fields))
     return hashlib.sha256(known.encode()).hexdigest()[:32]
 
 
@@ -155,7 +170,8 @@ class IncidentsAt:
 
     `shown` is the one of a user or a tool that was asked for. `used` is the number of uses without
     a recorded mention, and `listed` are the newest of them, if they were asked for. `are_imported`
-    tells that those came with an import, of which nobody knows what memory held.
+    tells that those came with an import, of which nobody knows what memory held. `evidence` is what
+    the step lost, if it compacted.
     """
 
     until: int
@@ -164,14 +180,21 @@ class IncidentsAt:
     used: int
     listed: Sequence[Incident]
     are_imported: bool
+    evidence: ShownEvidence | None = None
 
 
 def incidents_at(
-    memory: Memory, at: int, number: int, lists_used: bool, detail: StepDetail | None
+    memory: Memory,
+    at: int,
+    number: int,
+    detail: StepDetail | None,
+    *,
+    lists_used: bool = False,
+    lists_dropped: bool = False,
 ) -> IncidentsAt | None:
     """Return the incidents up to a step, with the one of a number; None if none are kept.
 
-    Only the messages of those that are shown are read.
+    Only the messages of what is shown are read.
     """
     kept = _kept(memory)
     if kept is None:
@@ -187,7 +210,31 @@ def incidents_at(
         used=len(used),
         listed=_with_facts(memory, used[:LISTED]) if lists_used else (),
         are_imported=bool(used) and find_step(memory, used[0].step).note == Step.IMPORTED,
+        evidence=_evidence(memory, kept, at, lists_dropped),
     )
+
+
+def fleet_compactions(which: MemoryFilter) -> Compactions:
+    """Return what is kept of the compactions of the conversations that a filter finds."""
+    return compactions_of(which, words_digest())
+
+
+@one_snapshot()
+def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
+    """Return what the compaction of a step lost; None while it is not known, and of other steps.
+
+    Raises MemoryNotFound.
+    """
+    memory = find_memory(memory_id)
+    kept = _kept(memory)
+    return _evidence(memory, kept, step) if kept else None
+
+
+def _evidence(
+    memory: Memory, kept: FoundIncidents, step: int, lists_dropped: bool = False
+) -> ShownEvidence | None:
+    rows = (row for row in read_kept(kept.compactions) if row.step == step)
+    return next((shown_evidence(memory, row, kept.step, lists_dropped) for row in rows), None)
 
 
 def _shown(
@@ -245,7 +292,7 @@ def _kept(memory: Memory) -> FoundIncidents | None:
 @one_snapshot()
 def computed_incidents(memory_id: str) -> IncidentsUntil:
     """Find the incidents among the newest 10,000 messages of a conversation, or 4 million
-    characters.
+    characters, and what the compactions among them lost.
 
     The limit of each is that of the policy in force at its step. Raises MemoryNotFound.
     """
@@ -258,20 +305,19 @@ def computed_incidents(memory_id: str) -> IncidentsUntil:
     steps: dict[int, int] = {}
     for time in times:
         steps[time.number] = min(time.entered, steps.get(time.number, time.entered))
+    rows = Message.objects.filter(memory=memory, seq__gte=first, origin=Message.Origin.SYNTHETIC)
+    injected = {row.seq: read_message(row) for row in rows}
     said = zip(history.numbers, messages, history.facts, strict=True)
     arrivals = [
         StepMessage(seq, steps[seq], message, facts) for seq, message, facts in said if seq in steps
     ]
-    injected = Message.objects.filter(
-        memory=memory, seq__gte=first, origin=Message.Origin.SYNTHETIC
-    )
-    for row in injected:
-        if row.seq in steps:
-            message = read_message(row)
-            facts = facts_of(message, fact_words())
-            arrivals.append(StepMessage(row.seq, steps[row.seq], message, facts, is_said=False))
+    for seq in injected.keys() & steps.keys():
+        facts = facts_of(injected[seq], fact_words())
+        arrivals.append(StepMessage(seq, steps[seq], injected[seq], facts, is_said=False))
     found = incidents_of(sorted(arrivals, key=lambda each: each.number), times)
-    return IncidentsUntil(memory.last_step, list(_with_limits(memory, found, history)))
+    known = dict(zip(history.numbers, messages, strict=True))
+    lost = kept_compactions(memory, known, injected, min(steps.values(), default=1))
+    return IncidentsUntil(memory.last_step, list(_with_limits(memory, found, history)), lost)
 
 
 def _newest_said(memory_id: str, estimator: str | None = None) -> tuple[list[ChatMessage], History]:

@@ -191,6 +191,7 @@ class OverviewStats:
     reach: int
     flagged: int
     said_again: int
+    compacted_with_loss: int
     never_in_memory: int
     refused: int
     dangling: int
@@ -206,6 +207,7 @@ def overview_stats(since: datetime) -> OverviewStats:
         active=Count("pk", filter=active),
         flagged=Count("pk", filter=flagged(Flag.ANY)),
         said_again=Count("pk", filter=flagged(Flag.SAID_AGAIN)),
+        compacted_with_loss=Count("pk", filter=flagged(Flag.COMPACTED_WITH_LOSS)),
         never_in_memory=Count("pk", filter=flagged(Flag.NEVER_IN_MEMORY)),
         refused=Count("pk", filter=flagged(Flag.REFUSED)),
         dangling=Count("pk", filter=flagged(Flag.DANGLING)),

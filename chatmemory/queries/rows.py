@@ -29,7 +29,7 @@ from chatmemory.ledger.health import providers_of
 from chatmemory.ledger.windows import read_message
 from chatmemory.managers import LATELY_STEPS
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.search import given_labels
+from chatmemory.search import DIGEST_LABEL, given_labels
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,11 @@ class MemoryRow:
     @property
     def version(self) -> int:
         return self.last_step
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether it is of a file, whose conversation is over."""
+        return DIGEST_LABEL in self.labels
 
     @property
     def given_labels(self) -> dict[str, str]:

@@ -18,11 +18,10 @@ from itertools import chain
 from chatmemory import database
 from chatmemory.conf import configuration
 from chatmemory.core.codec import stored_json
-from chatmemory.core.compaction import as_summary
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
-from chatmemory.core.messages import ChatMessage, UserMessage
+from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import MessageWindow, Policy
-from chatmemory.core.sessions import Session
+from chatmemory.core.sessions import Session, recorded_messages
 from chatmemory.core.texts import printable
 from chatmemory.formats import Loss, Reading, Refused, Transcript
 from chatmemory.ledger.adding import count_all
@@ -233,17 +232,12 @@ def _recorded(transcript: Transcript, session: Session, policy: Policy | None) -
     """Return a transcript whose messages are all of its session, the summaries among them, with
     what a memory cannot say of it.
     """
-    messages = [*session.messages]
-    for position in session.summaries:
-        summary = messages[position]
-        if isinstance(summary, UserMessage):
-            messages[position] = as_summary(summary)
     moved = sum([*each.window] != window for each, window in session.windows())
     missing = [(CLEARED, len(session.cleared)), (MOVED, moved)]
-    losses = [f"{what} ({times:,})" for what, times in missing if times]
-    losses += [UNUSED] * (policy is not None)
-    lost = [Loss("session", what) for what in losses]
-    return replace(transcript, messages=tuple(messages), losses=(*transcript.losses, *lost))
+    told = [f"{what} ({times:,})" for what, times in missing if times]
+    told += [UNUSED] * (policy is not None)
+    losses = (*transcript.losses, *(Loss("session", what) for what in told))
+    return replace(transcript, messages=tuple(recorded_messages(session)), losses=losses)
 
 
 def _content(transcript: Transcript) -> Iterator[bytes]:

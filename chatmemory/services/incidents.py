@@ -1,7 +1,7 @@
-"""Incidents are stored when they are found, until the conversation changes.
+"""Incidents, and what compactions lost, are stored when found, until the conversation changes.
 
-Only numbers are stored. A deletion or a redaction removes them. In a server, an `IncidentFinder`
-finds them anew; otherwise the next read does.
+Only numbers and the names of triggers and summarizers are stored. A deletion or a redaction removes
+them. In a server, an `IncidentFinder` finds them anew; otherwise the next read does.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.models import FoundIncidents, Memory, Step
+from chatmemory.queries.compactions import lost_count
 from chatmemory.queries.conversations import is_writable
 from chatmemory.queries.incidents import (
     STALE_AT_ONCE,
@@ -70,6 +71,9 @@ def _keep(memory_id: str, found: IncidentsUntil) -> None:
         "step": found.step,
         "words": words_digest(),
         "rows": [kept_row(each) for each in found.incidents],
+        "compactions": found.compactions,
+        "compacted": len(found.compactions),
+        "terms_lost": lost_count(found.compactions),
         "newest_step": newest[0] if newest else None,
         "newest_at": at,
         **{kind.value: counts[kind] for kind in IncidentKind},

@@ -97,7 +97,7 @@ class ConversationPage:
         if self.state.query.before is not None or self.state.query.after is not None:
             return "history"
         panel = self.panel
-        is_asked = self.msg or self.find or panel.changes or panel.card
+        is_asked = self.msg or self.find or panel.changes or panel.card or panel.evidence
         return "why" if is_asked else "memory"
 
     # The head of the page

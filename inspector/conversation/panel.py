@@ -29,6 +29,7 @@ from chatmemory.queries import (
     StandsFor,
     pin_preview,
 )
+from inspector.conversation.evidence import EvidenceCard
 from inspector.conversation.found import Found
 from inspector.conversation.history import SHOWN
 from inspector.conversation.incident import IncidentCard, UsedTerms, comparison_url
@@ -297,7 +298,22 @@ class Panel:
         answers = [told.summary, f"{kept.question} {kept.summary}" if kept else ""]
         return as_markdown(told.question, answers, told.receipt)
 
-    # Incidents
+    # What summaries lost, and incidents
+
+    @cached_property
+    def evidence(self) -> EvidenceCard | None:
+        """What the summary of the step lost, where nothing else is asked."""
+        found, detail = self._state.incidents, self._state.detail
+        if found is None or found.evidence is None or detail is None:
+            return None
+        is_over = self._state.memory.is_imported
+        return EvidenceCard(found.evidence, detail.row, is_over=is_over)
+
+    @property
+    def is_evidence_missing(self) -> bool:
+        """Whether the step compacted, and what its summary lost is not known."""
+        detail = self._state.detail
+        return detail is not None and detail.row.kind == "compact" and self.evidence is None
 
     @cached_property
     def card(self) -> IncidentCard | None:

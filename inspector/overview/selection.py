@@ -24,11 +24,18 @@ ORDERINGS = {
     "said": "Most said",
     "said_again": "Had to be said again",
 }
-OFFERED_FLAGS = (Flag.ANY, Flag.REFUSED, Flag.SAID_AGAIN, Flag.NEVER_IN_MEMORY)
+OFFERED_FLAGS = (
+    Flag.ANY,
+    Flag.REFUSED,
+    Flag.SAID_AGAIN,
+    Flag.COMPACTED_WITH_LOSS,
+    Flag.NEVER_IN_MEMORY,
+)
 ALWAYS_OFFERED = (("active", "1"), ("flagged", Flag.ANY))
 FLAG_LABELS = {
     Flag.ANY: "Need attention",
     Flag.SAID_AGAIN: "Had to be said again",
+    Flag.COMPACTED_WITH_LOSS: "Compacted with loss",
     Flag.NEVER_IN_MEMORY: "Never reached the model",
     Flag.OVERSIZED: "Oversized",
     Flag.DANGLING: "Dangling",

@@ -59,11 +59,12 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     `?find=` searches for a phrase (`#26` selects that message), `?with=` compares with another
     step and lists the messages above `?past=`, `?before=` and `?after=` page through the history,
     and `?replay=1` computes what would have kept the selected message in a long history. With
-    nothing selected, `?incident=` is the number of the incident to show, the newest first, and
-    `?used=1` lists what was used without a recorded mention. `?limit=` replays what was said under
-    that limit from the first message on. `?trial=`
-    simulates the drafts and the limit of a trial, `?draft=` selects one of its drafts, and `?edit=`
-    is one to be edited. `?time=` leads to the step at a time, `?client_id=` to a client's message.
+    nothing selected, `?incident=` is the number of the incident to show, the newest first,
+    `?used=1` lists what was used without a recorded mention, and `?terms=1` the terms that could be
+    appended to the summary of the step. `?limit=` replays what was said under that limit from the
+    first message on. `?trial=` simulates the drafts and the limit of a trial, `?draft=` selects
+    one of its drafts, and `?edit=` is one to be edited. `?time=` leads to the step at a time,
+    `?client_id=` to a client's message.
     """
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
@@ -271,6 +272,7 @@ def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
         limit=_number(request, "limit"),
         incident=_number(request, "incident") or 1,
         lists_used="used" in request.GET,
+        lists_dropped="terms" in request.GET,
     )
     return query, find if jump else ""
 

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from chatmemory import InvalidValue, explain, queries, services
 from chatmemory.access.roles import actor_of
 from inspector.lab.asked import ANY_LIMIT, FleetAsked
+from inspector.lab.compactions import CompactionsPage, asked_level
 from inspector.lab.files import conversations_of, csv_file, no_numbers
 from inspector.lab.fleet import FleetPage
 
@@ -79,6 +80,17 @@ def _csv(found: queries.Fleet) -> HttpResponse:
         for p in found.points
     )
     return csv_file(COLUMNS, [dict(zip(COLUMNS, row, strict=True)) for row in rows], "recall")
+
+
+@require_safe
+def compactions(request: HttpRequest) -> HttpResponse:
+    """Show what summaries of the chosen conversations held of the terms that were needed."""
+    asked = FleetAsked.read(request.GET.dict())
+    found = queries.fleet_compactions(asked.which)
+    page = CompactionsPage(found, asked, asked_level(request.GET.dict()))
+    context = {"page": page, "asked": asked}
+    status = 422 if asked.problem else 200
+    return render(request, "inspector/lab/compactions.html", context, status=status)
 
 
 @require_POST

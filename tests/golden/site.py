@@ -50,6 +50,7 @@ def build() -> dict[str, str]:
     _a_limit_is_lowered()
     _support()
     _a_message_is_oversized()
+    _a_summary_loses_terms()
     services.set_default_policy("shop/", TokenWindow(4000, low_water="0.6"), actor="operator")
     services.create("shop/empty")
     create_token("shop", role="viewer", prefix="shop/", days=7)
@@ -94,6 +95,28 @@ def _support() -> None:
 def _a_message_is_oversized() -> None:
     services.create("oversized", TokenWindow(40, oversized="keep"))
     services.add("oversized", [UserMessage("short"), UserMessage("far too long " * 30)])
+
+
+def _a_summary_loses_terms() -> None:
+    services.create("compacted", MessageWindow(20))
+    said = [
+        UserMessage("Fix ENT-1182 in cmd/cli/hooks2.go, for 3000 ms at most."),
+        AiMessage(None, [ToolExecutionRequest("1", "git_log", "{}")]),
+        ToolExecutionResultMessage("1", "git_log", "72a7142 v0.4.2-rc1"),
+        AiMessage("The hook is at fault."),
+    ]
+    services.add("compacted", said)
+    services.compact("compacted", "Fix hooks2.go.", keep_last=0, trigger="auto", actor="operator")
+    services.add(
+        "compacted",
+        [
+            UserMessage("It is ENT-1182."),
+            AiMessage(None, [ToolExecutionRequest("2", "git_log", "{}")]),
+            ToolExecutionResultMessage("2", "git_log", "72a7142"),
+            AiMessage("72a7142 fixes ENT-1182 in cmd/cli/hooks2.go: 3000 ms, in v0.4.2-rc1."),
+        ],
+    )
+    services.current_incidents("compacted")
 
 
 ORDER, CLASS, SUPPORT = "/c/order-7741/", "/c/classroom/", "/c/support/"
@@ -160,6 +183,8 @@ STATES = {
     "support-redacted": State(f"{SUPPORT}?msg=3"),
     "support-calls": State(f"{SUPPORT}?msg=4"),
     "support-picture": State(f"{SUPPORT}?msg=7"),
+    "compacted": State("/c/compacted/?at=5&terms=1"),
+    "compacted-summary": State("/c/compacted/?msg=5"),
     "oversized": State("/c/oversized/?msg=2"),
     "empty": State("/c/shop~2Fempty/"),
     "missing": State("/c/nobody/"),
@@ -169,6 +194,7 @@ STATES = {
     "lab": State("/lab/", form={"kind": "token_window"}),
     "lab-limit": State("/lab/?limit=800&input=2.5"),
     "lab-adopt": State("/lab/adopt/", form={"kind": "token_window", "limit": "800"}),
+    "lab-compactions": State("/lab/compactions/?level=told"),
     "lab-file": State("/lab/file/", form={"file": RUNS.read_bytes()}),
     "compared-file": State("/lab/compare/", form={"file": CHATS, "policy": "message_window:1"}),
     "doctor": State("/doctor/"),

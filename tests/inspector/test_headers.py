@@ -25,6 +25,7 @@ PAGES = {
     "doctor-rules": "/doctor/rules/",
     "repair": "/c/m/repair/",
     "lab": "/lab/",
+    "lab-compactions": "/lab/compactions/",
     "lab-of-file": "/lab/file/",
     "compare-file": "/lab/compare/",
     "import": "/import/",

@@ -39,6 +39,7 @@ PAGES = [
     "/c/m/compare/",
     "/lab/",
     "/lab/?limit=1000&q=said",
+    "/lab/compactions/",
     "/c/m/compare/?policy=message_window:5&policy=everything&at=100&phrase=said",
 ]
 API = "/api/v1/memories/m/"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -17,6 +19,7 @@ from chatmemory.api.responses import (
     response,
     with_query,
 )
+from chatmemory.core.recall.compactions import APPENDED, TAILS, Level
 from chatmemory.core.recall.incidents import incident_to_dict
 
 
@@ -76,8 +79,8 @@ class MemoryStep(Resource):
     def get(self, request: Request, memory_id: str, n: int) -> Response:
         """Show one step.
 
-        What arrived, what was evicted and why, and the arithmetic. `later` has more of what arrived
-        and was evicted.
+        What arrived, what was evicted and why, the arithmetic, and what a summary lost. `later` has
+        more of what arrived and was evicted.
         """
         asked = requests.read_query(requests.StepQuery, request)
         start = asked.get("after", 0)
@@ -94,5 +97,32 @@ class MemoryStep(Resource):
             "evicted_count": len(evicted),
             "later": with_query(request, after=end) if has_more else None,
             "receipt": explain.shortened(explain.receipt(step.change)),
+            "evidence": _evidence(memory_id, n) if step.row.kind == "compact" else None,
         }
         return response(StepDetailSerializer, answer)
+
+
+def _evidence(memory_id: str, n: int) -> dict[str, Any] | None:
+    shown = queries.evidence_of(memory_id, n)
+    if shown is None:
+        return None
+    found = shown.evidence
+    return {
+        **vars(found),
+        "until": shown.until,
+        "left_out": found.why_left_out,
+        **{level.value: _needed(found, level) for level in (Level.ALL, Level.TOLD)},
+        "lost": shown.listed,
+        "lost_count": len(found.lost()),
+        "lost_numbers": sum(each.is_number for each in found.lost()),
+        "not_needed": found.not_needed,
+    }
+
+
+def _needed(found: queries.StoredEvidence, level: Level) -> dict[str, Any]:
+    return {
+        "needed": len(found.needed(level)),
+        "held": found.held(level),
+        "appended": {str(terms): found.held(level, terms) for terms in APPENDED},
+        "tail": {str(tokens): found.in_tail(tokens, level) for tokens in TAILS},
+    }

@@ -9,6 +9,7 @@ same sense are not seen.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from enum import StrEnum
 
 from chatmemory.core.estimators import TokenCountEstimator, estimator_for
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.messages import AiMessage, ChatMessage, MessageType
+from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import DEFAULT_ESTIMATOR
 from chatmemory.core.recall.examples import DATE
 from chatmemory.core.recall.facts import NO_WORDS, Sayings, Words, facts_of, said_texts
@@ -88,27 +89,10 @@ class NeededTerm:
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """What one compaction lost, `number` from 1.
+class NeededTerms:
+    """The terms that were needed after a compaction, in the order of their uses."""
 
-    `coverage` is the share of the prompt's tokens that the replaced messages account for; None if
-    the prompts are not known. `dropped` are the terms that would be appended, best first.
-    """
-
-    number: int
-    compaction: Compaction
     terms: tuple[NeededTerm, ...]
-    dropped: tuple[str, ...]
-    coverage: float | None
-
-    @property
-    def why_left_out(self) -> str | None:
-        """Why the compaction cannot be measured; None if it can."""
-        if self.compaction.is_opaque:
-            return "its summary is encrypted"
-        if self.coverage is not None and self.coverage < ENOUGH:
-            return f"the file has {self.coverage:.0%} of what it replaced"
-        return None
 
     def needed(self, level: Level = Level.ALL) -> list[NeededTerm]:
         return [each for each in self.terms if each.counts_at(level)]
@@ -123,6 +107,36 @@ class Evidence:
     def in_tail(self, tokens: int, level: Level = Level.ALL) -> int:
         """Return how many the last so many tokens would have held in place of the summary."""
         return sum(each.is_in_tail(tokens) for each in self.needed(level))
+
+
+@dataclass(frozen=True)
+class Evidence(NeededTerms):
+    """What one compaction lost, `number` from 1.
+
+    `dropped` are the terms that would be appended, best first, and `mentions` the positions of the
+    latest replaced messages that mention them. `coverage` is the share of the prompt's tokens that
+    the replaced messages account for; None if the prompts are not known.
+    """
+
+    number: int
+    compaction: Compaction
+    dropped: tuple[str, ...]
+    mentions: tuple[int, ...]
+    coverage: float | None
+
+    @property
+    def why_left_out(self) -> str | None:
+        """Why the compaction cannot be measured; None if it can."""
+        return why_left_out(self.coverage, is_opaque=self.compaction.is_opaque)
+
+
+def why_left_out(coverage: float | None, *, is_opaque: bool) -> str | None:
+    """Return why a compaction cannot be measured; None if it can."""
+    if is_opaque:
+        return "its summary is encrypted"
+    if coverage is not None and coverage < ENOUGH:
+        return f"only {coverage:.0%} of what it replaced is recorded"
+    return None
 
 
 def dropped_terms(
@@ -141,7 +155,8 @@ def dropped_terms(
     if limit < 0:
         raise InvalidValue(f"the limit of terms must be 0 or more, but is: {limit}")
     weights = [_WEIGHTS.get(each.type, 1) for each in replaced]
-    return _dropped([facts_of(each, words) for each in replaced], weights, [summary])[:limit]
+    facts = [facts_of(each, words) for each in replaced]
+    return [term for term, _ in _dropped(facts, weights, [summary])[:limit]]
 
 
 def compaction_evidence(
@@ -175,15 +190,13 @@ class _Sources:
         estimator: TokenCountEstimator,
     ) -> None:
         self._session, self._estimator = session, estimator
+        self._summaries = session.summaries
         self._mentions = {} if mentions is None else mentions
         self._facts = [facts_of(each, words) for each in session.messages]
         self._texts = [tuple(said_texts(each)) for each in session.messages]
         self._types = list(map(self._type, range(len(self._facts))))
         self._tokens: dict[int, int] = {}
-        self._first: dict[str, int] = {}
-        for position, facts in enumerate(self._facts):
-            for fact in facts:
-                self._first.setdefault(fact, position)
+        self._mentioned = _mentions_in(dict(enumerate(self._facts)))
 
     def _type(self, position: int) -> MessageType:
         """Return the type of a message; what a program wrote for the user is a tool's."""
@@ -194,17 +207,18 @@ class _Sources:
     def evidence(self) -> Iterator[Evidence]:
         for number, compaction in enumerate(self._session.compactions, 1):
             seen = [each for each in compaction.covered if not self._is_cleared(each, compaction)]
-            dropped = self._dropped(seen, compaction)
+            found = self._dropped(seen, compaction)
+            dropped = tuple(term for term, _ in found)
             terms = tuple(self._needed(seen, compaction, dropped))
-            yield Evidence(
-                number, compaction, terms, tuple(dropped), self._coverage(seen, compaction)
-            )
+            mentions = tuple(seen[place] for _, place in found)
+            coverage = self._coverage(seen, compaction)
+            yield Evidence(terms, number, compaction, dropped, mentions, coverage)
 
     def _is_cleared(self, position: int, compaction: Compaction) -> bool:
         cleared = self._session.cleared.get(position)
         return cleared is not None and cleared <= compaction.summary
 
-    def _dropped(self, seen: Sequence[int], compaction: Compaction) -> list[str]:
+    def _dropped(self, seen: Sequence[int], compaction: Compaction) -> list[tuple[str, int]]:
         weights = [_WEIGHTS.get(self._types[each], 1) for each in seen]
         facts = [self._facts[each] for each in seen]
         return _dropped(facts, weights, self._texts_after(compaction))
@@ -215,19 +229,19 @@ class _Sources:
     def _needed(
         self, seen: Sequence[int], compaction: Compaction, dropped: Sequence[str]
     ) -> Iterator[NeededTerm]:
-        used = self._uses_after(compaction.summary)
         mentions = _mentions_in({each: self._facts[each] for each in seen})
+        used = self._uses_after(compaction.summary, mentions)
         sayings = Sayings()
         for position in seen:
             sayings.hear(position, self._types[position], self._facts[position])
-        needed = sorted(mentions.keys() & used.keys(), key=lambda term: (used[term], term))
+        needed = sorted(used, key=lambda term: (used[term], term))
         places = {term: place for place, term in enumerate(dropped)}
         tails = self._tails([*seen, *compaction.kept], needed)
         texts = self._texts_after(compaction)
         for term in needed:
             said = sayings.said(term)
             came = self._came(term, compaction.summary, used[term])
-            first = self._types[self._first[term]]
+            first = self._types[self._mentioned[term][0]]
             is_told = first is not MessageType.AI
             yield NeededTerm(
                 term,
@@ -235,7 +249,7 @@ class _Sources:
                 used[term],
                 self._how(came),
                 came,
-                is_held=_is_held(term, texts),
+                is_held=is_held(term, texts),
                 is_told=is_told,
                 is_rare=is_told and self._mentions.get(term, 1) <= RARE,
                 is_number=_is_number(term),
@@ -243,20 +257,26 @@ class _Sources:
                 tail=tails[term],
             )
 
-    def _uses_after(self, summary: int) -> dict[str, int]:
-        """Return where the assistant used each term first after a summary."""
-        used: dict[str, int] = {}
-        for position in range(summary + 1, len(self._facts)):
-            if isinstance(self._session.messages[position], AiMessage):
-                for fact in self._facts[position]:
-                    used.setdefault(fact, position)
-        return used
+    def _uses_after(self, summary: int, terms: Iterable[str]) -> dict[str, int]:
+        """Return where the assistant used each of some terms first after a summary."""
+        uses = ((term, self._after(term, summary)) for term in terms)
+        found = ((term, next(filter(self._is_use, later), None)) for term, later in uses)
+        return {term: position for term, position in found if position is not None}
+
+    def _is_use(self, position: int) -> bool:
+        return self._types[position] is MessageType.AI
+
+    def _after(self, term: str, summary: int) -> Iterator[int]:
+        """Yield the later messages that mention a term, without summaries."""
+        mentioned = self._mentioned[term]
+        for place in range(bisect_right(mentioned, summary), len(mentioned)):
+            if mentioned[place] not in self._summaries:
+                yield mentioned[place]
 
     def _came(self, term: str, summary: int, used: int) -> int | None:
         """Return the first message between a summary and a use that mentions a term."""
-        between = range(summary + 1, used)
-        found = (each for each in between if term in self._facts[each])
-        return next((each for each in found if each not in self._session.summaries), None)
+        first = next(self._after(term, summary))
+        return first if first < used else None
 
     def _how(self, came: int | None) -> CameBack:
         if came is None:
@@ -268,8 +288,10 @@ class _Sources:
         missing, tokens = set(terms), 0
         tails: dict[str, int] = {}
         for position in reversed(window):
+            if not missing:
+                break
             tokens += self._count(position)
-            found = {term for term in missing if _is_held(term, self._texts[position])}
+            found = {term for term in missing if is_held(term, self._texts[position])}
             tails |= dict.fromkeys(found, tokens)
             missing -= found
         return tails
@@ -300,13 +322,16 @@ def _mentions_in(facts: Mapping[int, Collection[str]]) -> dict[str, list[int]]:
 
 def _dropped(
     facts: Sequence[Collection[str]], weights: Sequence[int], texts: Sequence[str]
-) -> list[str]:
-    """Return the terms that the texts do not hold and that are no plain numbers, best first."""
+) -> list[tuple[str, int]]:
+    """Return the terms that the texts do not hold and that are no plain numbers, best first, each
+    with the place of the last facts that have it.
+    """
     mentions = _mentions_in(dict(enumerate(facts)))
     weighed = {term: sum(weights[place] for place in mentions[term]) for term in mentions}
     ranked = sorted(mentions, key=lambda term: (-weighed[term], -mentions[term][-1], term))
     text = "\n".join(texts)
-    return [term for term in ranked if not _is_number(term) and not _is_held(term, [text])]
+    dropped = (term for term in ranked if not _is_number(term) and not is_held(term, [text]))
+    return [(term, mentions[term][-1]) for term in dropped]
 
 
 def _is_number(term: str) -> bool:
@@ -315,7 +340,7 @@ def _is_number(term: str) -> bool:
     return _NUMBER.fullmatch(term) is not None and is_named is None
 
 
-def _is_held(term: str, texts: Iterable[str]) -> bool:
+def is_held(term: str, texts: Iterable[str]) -> bool:
     """Return whether texts hold a term, or of a path what follows one of its slashes.
 
     That must be six characters or more, and a bare name of a file must have a dot or a digit.

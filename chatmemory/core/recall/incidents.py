@@ -3,7 +3,8 @@
 A fact that a user or a tool said is forgotten when its last mention leaves memory. When it comes
 up again, that had a price: the user said it twice, a tool was called twice for it, or the
 assistant used it without having read it. Any mention in memory counts, also one of the assistant
-and of a summary.
+and of a summary; where messages became a summary, what that and the kept messages hold counts as
+in `compactions`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,17 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.loads import Keeping
 from chatmemory.core.messages import AiMessage, ChatMessage
 from chatmemory.core.policies import Policy
+from chatmemory.core.recall.compactions import is_held
 from chatmemory.core.recall.comparison import smallest_limit_for
 from chatmemory.core.recall.curves import is_exact
-from chatmemory.core.recall.facts import NO_WORDS, History, Sayings, Words, history_of
+from chatmemory.core.recall.facts import (
+    NO_WORDS,
+    History,
+    Sayings,
+    Words,
+    history_of,
+    said_texts,
+)
 from chatmemory.core.recall.kinds import Calls
 from chatmemory.core.recall.kinds import IncidentKind as IncidentKind
 from chatmemory.core.transitions import fold
@@ -112,15 +121,15 @@ def incidents_of(arrivals: Iterable[StepMessage], times: Iterable[MemoryTime]) -
     """Return the incidents of a conversation, in the order of its steps."""
     arriving: defaultdict[int, list[StepMessage]] = defaultdict(list)
     changing: defaultdict[int, list[MemoryTime]] = defaultdict(list)
-    facts = {}
+    messages: dict[int, StepMessage] = {}
     for arrival in arrivals:
-        facts[arrival.number] = arrival.facts
+        messages[arrival.number] = arrival
         arriving[arrival.step].append(arrival)
     for time in times:
         changing[time.entered].append(time)
         if time.left is not None and time.left != time.entered:
             changing[time.left].append(time)
-    mentions, calls = _Mentions(facts), Calls()
+    mentions, calls = _Mentions(messages), Calls()
     found: list[Incident] = []
     asked: int | None = None
     for step in sorted(arriving.keys() | changing.keys()):
@@ -141,8 +150,10 @@ def _asks(message: ChatMessage) -> bool:
 class _Mentions:
     """The facts that were said before a step, and whether memory still mentions them."""
 
-    def __init__(self, facts: Mapping[int, frozenset[str]]) -> None:
-        self._facts = facts
+    def __init__(self, messages: Mapping[int, StepMessage]) -> None:
+        self._messages = messages
+        self._facts = {number: each.facts for number, each in messages.items()}
+        self._present: set[int] = set()
         self._in_memory: Counter[str] = Counter()
         self._left: dict[str, MemoryTime] = {}
         self._sayings = Sayings()
@@ -180,13 +191,27 @@ class _Mentions:
         message decides.
         """
         leaving = sorted(time for time in times if time.left == step)
-        for time in times:
-            if time.entered == step:
-                self._in_memory.update(self._facts.get(time.number, ()))
+        entering = [time for time in times if time.entered == step]
+        for time in entering:
+            self._in_memory.update(self._facts.get(time.number, ()))
+        summarized: set[str] = set()
         for time in leaving:
             facts = self._facts.get(time.number, frozenset())
             self._in_memory.subtract(facts)
             self._left.update(dict.fromkeys(facts, time))
+            if time.reason is Reason.SUMMARIZED:
+                summarized |= facts
+        self._present -= {time.number for time in leaving}
+        self._present |= {time.number for time in entering if time.left != step}
+        self._look_for({fact for fact in summarized if not self._in_memory[fact]})
+
+    def _look_for(self, facts: set[str]) -> None:
+        """Look for facts that became a summary in what memory holds now, and count them there."""
+        for number in self._present & self._messages.keys() if facts else ():
+            texts = [*said_texts(self._messages[number].message)]
+            held = {fact for fact in facts if is_held(fact, texts)} - self._facts[number]
+            self._facts[number] |= held
+            self._in_memory.update(held)
 
 
 def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> Iterator[Incident]:

@@ -691,6 +691,18 @@ class Migration(migrations.Migration):
                 ("said_again", models.IntegerField(default=0)),
                 ("fetched_again", models.IntegerField(default=0)),
                 ("used", models.IntegerField(default=0)),
+                ("compactions", models.JSONField(default=list)),
+                (
+                    "compacted",
+                    models.IntegerField(default=0, help_text="how many compactions it has rows of"),
+                ),
+                (
+                    "terms_lost",
+                    models.IntegerField(
+                        default=0,
+                        help_text="exact terms that were needed and that summaries lost",
+                    ),
+                ),
                 ("newest_step", models.BigIntegerField(null=True)),
                 ("newest_at", models.DateTimeField(null=True)),
             ],
@@ -701,7 +713,12 @@ class Migration(migrations.Migration):
                         models.OrderBy(models.F("newest_at"), descending=True),
                         condition=models.Q(("newest_at__isnull", False)),
                         name="incident_newest",
-                    )
+                    ),
+                    models.Index(
+                        models.F("memory"),
+                        condition=models.Q(("terms_lost__gt", 0)),
+                        name="incident_lost_terms",
+                    ),
                 ],
             },
         ),

@@ -1,0 +1,385 @@
+"""What the compactions of a stored conversation lost: found with its incidents, kept as numbers.
+
+The term of a kept row is read again from a message that mentions it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.db.models import Q
+
+from chatmemory import database
+from chatmemory.conf import fact_words
+from chatmemory.core.compaction import appended_terms
+from chatmemory.core.estimators import estimator_for
+from chatmemory.core.eviction import Reason
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.policies import DEFAULT_ESTIMATOR
+from chatmemory.core.recall.compactions import (
+    LIMIT,
+    CameBack,
+    Evidence,
+    NeededTerm,
+    NeededTerms,
+    compaction_evidence,
+    why_left_out,
+)
+from chatmemory.core.recall.facts import facts_of
+from chatmemory.core.sessions import (
+    Compaction,
+    Session,
+    StoredCompaction,
+    StoredMessage,
+    stored_session,
+)
+from chatmemory.core.texts import printable
+from chatmemory.formats import FORMATS
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.searching import MemoryFilter
+
+NEWEST_COMPACTIONS = 100  # of a conversation, of which it is found what they lost
+LOST_LISTED = 100
+NAME_LENGTH = 80  # of a model
+SUMMED = 2_000  # conversations whose compactions are summed up
+
+
+class KeptTerm(NamedTuple):
+    """The numbers that are kept of a needed term; see `NeededTerm`. It is that at a `place` among
+    the terms of the message that used it, in order.
+    """
+
+    used: int
+    place: int
+    said: int
+    came: int | None
+    by_user: bool
+    is_held: bool
+    is_told: bool
+    is_number: bool
+    appended: int | None
+    tail: int
+
+
+class KeptCompaction(NamedTuple):
+    """The numbers that are kept of a compaction; see `StoredEvidence`. `dropped` are messages and
+    the places of the terms among theirs.
+    """
+
+    step: int
+    summary: int
+    trigger: str
+    summarizer: str
+    replaced: int
+    first: int | None
+    last: int | None
+    tokens_before: int | None
+    tokens_after: int | None
+    is_opaque: bool
+    coverage: float | None
+    dropped_count: int
+    dropped_tokens: int
+    dropped: Sequence[Sequence[int]]
+    terms: Sequence[KeptTerm]
+
+
+@dataclass(frozen=True)
+class StoredEvidence(NeededTerms):
+    """What the compaction of a step lost; its messages are seqs.
+
+    `trigger` is the note of the step, and `summarizer` who wrote the summary, as far as known. It
+    replaced so many messages, the `first` to the `last`. Of the terms that the summary does not
+    hold there are `dropped_count`; the best 50 have `dropped_tokens` together.
+    """
+
+    step: int
+    summary: int
+    trigger: str
+    summarizer: str
+    replaced: int
+    first: int | None
+    last: int | None
+    tokens_before: int | None
+    tokens_after: int | None
+    is_opaque: bool
+    coverage: float | None
+    dropped_count: int
+    dropped_tokens: int
+
+    @property
+    def why_left_out(self) -> str | None:
+        """Why the compaction cannot be measured; None if it can."""
+        return why_left_out(self.coverage, is_opaque=self.is_opaque)
+
+    @property
+    def not_needed(self) -> int:
+        """How many terms the summary does not hold that nobody needed so far."""
+        return self.dropped_count - sum(not each.is_number for each in self.lost())
+
+
+# Finding it
+
+
+def kept_compactions(
+    memory: Memory, said: Mapping[int, ChatMessage], injected: Mapping[int, ChatMessage], since: int
+) -> list[KeptCompaction]:
+    """Return what the newest 100 compactions from a step on lost, by step.
+
+    `said` and `injected` are the messages of the conversation from then on, by seq.
+    """
+    session, seqs, steps = _session(memory, said, injected, since)
+    count = estimator_for(DEFAULT_ESTIMATOR).estimate_token_count_in_text
+    return [
+        _kept(found, step, session, seqs, count(appended_terms(found.dropped[:LIMIT])))
+        for found, step in zip(
+            compaction_evidence(session, words=fact_words()) if steps else (), steps, strict=True
+        )
+    ]
+
+
+def _session(
+    memory: Memory, said: Mapping[int, ChatMessage], injected: Mapping[int, ChatMessage], since: int
+) -> tuple[Session, list[int], list[int]]:
+    """Return the session of a conversation, its seqs, and the steps of its compactions."""
+    found = Step.objects.filter(memory=memory, kind=Step.Kind.COMPACT, n__gte=since)
+    newest = [step for step in found.order_by("-n")[:NEWEST_COMPACTIONS] if step.seq in injected]
+    steps = newest[::-1]
+    compactions = list(_compactions(memory, steps)) if steps else []
+    seen = {seq for each in compactions for seq in (*each.covered, *each.window)}
+    earlier = _messages(memory.pk, seen - said.keys() - injected.keys())
+    stored = [StoredMessage(seq, message) for seq, message in [*said.items(), *earlier.items()]]
+    stored += [StoredMessage(seq, message, is_said=False) for seq, message in injected.items()]
+    stored.sort(key=lambda each: each.number)
+    numbers = [each.number for each in stored]
+    return stored_session(stored, compactions), numbers, [step.n for step in steps]
+
+
+def _compactions(memory: Memory, steps: Sequence[Step]) -> Iterator[StoredCompaction]:
+    first, last = steps[0].n, steps[-1].n
+    lasting = Q(left_step=None) | Q(left_step__gte=first)
+    stays = Stay.objects.filter(lasting, memory=memory, entered_step__lte=last).order_by("rank")
+    columns = ("seq", "entered_step", "left_step", "reason")
+    rows = list(stays.values_list(*columns))
+    for step in steps:
+        yield StoredCompaction(
+            step.seq or 0,
+            [seq for seq, _, left, why in rows if left == step.n and why == Reason.SUMMARIZED],
+            [
+                seq
+                for seq, entered, left, _ in rows
+                if entered <= step.n and (left is None or left > step.n)
+            ],
+            step.note or None,
+            step.tokens_before,
+            step.tokens_after,
+        )
+
+
+def _kept(
+    found: Evidence, step: int, session: Session, seqs: Sequence[int], tokens: int
+) -> KeptCompaction:
+    def place(position: int, term: str) -> int:
+        return sorted(facts_of(session.messages[position], fact_words())).index(term)
+
+    one = found.compaction
+    covered = [seqs[each] for each in one.covered]
+    terms = [
+        KeptTerm(
+            used=seqs[each.used],
+            place=place(each.used, each.term),
+            said=seqs[each.said],
+            came=None if each.came is None else seqs[each.came],
+            by_user=each.back is CameBack.USER,
+            is_held=each.is_held,
+            is_told=each.is_told,
+            is_number=each.is_number,
+            appended=each.place,
+            tail=each.tail,
+        )
+        for each in found.terms
+    ]
+    dropped = zip(found.mentions[:LIMIT], found.dropped[:LIMIT], strict=True)
+    return KeptCompaction(
+        step=step,
+        summary=seqs[one.summary],
+        trigger=one.trigger or "",
+        summarizer=_summarizer(session, one),
+        replaced=len(covered),
+        first=min(covered, default=None),
+        last=max(covered, default=None),
+        tokens_before=one.tokens_before,
+        tokens_after=one.tokens_after,
+        is_opaque=one.is_opaque,
+        coverage=found.coverage,
+        dropped_count=len(found.dropped),
+        dropped_tokens=tokens,
+        dropped=[(seqs[position], place(position, term)) for position, term in dropped],
+        terms=terms,
+    )
+
+
+def _summarizer(session: Session, one: Compaction) -> str:
+    """Return the format that has attributes of the messages, with the model of the last answer
+    before the summary; empty if neither is known.
+    """
+    known = ""
+    for position in reversed((*one.covered, one.summary)):
+        attributes = getattr(session.messages[position], "attributes", {})
+        for name, about in attributes.items():
+            if name in FORMATS and isinstance(about, Mapping):
+                known = known or name
+                if isinstance(model := about.get("model"), str):
+                    return f"{name} {printable(model)[:NAME_LENGTH]}"
+    return known
+
+
+def lost_count(kept: Iterable[KeptCompaction]) -> int:
+    """Return how many needed terms were lost by the compactions that can be measured."""
+    return sum(len(each.lost()) for each in map(stored_evidence, kept) if not each.why_left_out)
+
+
+# Reading what is kept
+
+
+def read_kept(rows: Iterable[Sequence[object]]) -> list[KeptCompaction]:
+    """Return the rows as they were kept."""
+    kept = [KeptCompaction._make(row) for row in rows]
+    return [each._replace(terms=[*map(KeptTerm._make, each.terms)]) for each in kept]
+
+
+def stored_evidence(
+    kept: KeptCompaction, facts: Mapping[int, Sequence[str]] | None = None
+) -> StoredEvidence:
+    """Return what a compaction lost. Terms are named as far as the facts of the messages that used
+    them are given, in order by seq.
+    """
+    known = facts or {}
+    return StoredEvidence(
+        tuple(_needed(each, known.get(each.used)) for each in kept.terms),
+        kept.step,
+        kept.summary,
+        kept.trigger,
+        kept.summarizer,
+        kept.replaced,
+        kept.first,
+        kept.last,
+        kept.tokens_before,
+        kept.tokens_after,
+        kept.is_opaque,
+        kept.coverage,
+        kept.dropped_count,
+        kept.dropped_tokens,
+    )
+
+
+def _needed(kept: KeptTerm, facts: Sequence[str] | None) -> NeededTerm:
+    back = CameBack.UNKNOWN
+    if kept.came is not None:
+        back = CameBack.USER if kept.by_user else CameBack.TOOL
+    return NeededTerm(
+        facts[kept.place] if facts else "",
+        kept.said,
+        kept.used,
+        back,
+        kept.came,
+        is_held=kept.is_held,
+        is_told=kept.is_told,
+        is_rare=False,
+        is_number=kept.is_number,
+        place=kept.appended,
+        tail=kept.tail,
+    )
+
+
+@dataclass(frozen=True)
+class ShownEvidence:
+    """What a compaction lost, as far as the conversation was read, which is up to step `until`.
+
+    Of the lost terms, the first 100 are `listed`, and `tools` are the names of those that brought
+    some back, by seq. `dropped` are the best 50 terms that the summary does not hold, if they were
+    asked for.
+    """
+
+    evidence: StoredEvidence
+    until: int
+    is_current: bool
+    listed: Sequence[NeededTerm]
+    tools: Mapping[int, str]
+    dropped: Sequence[str] = ()
+
+
+def shown_evidence(
+    memory: Memory, kept: KeptCompaction, until: int, lists_dropped: bool
+) -> ShownEvidence:
+    """Return what a compaction lost, with the words of its messages."""
+    lost = [each for each in kept.terms if not each.is_held][:LOST_LISTED]
+    dropped = kept.dropped if lists_dropped else ()
+    seqs = {each.used for each in lost} | {each.came or each.used for each in lost}
+    messages = _messages(memory.pk, seqs | {seq for seq, _ in dropped})
+    words = fact_words()
+    facts = {seq: sorted(facts_of(message, words)) for seq, message in messages.items()}
+    return ShownEvidence(
+        stored_evidence(kept),
+        until,
+        until == memory.last_step,
+        listed=[_needed(each, facts[each.used]) for each in lost],
+        tools={
+            seq: name
+            for seq, message in messages.items()
+            if (name := getattr(message, "tool_name", None))
+        },
+        dropped=[facts[seq][place] for seq, place in dropped],
+    )
+
+
+def _messages(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]:
+    if not seqs:
+        return {}
+    rows = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
+    return {row.seq: read_message(row) for row in rows}
+
+
+# Of many conversations
+
+
+@dataclass(frozen=True)
+class CompactionOf:
+    """What a compaction of a conversation lost."""
+
+    memory_id: str
+    evidence: StoredEvidence
+
+
+@dataclass(frozen=True)
+class Compactions:
+    """The compactions of the conversations that a filter finds, as far as they were found.
+
+    `left_out` of them cannot be measured. Of `matching` conversations with a compaction, the newest
+    2,000 are read.
+    """
+
+    measured: Sequence[CompactionOf]
+    left_out: int
+    matching: int
+    conversations: int
+
+
+def compactions_of(which: MemoryFilter, words: str) -> Compactions:
+    """Return the compactions of conversations from what is kept, by one query and a count.
+
+    `words` is the digest of the words that are facts by the settings.
+    """
+    chosen = which.rows().filter(found_incidents__compacted__gt=0, found_incidents__words=words)
+    newest = chosen.order_by("-updated_at", "id")
+    rows = list(newest.values_list("id", "found_incidents__compactions")[:SUMMED])
+    found = [
+        CompactionOf(memory_id, stored_evidence(kept))
+        for memory_id, compactions in rows
+        for kept in read_kept(compactions)
+    ]
+    measured = [each for each in found if not each.evidence.why_left_out]
+    matching = len(rows) if len(rows) < SUMMED else chosen.count()
+    return Compactions(measured, len(found) - len(measured), matching, len(rows))

@@ -1,0 +1,135 @@
+"""The page of the compactions of many conversations: what summaries held of what was needed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from chatmemory import explain
+from chatmemory.queries import TAILS, CompactionOf, Compactions, Level, NeededTerms
+from inspector.conversation import conversation_url
+from inspector.conversation.evidence import Held, bars_in_words, bars_of
+from inspector.lab.asked import FleetAsked
+
+LISTED = 50
+LEVELS = {Level.ALL: "All terms", Level.TOLD: "Told ones"}
+WITH_TERMS = (25, 50)
+FIELDS = ("q", "label", "prefix", "since", "flagged")
+
+
+@dataclass(frozen=True)
+class CompactionRow:
+    """A row of the table: compactions of one summarizer and trigger, or all of them."""
+
+    summarizer: str
+    trigger: str
+    count: int
+    needed: int
+    held: int
+    share: str
+    others: Sequence[int]
+    css: str = ""
+
+
+@dataclass(frozen=True)
+class Losing:
+    """A compaction of the list, with the address of its step."""
+
+    id: str
+    link: str
+    step: int
+    lost: int
+    needed: int
+    by: str
+
+
+class CompactionsPage:
+    """The presenter of compactions at a level."""
+
+    def __init__(self, found: Compactions, asked: FleetAsked, level: Level) -> None:
+        self.found, self.asked, self.level = found, asked, level
+        self.count = len(found.measured)
+        self._all = _sum(found.measured)
+        self.needed = len(self._all.needed(level))
+        self.held = self._all.held(level)
+        self.share = explain.percent(self.held, self.needed) if self.needed else ""
+        self.bars: list[Held] = list(bars_of(self._all, TAILS, level))
+        self.words = bars_in_words(self.bars, self.needed)
+        self.columns = [f"with {terms} terms" for terms in WITH_TERMS]
+        self.columns += [f"last {tokens:,} tok" for tokens in TAILS]
+
+    @property
+    def levels(self) -> list[tuple[str, str, bool]]:
+        """The levels: name, address, and whether it is the chosen one."""
+        given = {name: value for name in FIELDS if (value := getattr(self.asked, name))}
+        address = reverse("inspector:lab-compactions")
+        return [
+            (name, f"{address}?{urlencode({**given, 'level': level.value})}", level is self.level)
+            for level, name in LEVELS.items()
+        ]
+
+    @property
+    def better(self) -> str:
+        """That an end of the window would have held more than summaries with terms, if so."""
+        most = self._all.held(self.level, WITH_TERMS[-1])
+        ends = [tokens for tokens in TAILS if self._all.in_tail(tokens, self.level) > most]
+        if not ends:
+            return ""
+        return (
+            f"The last {ends[0]:,} tokens, kept as they were, would have held more than the "
+            f"summaries with {WITH_TERMS[-1]} terms."
+        )
+
+    @property
+    def numbers(self) -> str:
+        """How many of the lost terms are plain numbers; empty without any."""
+        lost = self._all.lost(self.level)
+        count = sum(each.is_number for each in lost)
+        return f"{count:,} of {len(lost):,} lost are plain numbers." if count else ""
+
+    @property
+    def rows(self) -> list[CompactionRow]:
+        """Those of each summarizer and trigger, the most frequent first, and all of them."""
+        groups: defaultdict[tuple[str, str], list[CompactionOf]] = defaultdict(list)
+        for each in self.found.measured:
+            groups[each.evidence.summarizer, each.evidence.trigger].append(each)
+        ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+        rows = [self._row(*by, found) for by, found in ordered]
+        return [*rows, self._row("all", "", self.found.measured, "is-pick")]
+
+    def _row(
+        self, summarizer: str, trigger: str, found: Sequence[CompactionOf], css: str = ""
+    ) -> CompactionRow:
+        terms = _sum(found)
+        needed, held = len(terms.needed(self.level)), terms.held(self.level)
+        others = [terms.held(self.level, count) for count in WITH_TERMS]
+        others += [terms.in_tail(tokens, self.level) for tokens in TAILS]
+        share = explain.percent(held, needed) if needed else ""
+        name = summarizer or "not recorded"
+        return CompactionRow(name, trigger, len(found), needed, held, share, others, css)
+
+    @property
+    def losing(self) -> list[Losing]:
+        """The compactions that lost most, the first 50."""
+        found = [(len(each.evidence.lost(self.level)), each) for each in self.found.measured]
+        found.sort(key=lambda pair: (-pair[0], pair[1].memory_id, pair[1].evidence.step))
+        return [self._losing(lost, each) for lost, each in found[:LISTED] if lost]
+
+    def _losing(self, lost: int, each: CompactionOf) -> Losing:
+        found = each.evidence
+        link = conversation_url(each.memory_id, at=found.step)
+        by = ", ".join(filter(None, [found.summarizer, found.trigger]))
+        return Losing(each.memory_id, link, found.step, lost, len(found.needed(self.level)), by)
+
+
+def asked_level(given: Mapping[str, str]) -> Level:
+    """Return the level of an address; all terms for any other."""
+    return Level.TOLD if given.get("level") == Level.TOLD else Level.ALL
+
+
+def _sum(found: Sequence[CompactionOf]) -> NeededTerms:
+    return NeededTerms(tuple(term for each in found for term in each.evidence.terms))
