@@ -24,10 +24,13 @@ import chatmemory
 from chatmemory import database, explain, queries, services
 from chatmemory.access.tokens import token_of
 from chatmemory.api.responses import (
+    EvidenceSerializer,
     HistoryMessageSerializer,
+    IllSerializer,
     MemorySerializer,
     RecallRowSerializer,
     ReceiptLineSerializer,
+    evidence_fields,
     window_head,
 )
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue, MemoryNotFound
@@ -88,6 +91,7 @@ def mcp_server(site: str, scope: Scope) -> MCPServer[Any]:
         tools.does_it_remember,
         tools.incidents,
         tools.what_did_summaries_lose,
+        tools.doctor,
         tools.recall,
     ):
         made.add_tool(_answering(tool), annotations=READS)
@@ -266,27 +270,48 @@ class Tools:
 
         Of the last five summaries.
         """
-        found = queries.summary_losses(self._visible(conversation))
+        found = services.current_incidents(self._visible(conversation)).compactions
         words, rows = [f"{explain.counted(len(found), 'compaction')}."], []
         for each in found[-SUMMARIES:]:
-            lost = each.lost[:SIZE]
-            held = len(each.terms) - len(each.lost)
+            shown = queries.evidence_of(conversation, each.step)
+            if shown is None:  # the database is read-only
+                continue
+            evidence, lost = shown.evidence, shown.listed[:SIZE]
+            needed = explain.counted(len(evidence.needed()), "term")
             words.append(
-                f"Step {each.step:,}: #{each.seq} took the place of {each.replaced:,} messages; "
-                f"of {explain.counted(len(each.terms), 'term')} needed again it holds {held:,}."
+                f"Step {each.step:,}: #{each.summary} took the place of {each.replaced:,} "
+                f"messages; of {needed} needed again it holds {evidence.held():,}."
             )
             words += [
                 f"  lost {term.term}, said in #{term.said}, used in #{term.used}: {term.back}"
                 for term in lost
             ]
-            names = ("term", "said", "used", "came", "back", "is_number")
-            terms = [{name: getattr(term, name) for name in names} for term in lost]
-            counts = {"needed": len(each.terms), "held": held, "lost": terms}
+            known = EvidenceSerializer({**evidence_fields(shown), "lost": lost}).data
             url = self._conversation(conversation, at=each.step)
-            known = {name: value for name, value in vars(each).items() if name != "terms"}
-            rows.append({**known, **counts, "url": url})
+            rows.append({"step": each.step, "seq": each.summary, **known, "url": url})
         at = found[-1].step if found else None
         return self._answer(words, self._conversation(conversation, at=at), summaries=rows)
+
+    def doctor(self, provider: str = "", rule: str = "") -> CallToolResult:
+        """List conversations whose windows a provider would refuse next, the newest first.
+
+        Each with the step at which it broke a rule. `provider` is openai, openai_responses,
+        anthropic or gemini; with a `rule`, also those that are only mishandled.
+        """
+        which = queries.Round(rule, provider, self._scope.beginning())
+        page, counts = queries.doctor_page(which, size=SIZE), queries.doctor_counts(which.id_prefix)
+        told = [f"{explain.counted(counts.refused, 'conversation')} would be refused."]
+        for ill in page.rows:
+            told += [
+                f"{ill.memory.id}: {explain.problem_title(each.rule)}. {explain.how_it_began(each)}"
+                for each in ill.problems
+            ]
+        rows = [
+            {**IllSerializer(ill).data, "url": self._conversation(ill.memory.id)}
+            for ill in page.rows
+        ]
+        url = self._address("inspector:doctor", provider=provider, rule=rule)
+        return self._answer(told, url, conversations=rows, by_rule=counts.by_rule)
 
     def recall(
         self,

@@ -16,7 +16,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult
 
-from chatmemory import MessageWindow, TokenWindow, UserMessage, services
+from chatmemory import MessageWindow, TokenWindow, ToolExecutionRequest, UserMessage, services
 from chatmemory.access.tokens import create_token, revoke_token
 from chatmemory.core.messages import AiMessage
 from chatmemory.mcp import Scope, Tools, mcp_server
@@ -121,8 +121,18 @@ def test_what_a_summary_lost():
     (summary,) = found["summaries"]
     lost = {"said": 1, "used": 4, "came": None, "back": "no recorded mention", "is_number": False}
     assert summary["lost"] == [{"term": "cmd/hooks2.go", **lost}]
-    assert (summary["step"], summary["needed"], summary["held"]) == (3, 2, 1)
+    assert (summary["step"], summary["all"]["needed"], summary["all"]["held"]) == (3, 2, 1)
     assert "lost cmd/hooks2.go, said in #1, used in #4: no recorded mention" in found["answer"]
+
+
+def test_what_a_provider_would_refuse_next():
+    call = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
+    create_and_add("torn", MessageWindow(20), [UserMessage("Find it."), call, UserMessage("Well?")])
+    found = answered("doctor", provider="openai")
+    assert found["conversations"][0]["url"] == f"{SITE}/c/torn/"
+    assert "torn: A tool call without its result. Healthy until step 2" in found["answer"]
+    assert answered("doctor", Scope("ferry-"), provider="openai")["conversations"] == []
+    assert "unknown provider 'none'" in refused("doctor", provider="none")
 
 
 QUESTIONS: dict[str, dict[str, object]] = {
@@ -133,6 +143,7 @@ QUESTIONS: dict[str, dict[str, object]] = {
     "does_it_remember": {"conversation": "long", "phrase": "item"},
     "incidents": {"conversation": "long"},
     "what_did_summaries_lose": {"conversation": "long"},
+    "doctor": {"provider": "anthropic"},
     "recall": {"prefix": "long"},
 }
 
@@ -160,7 +171,10 @@ def test_an_answer_takes_few_queries(name, most, django_assert_max_num_queries):
         getattr(Tools(SITE, EVERYTHING), name)(**asked)
 
 
-@pytest.mark.parametrize("name", [name for name in QUESTIONS if name != "find_conversations"])
+OF_ALL = ("find_conversations", "doctor")  # they take no id
+
+
+@pytest.mark.parametrize("name", [name for name in QUESTIONS if name not in OF_ALL])
 @pytest.mark.parametrize("by_token", [False, True])
 def test_other_conversations_do_not_exist(name, by_token):
     """The refusal is that of an id that no conversation has."""

@@ -22,10 +22,10 @@ from chatmemory.core.codec import message_to_dict
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.compactions import CameBack
+from chatmemory.core.recall.compactions import APPENDED, TAILS, CameBack, Level
 from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.core.written_policies import text_of_policy
-from chatmemory.queries import WindowRow, WindowView
+from chatmemory.queries import ShownEvidence, StoredEvidence, WindowRow, WindowView
 from chatmemory.services import ChangeResult
 
 Json = serializers.Serializer[Any]
@@ -495,6 +495,30 @@ class EvidenceSerializer(Json):
     not_needed = serializers.IntegerField(
         help_text="How many other terms the summary does not hold, without plain numbers."
     )
+
+
+def evidence_fields(shown: ShownEvidence) -> dict[str, Any]:
+    """Return the fields of what a summary lost."""
+    found = shown.evidence
+    return {
+        **vars(found),
+        "until": shown.until,
+        "left_out": found.why_left_out,
+        **{level.value: _needed(found, level) for level in (Level.ALL, Level.TOLD)},
+        "lost": shown.listed,
+        "lost_count": len(found.lost()),
+        "lost_numbers": sum(each.is_number for each in found.lost()),
+        "not_needed": found.not_needed,
+    }
+
+
+def _needed(found: StoredEvidence, level: Level) -> dict[str, Any]:
+    return {
+        "needed": len(found.needed(level)),
+        "held": found.held(level),
+        "appended": {str(terms): found.held(level, terms) for terms in APPENDED},
+        "tail": {str(tokens): found.in_tail(tokens, level) for tokens in TAILS},
+    }
 
 
 class StepDetailSerializer(StepSerializer):

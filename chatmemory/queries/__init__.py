@@ -53,7 +53,6 @@ from chatmemory.queries.doctor import (
     Ill,
     Problem,
     Round,
-    compacted_today,
     doctor_counts,
     doctor_page,
     ill_ids,
@@ -98,7 +97,6 @@ from chatmemory.queries.lab import (
     fleet,
     fleet_lists,
 )
-from chatmemory.queries.losses import SummaryLoss, summary_losses
 from chatmemory.queries.overview import (
     ORDERINGS,
     OverviewRow,
@@ -238,7 +236,6 @@ __all__ = [
     "StepRow",
     "StepSample",
     "StoredEvidence",
-    "SummaryLoss",
     "Totals",
     "TurningPoint",
     "Use",
@@ -254,7 +251,6 @@ __all__ = [
     "all_memories",
     "any_memory",
     "branches",
-    "compacted_today",
     "comparison",
     "comparison_of",
     "conversation_state",
@@ -311,7 +307,6 @@ __all__ = [
     "steps",
     "stored_findings",
     "summaries_holding",
-    "summary_losses",
     "trial",
     "unreachable_nodes",
     "whole_history",

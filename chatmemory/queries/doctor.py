@@ -15,7 +15,7 @@ from chatmemory.ledger.health import BITS, KEPT, SHORT, Fault, Health, providers
 from chatmemory.ledger.windows import open_stays, read_message
 from chatmemory.linting import lint
 from chatmemory.managers import MemoryQuerySet, breaking
-from chatmemory.models import Memory, Step
+from chatmemory.models import Memory
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.rows import MemoryRow, memory_row
 
@@ -145,13 +145,6 @@ def _ill(row: Memory) -> Ill:
 
 def _with_bit(bit: int) -> list[int]:
     return [bits for bits in range(1 << len(BITS)) if bits & bit]
-
-
-def compacted_today(since: datetime) -> int:
-    """Count the conversations in which a summary took the place of messages since a time."""
-    steps = Step.objects.filter(kind=Step.Kind.COMPACT, at__gte=since, note="")
-    shrinking = steps.filter(count_after__lte=F("count_before"))  # by the index of the feed
-    return shrinking.values("memory_id").distinct().count()
 
 
 def stored_findings(provider: str, id_prefix: str = "") -> Iterator[tuple[str, list[Finding]]]:

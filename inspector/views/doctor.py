@@ -48,7 +48,7 @@ def _elsewhere() -> dict[str, int]:
         "never_in_memory": stats.never_in_memory,
         "oversized": stats.oversized,
         "over_limit": stats.over_limit,
-        "compacted": queries.compacted_today(midnight()),
+        "compacted_with_loss": stats.compacted_with_loss,
     }
 
 

@@ -16,10 +16,10 @@ from chatmemory.api.responses import (
     IncidentsSerializer,
     StepDetailSerializer,
     StepsSerializer,
+    evidence_fields,
     response,
     with_query,
 )
-from chatmemory.core.recall.compactions import APPENDED, TAILS, Level
 from chatmemory.core.recall.incidents import incident_to_dict
 
 
@@ -104,25 +104,4 @@ class MemoryStep(Resource):
 
 def _evidence(memory_id: str, n: int) -> dict[str, Any] | None:
     shown = queries.evidence_of(memory_id, n)
-    if shown is None:
-        return None
-    found = shown.evidence
-    return {
-        **vars(found),
-        "until": shown.until,
-        "left_out": found.why_left_out,
-        **{level.value: _needed(found, level) for level in (Level.ALL, Level.TOLD)},
-        "lost": shown.listed,
-        "lost_count": len(found.lost()),
-        "lost_numbers": sum(each.is_number for each in found.lost()),
-        "not_needed": found.not_needed,
-    }
-
-
-def _needed(found: queries.StoredEvidence, level: Level) -> dict[str, Any]:
-    return {
-        "needed": len(found.needed(level)),
-        "held": found.held(level),
-        "appended": {str(terms): found.held(level, terms) for terms in APPENDED},
-        "tail": {str(tokens): found.in_tail(tokens, level) for tokens in TAILS},
-    }
+    return evidence_fields(shown) if shown else None

@@ -9,10 +9,10 @@ from chatmemory import queries
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.lint.telling import Diagnosis, tell_diagnoses
 from chatmemory.linting import lint
-from chatmemory.management.base import DatabaseCommand, add_file_arguments, transcripts_of
+from chatmemory.management.base import FileCommand, add_file_arguments, transcripts_of
 
 
-class Command(DatabaseCommand):
+class Command(FileCommand):
     help = (
         "Tell which windows providers would refuse, and why: those of the stored conversations, or "
         "of transcript files, each of whose conversations is taken as one window. Exits with 1 if "
