@@ -79,7 +79,10 @@ def test_right_values_are_taken(settings):
 
 
 APPS = {"chatmemory", "inspector", "inspector.project"}
-COMMANDS = sorted(name for name, app in get_commands().items() if app in APPS and name != "serve")
+SERVES = ("serve", "run")
+COMMANDS = sorted(
+    name for name, app in get_commands().items() if app in APPS and name not in SERVES
+)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

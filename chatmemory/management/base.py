@@ -61,7 +61,7 @@ class FileCommand(DatabaseCommand):
     """A command that needs no database where it is given files."""
 
     def get_check_kwargs(self, options: dict[str, Any]) -> Any:
-        return {"tags": [Tags.models]} if options["files"] else super().get_check_kwargs(options)
+        return {"tags": [Tags.models]} if options.get("files") else super().get_check_kwargs(options)
 
 
 def _discard_unwritten() -> None:

@@ -44,7 +44,7 @@ WITHOUT_ACCOUNT = {"healthz", "metrics", "readyz", "theme", "display", "sign-in"
 WITHOUT_ACCOUNT |= {"lessons", "lesson", "present", "playground"}
 WITH_MESSAGES = {"simulate", "verdict", "add"}
 WITH_A_FILE = {"import", "lab-of-file", "compare-file"}
-VALUES = {"memory_id": "m", "seq": 1, "slug": "x", "token": "x", "key": 1}
+VALUES = {"step": 1, "memory_id": "m", "seq": 1, "slug": "x", "token": "x", "key": 1}
 
 
 @pytest.mark.parametrize("name", [each.name for each in urlpatterns])
