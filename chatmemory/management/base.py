@@ -61,7 +61,9 @@ class FileCommand(DatabaseCommand):
     """A command that needs no database where it is given files."""
 
     def get_check_kwargs(self, options: dict[str, Any]) -> Any:
-        return {"tags": [Tags.models]} if options.get("files") else super().get_check_kwargs(options)
+        if options.get("files"):
+            return {"tags": [Tags.models]}
+        return super().get_check_kwargs(options)
 
 
 def _discard_unwritten() -> None:
