@@ -169,7 +169,7 @@ def preview(page: Page) -> None:
 
 def summarise(page: Page) -> None:
     page.get_by_role("textbox", name="Summary").fill(SUMMARY)
-    page.get_by_label("Keep the last messages").fill("1")
+    page.get_by_label("The last message that it covers").fill("12")
     page.get_by_label("Append exact terms").select_option("25")
     page.get_by_role("button", name="Preview").click()
     page.get_by_text("would become one summary").wait_for()
