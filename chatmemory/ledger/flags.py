@@ -62,7 +62,9 @@ def added(
 
 def of_whole(memory: Memory, before: Health, entries: Iterable[Entry]) -> Health:
     """Return the health of a whole window, whose messages are loaded."""
-    messages = [(each.seq, each.message) for each in stay_entries(entries) if each.message]
+    loaded = list(stay_entries(entries))
+    messages = [(each.seq, each.message) for each in loaded if each.message is not None]
+    assert len(messages) == len(loaded), "each entry has its message"
     return examined(messages, memory.last_step, _has_left(memory), before)
 
 

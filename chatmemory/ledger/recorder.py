@@ -14,6 +14,7 @@ from datetime import datetime
 from django.db.models import Sum
 from django.utils import timezone
 
+from chatmemory import database
 from chatmemory.conf import configuration
 from chatmemory.core.codec import attributes_beside, frame_of
 from chatmemory.core.estimators import family_named
@@ -293,12 +294,25 @@ class Recorder:
         """
         if self._actor is None:
             return
-        memory, read = self.memory, whole or self.window.with_messages
+        memory, read = self.memory, whole or self._whole_window
         before = self._health or Health.of(memory.health)
         if transition is None:
             self._health = flags.of_whole(memory, before, read())
         else:
             self._health = flags.added(memory, before, transition, self.window, read)
+
+    def _whole_window(self) -> list[StayEntry]:
+        """Return the window with its messages. Those that the change did not need are read."""
+        entries = list(stay_entries(self.window.with_messages()))
+        unread = [entry.seq for entry in entries if entry.message is None]
+        if not unread:
+            return entries
+        rows = Message.objects.filter(database.in_list("seq", unread), memory=self.memory)
+        messages = {row.seq: read_message(row) for row in rows}
+        return [
+            entry if entry.message else replace(entry, message=messages[entry.seq])
+            for entry in entries
+        ]
 
     def _compact(
         self, transition: Transition, by_client: bool = False, note: str = ""
