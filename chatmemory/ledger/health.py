@@ -47,6 +47,7 @@ FAULTY_BLOCKS = 24  # the newest ones are in the sketch
 PRUNED_EVERY = 50  # messages of a window that is read
 
 _ARRIVING: Sequence[Rule] = [RULES[name] for name in (*OF_ONE, *OF_NEIGHBOURS)]
+_EMPTY: Sequence[Rule] = [RULES["empty_content"]]
 _NEIGHBOURS: Sequence[Rule] = [RULES[name] for name in OF_NEIGHBOURS]
 _BEGINNING: Sequence[Rule] = [RULES[name] for name in OF_BEGINNING]
 _SYSTEM, _USER, _AI = MessageType.SYSTEM, MessageType.USER, MessageType.AI
@@ -333,7 +334,10 @@ def _found_at_end(block: Block, seen: Seen, message: ChatMessage, follows: bool)
     for provider in PROVIDERS:
         prior = _turns([block], provider)
         arrival = _placed(seen.sent_to(provider), len(prior), seen.seq, message)
-        for each in findings(Sent([*prior, arrival], provider), _ARRIVING):
+        alone = findings(Sent([*prior, arrival], provider), _ARRIVING)
+        # An empty answer is told at once, although Anthropic minds it when another message follows
+        followed = [*prior, arrival, Turn(len(prior) + 1, 0, _USER)]
+        for each in [*alone, *findings(Sent(followed, provider), _EMPTY)]:
             position = each.positions[0]
             is_first = each.rule == "call_after_model" and not follows
             if not is_first and (position == len(prior) or each.rule == "lone_reasoning"):

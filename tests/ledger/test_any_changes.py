@@ -17,6 +17,7 @@ from chatmemory import (
     AiMessage,
     CustomMessage,
     MessageWindow,
+    MessageWindowChatMemory,
     SystemMessage,
     TokenWindow,
     ToolExecutionRequest,
@@ -29,6 +30,7 @@ from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.services import protocol
+from chatmemory.stores.database import DjangoChatMemoryStore
 
 from ..properties import examples
 
@@ -71,6 +73,7 @@ changes = st.one_of(
     st.tuples(st.just("policy"), policies),
     st.tuples(st.just("labels"), st.sampled_from(["red", "blue"])),
     st.tuples(st.sampled_from(["pin", "unpin", "redact", "clear", "make anew"]), places),
+    st.tuples(st.sampled_from(["compact", "summarize"]), st.integers(0, 3)),
 )
 
 
@@ -93,6 +96,11 @@ def change(kind: str, value: Any) -> None:
             services.change("m", labels={"team": value})
         case "clear":
             services.clear_messages("m")
+        case "compact":
+            services.compact("m", "They said a.", keep_last=value)
+        case "summarize":
+            memory = MessageWindowChatMemory("m", max_messages=4, store=DjangoChatMemoryStore())
+            memory.compact("They said b.", keep_last=value)
         case "make anew":
             services.delete("m")
             create()
