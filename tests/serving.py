@@ -121,6 +121,11 @@ class Served:
         url = f"{self.url}/api/v1/memories/{memory_id}/messages/"
         self.api.post(url, json=body).raise_for_status()
 
+    def origin(self, memory_id: str, seq: int) -> str:
+        answer = self.api.get(f"{self.url}/api/v1/memories/{memory_id}/messages/{seq}/")
+        answer.raise_for_status()
+        return answer.json()["origin"]
+
     def history(self, memory_id: str) -> list[tuple[int, str]]:
         """The seq and text of all messages of the history."""
         url: str | None = f"{self.url}/api/v1/memories/{memory_id}/history/?after=0&size=200"

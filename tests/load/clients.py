@@ -1,4 +1,4 @@
-"""Clients that add messages without a pause, and checks of the acknowledged messages."""
+"""Clients that add messages and summarize them without a pause, and checks of what was stored."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import random
 import threading
 from collections.abc import Iterable
+from typing import Any
 from uuid import uuid4
 
 import requests
@@ -17,11 +18,14 @@ IDS = ("one", "two", "three")
 
 
 class Load:
-    """Clients that add messages until they are stopped, and repeat requests without a response."""
+    """Clients that add messages, and summaries of them, until they are stopped. They repeat a
+    request that has no response.
+    """
 
     def __init__(self, served: Served) -> None:
         self.served = served
         self.acknowledged: list[tuple[str, str, int]] = []
+        self.summaries = 0
         self.faults: list[str] = []
         self.sent_again: list[str] = []
         self.up = threading.Event()
@@ -49,12 +53,25 @@ class Load:
         while not self.is_over:
             n += 1
             self.say(session, chance.choice(IDS), f"client {number}, message {n}")
+            if n % 4 == 0:
+                self.summarize(session, chance.choice(IDS))
 
     def say(self, session: requests.Session, memory_id: str, text: str) -> None:
-        """Repeat a request until it is acknowledged or the test is over."""
-        url = f"{self.served.url}/api/v1/memories/{memory_id}/messages/"
-        headers = {"Idempotency-Key": uuid4().hex}
         body = {"messages": [{"role": "user", "content": text}], "format": "openai_chat"}
+        if answer := self.send(session, f"{memory_id}/messages/", body):
+            self.note(memory_id, text, answer["changes"][0]["seq"])
+
+    def summarize(self, session: requests.Session, memory_id: str) -> None:
+        body = {"summary": "They talked.", "keep_last": 3}
+        if self.send(session, f"{memory_id}/compact/", body):
+            self.summaries += 1
+
+    def send(
+        self, session: requests.Session, path: str, body: dict[str, object]
+    ) -> dict[str, Any] | None:
+        """Repeat a request until it is acknowledged, cannot be done, or the test is over."""
+        url = f"{self.served.url}/api/v1/memories/{path}"
+        headers = {"Idempotency-Key": uuid4().hex}
         while not self.is_over:
             self.up.wait()
             try:
@@ -62,13 +79,15 @@ class Load:
             except requests.RequestException as error:
                 self.repeat(repr(error))
                 continue
-            if answer.status_code == 201:
-                self.note(memory_id, text, answer.json()["changes"][0]["seq"])
-                return
+            if answer.ok:
+                return answer.json()
+            if answer.json()["title"] == "Not compactable":
+                return None
             if answer.status_code not in (409, 503):
                 self.faults.append(f"{answer.status_code} {answer.text[:300]}")
-                return
+                return None
             self.repeat(f"{answer.status_code} {answer.text[:300]}")
+        return None
 
     def repeat(self, reason: str) -> None:
         with self.grew:
@@ -95,12 +114,15 @@ class Load:
 
 def check(served: Served, acknowledged: list[tuple[str, str, int]], ids: Iterable[str]) -> None:
     """Every acknowledged message is in its history once, at its number, and nothing else is, except
-    lists that were set; no history has a gap, and each matches its replay.
+    lists that were set; a number that is missing is that of a summary, and each matches its replay.
     """
     stored = []
     for memory_id in ids:
         history = served.history(memory_id)
-        assert [seq for seq, _ in history] == list(range(1, len(history) + 1))
+        numbers = [seq for seq, _ in history]
+        assert numbers == sorted(set(numbers))
+        missing = set(range(1, numbers[-1])) - set(numbers)
+        assert {served.origin(memory_id, seq) for seq in missing} <= {"SYNTHETIC"}
         stored += [(memory_id, text, seq) for seq, text in history if not text.startswith("set by")]
     assert sorted(stored) == sorted(acknowledged)
     assert "verified: all match their replay" in served.manage("verify_memories", *ids)

@@ -35,6 +35,7 @@ def test_a_killed_server(served):
             served.start()
             load.up.set()
         load.wait_for(20)
+    assert load.summaries
     check(served, load.acknowledged, IDS)
 
 
@@ -64,6 +65,7 @@ def test_a_killed_postgresql(cluster, warm_processes, tmp_path):
                 assert "verified: all match their replay" in served.manage("verify_memories", *IDS)
                 load.up.set()
             load.wait_for(20)
+        assert load.summaries
         check(served, load.acknowledged, IDS)
 
 
