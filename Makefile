@@ -50,9 +50,10 @@ newer:
 	    tests/api tests/formats tests/mounted tests/stores tests/test_public_names.py tests/test_wheel.py $(ARGS); \
 	fi
 
-# Every sequence on every store, where `make test` replays a sample over HTTP and on PostgreSQL.
+# Every sequence on every store, where `make test` replays a sample over HTTP and on PostgreSQL, and
+# all sessions of agents, of which it imports some.
 conformance: $(VENV)/installed-dev
-	CONFORMANCE=all $(PYTEST) tests/conformance $(ARGS)
+	CONFORMANCE=all $(PYTEST) tests/conformance tests/test_import_sessions.py $(ARGS)
 
 # Each search of tests/fuzz goes on for MINUTES, and properties are tested with that many times ten
 # the examples that they name; `make test` runs a few fixed examples of each search, and half of those.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 
 import pytest
@@ -220,10 +221,13 @@ def test_a_window_that_is_too_large_is_refused_before_anything_is_stored(
 
 
 def test_the_real_sessions_are_what_the_agent_saw(claude_sessions, capsys):
-    call_command("import_transcripts", *claude_sessions)
+    """`make conformance` imports all of them, `make test` every fourth."""
+    is_whole = os.environ.get("CONFORMANCE") == "all"
+    files = claude_sessions if is_whole else claude_sessions[::4]
+    call_command("import_transcripts", *files)
     told = capsys.readouterr().out
     compactions = 0
-    for path in claude_sessions:
+    for path in files:
         (transcript,) = read_transcripts(path.read_bytes()).transcripts
         session = transcript.session
         memory = Memory.objects.get(pk__contains=path.stem)
@@ -240,8 +244,9 @@ def test_the_real_sessions_are_what_the_agent_saw(claude_sessions, capsys):
             assert {stay.seq - 1 for stay in left} == set(each.covered)
         assert seen(memory.pk) == session.window(len(session.messages))
         compactions += len(session.compactions)
-    assert (Memory.objects.count(), compactions) == (13, 15)
-    assert Step.objects.filter(kind="compact").count() == 15
+    assert Memory.objects.count() == len(files)
+    assert Step.objects.filter(kind="compact").count() == compactions
+    assert compactions == 15 if is_whole else compactions >= 4
     call_command("verify_memories")
 
 
