@@ -130,31 +130,34 @@ def kept_compactions(
 
     `said` and `injected` are the messages of the conversation from then on, by seq.
     """
-    session, seqs, steps = _session(memory, said, injected, since)
+    found = Step.objects.filter(memory=memory, kind=Step.Kind.COMPACT, n__gte=since)
+    newest = [step for step in found.order_by("-n")[:NEWEST_COMPACTIONS] if step.seq in injected]
+    if not newest:
+        return []
+    steps = newest[::-1]
+    session, seqs = _session(memory, said, injected, steps)
     count = estimator_for(DEFAULT_ESTIMATOR).estimate_token_count_in_text
     return [
-        _kept(found, step, session, seqs, count(appended_terms(found.dropped[:LIMIT])))
-        for found, step in zip(
-            compaction_evidence(session, words=fact_words()) if steps else (), steps, strict=True
-        )
+        _kept(each, step.n, session, seqs, count(appended_terms(each.dropped[:LIMIT])))
+        for each, step in zip(compaction_evidence(session, words=fact_words()), steps, strict=True)
     ]
 
 
 def _session(
-    memory: Memory, said: Mapping[int, ChatMessage], injected: Mapping[int, ChatMessage], since: int
-) -> tuple[Session, list[int], list[int]]:
-    """Return the session of a conversation, its seqs, and the steps of its compactions."""
-    found = Step.objects.filter(memory=memory, kind=Step.Kind.COMPACT, n__gte=since)
-    newest = [step for step in found.order_by("-n")[:NEWEST_COMPACTIONS] if step.seq in injected]
-    steps = newest[::-1]
-    compactions = list(_compactions(memory, steps)) if steps else []
+    memory: Memory,
+    said: Mapping[int, ChatMessage],
+    injected: Mapping[int, ChatMessage],
+    steps: Sequence[Step],
+) -> tuple[Session, list[int]]:
+    """Return the session of a conversation with the compactions of these steps, and its seqs."""
+    compactions = list(_compactions(memory, steps))
     seen = {seq for each in compactions for seq in (*each.covered, *each.window)}
     earlier = _messages(memory.pk, seen - said.keys() - injected.keys())
     stored = [StoredMessage(seq, message) for seq, message in [*said.items(), *earlier.items()]]
     stored += [StoredMessage(seq, message, is_said=False) for seq, message in injected.items()]
     stored.sort(key=lambda each: each.number)
     numbers = [each.number for each in stored]
-    return stored_session(stored, compactions), numbers, [step.n for step in steps]
+    return stored_session(stored, compactions), numbers
 
 
 def _compactions(memory: Memory, steps: Sequence[Step]) -> Iterator[StoredCompaction]:
