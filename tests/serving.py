@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
+from time import monotonic
 from typing import IO
 from uuid import uuid4
 
@@ -120,6 +121,18 @@ class Served:
         }
         url = f"{self.url}/api/v1/memories/{memory_id}/messages/"
         self.api.post(url, json=body).raise_for_status()
+
+    def finds_incidents(self, memory_id: str, within: float) -> bool:
+        """Make a conversation with an incident; return whether the server finds it in some seconds,
+        after those of the conversations that changed before.
+        """
+        self.create(memory_id, "My order is A-1182.", "well", "well", limit=2)
+        self.say(memory_id, "A-1182!")
+        end, url = monotonic() + within, f"{self.url}/api/v1/memories/?flag=said_again"
+        while memory_id not in [row["id"] for row in self.api.get(url).json()["results"]]:
+            if monotonic() >= end:
+                return False
+        return True
 
     def origin(self, memory_id: str, seq: int) -> str:
         answer = self.api.get(f"{self.url}/api/v1/memories/{memory_id}/messages/{seq}/")

@@ -281,8 +281,9 @@ def test_the_largest_window_is_rendered_within_the_bound(served, start):
     served.create("m", limit=10_000)
     for n in range(31):
         served.say("m", f"{start}{n} " + "word " * 99_999)
-    # Then the server itself does not look for them meanwhile.
+    # Then the server does not look for them meanwhile, also if it had begun to.
     served.api.get(f"{served.url}/api/v1/memories/m/incidents/").raise_for_status()
+    assert served.finds_incidents("again", within=30)
     for path in ("memories/m/messages/", "memories/m/messages/?as=openai_chat", "store/m/"):
         for packed in ("gzip", "identity"):
             with bounded_growth(served.process.pid):
