@@ -26,9 +26,10 @@ test: $(VENV)/installed-dev
 	$(PYTEST) $(ARGS)
 
 # DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
-# of words and pages, of roles, of the schema, of fuzzing and of load: CI runs them on SQLite alone.
-ONLY_ON_SQLITE := browser inspector explain golden lessons mounted fuzz load test_docs.py test_printing.py \
-  test_roles.py api/test_schema.py api/test_generated_client.py
+# of words and pages, of frameworks, of roles, of the schema, of fuzzing and of load: CI runs them on
+# SQLite alone.
+ONLY_ON_SQLITE := browser inspector explain golden integrations lessons mounted fuzz load test_command.py \
+  test_docs.py test_mcp.py test_printing.py test_roles.py api/test_schema.py api/test_generated_client.py
 
 test-postgresql: $(VENV)/installed-dev
 	@case "$$DATABASE_URL" in postgres*) ;; *) echo "DATABASE_URL must name a PostgreSQL"; exit 1;; esac
