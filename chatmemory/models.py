@@ -40,6 +40,8 @@ __all__ = [
     "Trial",
 ]
 
+_OPEN = Q(left_step__isnull=True)
+_LEFT = Q(left_step__isnull=False)
 _BRANCHED = Q(branched_from__isnull=False)
 _ILL = Q(ill_at__isnull=False)
 _REFUSED = Q(refused_by__gt=0)
@@ -225,8 +227,8 @@ class Stay(models.Model):
 
     class Meta:
         indexes = [
-            models.Index("memory", "rank", condition=Q(left_step__isnull=True), name="stay_open"),
-            models.Index("memory", "left_step", name="stay_left"),
+            models.Index("memory", "rank", condition=_OPEN, name="stay_open"),
+            models.Index("memory", "left_step", condition=_LEFT, name="stay_left"),
             models.Index("memory", "seq", name="stay_of_message"),
             models.Index(
                 "memory", "n", condition=Q(type="SYSTEM") | Q(pinned=True), name="stay_protected"

@@ -39,20 +39,19 @@ def added(
     memory: Memory, before: Health, transition: Transition, window: Window, whole: Whole
 ) -> Health:
     """Return the health after an add. `whole` reads the window, with its messages."""
-    arrivals = list(stay_entries(transition.arrivals))
-    seqs = {arrival.seq for arrival in arrivals}
+    arrived = {arrival.seq for arrival in stay_entries(transition.arrivals)}
     evicted = list(stay_entries(each.entry for each in transition.evictions))
-    left = [entry for entry in evicted if entry.seq not in seqs]
+    left = [entry for entry in evicted if entry.seq not in arrived]
     health = before
     if left:
-        if _is_torn(before, transition, window, {entry.seq for entry in left}, seqs):
+        if _is_torn(before, transition, window, {entry.seq for entry in left}, arrived):
             return of_whole(memory, before, whole())
         health = before.without(
             {entry.seq for entry in left},
             [entry.type for entry in left],
-            _beginning_of(entry for entry in stay_entries(window) if entry.seq not in seqs),
+            _beginning_of(entry for entry in stay_entries(window) if entry.seq not in arrived),
         )
-    for arrival in arrivals:
+    for arrival in stay_entries(transition.arrivals):
         if arrival not in evicted and arrival.message is not None:
             health = health.with_message(
                 arrival.seq, arrival.message, memory.last_step, transition.at_head
@@ -108,9 +107,8 @@ def _is_torn(
     """Return whether messages left from elsewhere than the window's beginning, so that others
     follow one another that did not.
     """
-    replaced = {each.entry for each in transition.evictions if each.reason is Reason.REPLACED}
-    evicted = stay_entries(each.entry for each in transition.evictions)
-    oldest = [each.rank for each in evicted if each not in replaced and each.seq in gone]
+    trimmed = [each.entry for each in transition.evictions if each.reason is not Reason.REPLACED]
+    oldest = [entry.rank for entry in stay_entries(trimmed) if entry.seq in gone]
     if len(oldest) < len(gone) and any(each.rule == "lone_reasoning" for each in before.faults):
         return True
     if not oldest:

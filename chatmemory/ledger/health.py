@@ -13,7 +13,6 @@ message. A second result of a call that was answered long ago counts as one with
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import dropwhile
 from typing import Any, NamedTuple
@@ -100,8 +99,7 @@ class Seen(NamedTuple):
 Block = tuple[Seen, ...]
 
 
-@dataclass(frozen=True)
-class Health:
+class Health(NamedTuple):
     """What an add needs to know of the window before it, and the faults of the window. It has had
     some since `ill_step`. `waiting_call` is the one at the window's end that awaits results.
     """
@@ -122,7 +120,7 @@ class Health:
         if not stored:
             return HEALTHY
         return cls(
-            tuple(tuple(_seen(each) for each in block) for block in stored["blocks"]),
+            tuple([tuple([_seen(each) for each in block]) for block in stored["blocks"]]),
             Beginning(*stored["beginning"]),
             stored["systems"],
             stored["users"],
@@ -195,9 +193,18 @@ class Health:
     def _has_said(self) -> bool:
         return bool(self.beginning.first)
 
+    @property
+    def _is_at_rest(self) -> bool:
+        """Whether there is no fault, and no call, in what is remembered of the window."""
+        if self.faults or len(self.blocks) > 1:
+            return False
+        return not self.blocks or not any(map(_is_paired, self.blocks[0]))
+
     def _with_arrival(
         self, seq: int, message: ChatMessage, step: int
     ) -> tuple[tuple[Block, ...], tuple[Fault, ...]]:
+        if self._is_at_rest and _is_text(message):
+            return ((Seen(seq, Turn(0, seq, message.type), {}),),), ()
         seen, block = _seen_in(seq, message), self.blocks[-1] if self.blocks else ()
         last, faults = block[-1].seq if block else 0, self.faults
         if faults:
@@ -229,14 +236,17 @@ class Health:
         """Return the health with the faults of the sketch and of the beginning. A fault that was
         there `before` began then.
         """
-        sketch = [tuple(dropwhile(_is_system, each)) for each in self.blocks]
-        sketch = [block for block in sketch if block]
+        sketch = self.blocks
+        if self.systems:
+            sketch = tuple(filter(None, (tuple(dropwhile(_is_system, each)) for each in sketch)))
         paired = _found_in_sketch(sketch)
         found: Found = {**_of_beginning(self.beginning, self.systems)}
-        seqs = [seen.seq for block in sketch for seen in block]
-        found |= {key: seqs[place] for key, place in paired.found.items()}
         if has_left and self._has_said and not self.users:
             found[SHORT, 0, 0] = 0
+        if not found and not self.faults and paired is NOTHING_PAIRED:
+            return Health(sketch[-1:], self.beginning, self.systems, self.users)
+        seqs = [seen.seq for block in sketch for seen in block]
+        found |= {key: seqs[place] for key, place in paired.found.items()}
         # A call that is now the first message is at fault for that
         first = ("call_after_model", self.beginning.seq)
         faults = [
@@ -379,6 +389,12 @@ def _is_plain(message: ChatMessage) -> bool:
         return message.type is _SYSTEM
     text = getattr(contents[0], "text", None) if len(contents) == 1 else None
     return text is not None and bool(text.strip())
+
+
+def _is_text(message: ChatMessage) -> bool:
+    """Whether a message of the user or the assistant is a text and nothing else."""
+    is_turn = message.type is _USER or message.type is _AI
+    return is_turn and not message.has_tool_execution_requests and _is_plain(message)
 
 
 def _has_object(call: ToolExecutionRequest | None) -> bool:

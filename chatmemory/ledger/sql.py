@@ -175,7 +175,7 @@ class _Table(Generic[M]):
             return None
         found = list(row)
         for n in self._jsons:
-            found[n] = json.loads(found[n])
+            found[n] = _object(found[n])
         for n in self._times:  # SQLite has them without a zone
             if found[n] is not None and found[n].tzinfo is None:
                 found[n] = found[n].replace(tzinfo=ours.timezone)
@@ -187,6 +187,14 @@ class _Table(Generic[M]):
         for n, convert in self.conversions.items():
             values[n] = convert(values[n], ours)
         return values
+
+
+def _object(text: str) -> dict[str, Any]:
+    """Return the object of JSON that the database gave."""
+    if text == "{}":
+        return {}
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def _json(value: dict[str, Any], _: BaseDatabaseWrapper) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, cast
+from typing import Protocol
 
 from django.db.models import Q, QuerySet
 
@@ -86,7 +86,7 @@ def stay_entry(
 
 def stay_entries(entries: Iterable[Entry]) -> Iterator[StayEntry]:
     """Return the entries of a stored window with their actual type."""
-    return cast("Iterator[StayEntry]", iter(entries))
+    return iter(entries)  # type: ignore[arg-type]
 
 
 def unprotected(window: Window) -> Iterator[StayEntry]:

@@ -632,7 +632,12 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="stay",
-            index=models.Index(models.F("memory"), models.F("left_step"), name="stay_left"),
+            index=models.Index(
+                models.F("memory"),
+                models.F("left_step"),
+                condition=models.Q(("left_step__isnull", False)),
+                name="stay_left",
+            ),
         ),
         migrations.AddIndex(
             model_name="stay",
