@@ -11,7 +11,7 @@ left in the step that added it, such as a result together with its call, was nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from itertools import takewhile
 from typing import Any
@@ -19,12 +19,10 @@ from typing import Any
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.core.transitions import Transition
-from chatmemory.core.window import Entry, Window
+from chatmemory.core.window import Window
 from chatmemory.ledger.health import Beginning, Health, examined
 from chatmemory.ledger.windows import StayEntry, stay_entries, unprotected
 from chatmemory.models import Memory
-
-Whole = Callable[[], Iterable[Entry]]
 
 
 def missed(memory: Memory, transition: Transition, evicted: Collection[int]) -> None:
@@ -35,17 +33,15 @@ def missed(memory: Memory, transition: Transition, evicted: Collection[int]) -> 
         memory.missed_step = memory.last_step
 
 
-def added(
-    memory: Memory, before: Health, transition: Transition, window: Window, whole: Whole
-) -> Health:
-    """Return the health after an add. `whole` reads the window, with its messages."""
+def added(memory: Memory, before: Health, transition: Transition, window: Window) -> Health:
+    """Return the health after an add to the window."""
     arrived = {arrival.seq for arrival in stay_entries(transition.arrivals)}
     evicted = list(stay_entries(each.entry for each in transition.evictions))
     left = [entry for entry in evicted if entry.seq not in arrived]
     health = before
     if left:
         if _is_torn(before, transition, window, {entry.seq for entry in left}, arrived):
-            return of_whole(memory, before, whole())
+            return of_whole(memory, before, window)
         health = before.without(
             {entry.seq for entry in left},
             [entry.type for entry in left],
@@ -59,9 +55,9 @@ def added(
     return health.judged(memory.last_step, _has_left(memory), before)
 
 
-def of_whole(memory: Memory, before: Health, entries: Iterable[Entry]) -> Health:
-    """Return the health of a whole window, whose messages are loaded."""
-    loaded = list(stay_entries(entries))
+def of_whole(memory: Memory, before: Health, window: Window) -> Health:
+    """Return the health of a whole window, of which all messages are read."""
+    loaded = list(stay_entries(window.with_messages()))
     messages = [(each.seq, each.message) for each in loaded if each.message is not None]
     assert len(messages) == len(loaded), "each entry has its message"
     return examined(messages, memory.last_step, _has_left(memory), before)

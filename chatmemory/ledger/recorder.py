@@ -14,7 +14,6 @@ from datetime import datetime
 from django.db.models import Sum
 from django.utils import timezone
 
-from chatmemory import database
 from chatmemory.conf import configuration
 from chatmemory.core.codec import attributes_beside, frame_of
 from chatmemory.core.estimators import family_named
@@ -157,7 +156,7 @@ class Recorder:
         # What is added is new, and counted as it was sent
         add = None if compaction and sent.has_marked_summary else sent.as_add(self.window)
         if add is not None:
-            return self._add_by_client(add, old)
+            return self._add_by_client(add)
         if compaction is not None:
             result = self._compact(compaction, by_client=True)
             rest = self.replace(transition, by_client)
@@ -278,41 +277,22 @@ class Recorder:
         self._keep_health(transition)
         return result
 
-    def _add_by_client(self, transition: Transition, old: Sequence[StayEntry]) -> ChangeResult:
-        """Record an add that was inferred from a client's list; `old` are the loaded entries."""
+    def _add_by_client(self, transition: Transition) -> ChangeResult:
+        """Record an add that was inferred from a client's list."""
         transition = self._numbered(transition)
         result = self._step(transition, Step.Kind.ADD, by_client=True)
-        loaded: dict[Entry, StayEntry] = {entry: entry for entry in old}
-        self._keep_health(transition, lambda: (loaded.get(each, each) for each in self.window))
+        self._keep_health(transition)
         return result
 
-    def _keep_health(
-        self, transition: Transition | None = None, whole: flags.Whole | None = None
-    ) -> None:
-        """Keep the health of the window: after the add of a transition, or else of the whole. A
-        simulation has none.
-        """
+    def _keep_health(self, add: Transition | None = None) -> None:
+        """Keep the health of the window, after an add or another change. A simulation has none."""
         if self._actor is None:
             return
-        memory, read = self.memory, whole or self._whole_window
-        before = self._health or Health.of(memory.health)
-        if transition is None:
-            self._health = flags.of_whole(memory, before, read())
+        before = self._health or Health.of(self.memory.health)
+        if add is None:
+            self._health = flags.of_whole(self.memory, before, self.window)
         else:
-            self._health = flags.added(memory, before, transition, self.window, read)
-
-    def _whole_window(self) -> list[StayEntry]:
-        """Return the window with its messages. Those that the change did not need are read."""
-        entries = list(stay_entries(self.window.with_messages()))
-        unread = [entry.seq for entry in entries if entry.message is None]
-        if not unread:
-            return entries
-        rows = Message.objects.filter(database.in_list("seq", unread), memory=self.memory)
-        messages = {row.seq: read_message(row) for row in rows}
-        return [
-            entry if entry.message else replace(entry, message=messages[entry.seq])
-            for entry in entries
-        ]
+            self._health = flags.added(self.memory, before, add, self.window)
 
     def _compact(
         self, transition: Transition, by_client: bool = False, note: str = ""

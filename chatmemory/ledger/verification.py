@@ -47,11 +47,11 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import (
-    OpenStays,
     StayEntry,
     read_message,
     stay_entries,
     stay_entry,
+    stored_window,
     unprotected,
 )
 from chatmemory.models import Memory, Message, Stay, Step
@@ -474,7 +474,7 @@ class _Replay:
         """
         memory = self.memory
         kept = Health.of(memory.health)
-        health = flags.of_whole(memory, kept, OpenStays(memory.pk).with_messages())
+        health = flags.of_whole(memory, kept, stored_window(memory))
         found, expected = (
             without_times(memory.health or HEALTHY.stored()),
             without_times(health.stored()),

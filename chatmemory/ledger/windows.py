@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from django.db.models import Q, QuerySet
 
+from chatmemory import database
 from chatmemory.core.codec import frame_and_size, message_from_frame
 from chatmemory.core.estimators import family_named
 from chatmemory.core.exceptions import CorruptRow, InvalidMessage, InvalidValue
@@ -223,8 +224,18 @@ def _page(stays: QuerySet[Stay], size: int) -> Iterator[OpenStay]:
     return map(OpenStay._make, stays.values_list(*OpenStay._fields)[:size])
 
 
-class CountedWindow(Window):
-    """A stored window, whose tokens are always counted by an estimator family."""
+class StoredWindow(Window):
+    """A window of a conversation, whose tokens are always counted by an estimator family."""
+
+    def __init__(
+        self,
+        memory_id: str,
+        source: StoredStays | Iterable[Entry] = (),
+        totals: Totals | None = None,
+        counted_by: str | None = None,
+    ) -> None:
+        super().__init__(source, totals, counted_by)
+        self._memory_id = memory_id
 
     def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
         if family is None:
@@ -233,9 +244,22 @@ class CountedWindow(Window):
             )
         super().count_with(family, count)
 
+    def with_messages(self) -> list[Entry]:
+        """Return every entry with its message. After a refill, those that lack it are read."""
+        entries = super().with_messages()
+        unread = [entry.seq for entry in stay_entries(entries) if entry.message is None]
+        if not unread:
+            return entries
+        rows = Message.objects.filter(database.in_list("seq", unread), memory_id=self._memory_id)
+        messages = {row.seq: read_message(row) for row in rows}
+        return [
+            entry if entry.message else replace(entry, message=messages[entry.seq])
+            for entry in stay_entries(entries)
+        ]
+
 
 def stored_window(memory: Memory, stays: QuerySet[Stay] | None = None) -> Window:
     """Return the window of a Memory row, with its open stays unless others are given."""
     source = OpenStays(memory.id) if stays is None else StoredStays(stays)
     totals = Totals(memory.window_count, memory.window_tokens)
-    return CountedWindow(source, totals, family_named(memory.policy_estimator))
+    return StoredWindow(memory.id, source, totals, family_named(memory.policy_estimator))

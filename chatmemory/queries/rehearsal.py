@@ -25,7 +25,7 @@ from chatmemory.core.written_policies import measured
 from chatmemory.ledger.adding import add_all, change_policy
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.windows import CountedWindow, stay_entries
+from chatmemory.ledger.windows import StoredWindow, stay_entries
 from chatmemory.models import Memory
 from chatmemory.queries.windows import WindowPlace, WindowView, view_of
 from chatmemory.services.compaction import appended_count, summarized
@@ -145,7 +145,7 @@ class _Stage:
         memory = Memory()
         memory.policy = policy = measured(policy)
         memory.policy_estimator = policy.estimator
-        counted = CountedWindow(counted_by=family_named(policy.estimator))
+        counted = StoredWindow("", counted_by=family_named(policy.estimator))
         self._recorder = Recorder(memory, window=counted)
         self._lines: list[Line] = []
         self._left_by: dict[int, ChangeResult] = {}

@@ -30,7 +30,7 @@ from chatmemory.ledger.health import HEALTHY
 from chatmemory.ledger.recorder import BOUNDED, check_bounds
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.verification import verify
-from chatmemory.ledger.windows import OpenStays, read_message
+from chatmemory.ledger.windows import read_message, stored_window
 from chatmemory.models import AuditEntry, Memory, Step
 from chatmemory.search import given_labels
 from chatmemory.services import audit
@@ -191,7 +191,7 @@ def _store(rows: _FileRows, others: Iterable[Line], first: Line, actor: str) -> 
 
 def _examine(memory: Memory) -> None:
     """Find the health of a conversation that an earlier version exported."""
-    health = flags.of_whole(memory, HEALTHY, OpenStays(memory.pk).with_messages())
+    health = flags.of_whole(memory, HEALTHY, stored_window(memory))
     flags.keep(memory, health, memory.updated_at)  # the time of the last step
     memory.save(update_fields=["health", *flags.columns_of(health), "ill_at"])
 
