@@ -18,8 +18,7 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
 from chatmemory.core.recall.comparison import replay
 from chatmemory.core.recall.curves import RecallCurve, curve_of
-from chatmemory.core.recall.facts import History, Words, history_of, words_of
-from chatmemory.core.recall.kinds import IncidentKind
+from chatmemory.core.recall.facts import History, IncidentKind, Words, history_of, words_of
 from chatmemory.core.written_policies import given_policies, given_policy
 
 __all__ = [

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from chatmemory.core.loads import Keeping, smallest_limit
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.facts import History, Use, needs, repeats
-from chatmemory.core.recall.kinds import IncidentKind
+from chatmemory.core.recall.facts import History, IncidentKind, Use, needs, repeats
 from chatmemory.core.recall.prompts import Prompts, Refusals, prompt_sizes, prompts_of
 from chatmemory.core.window import Entry
 

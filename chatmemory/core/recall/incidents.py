@@ -25,14 +25,14 @@ from chatmemory.core.recall.comparison import smallest_limit_for
 from chatmemory.core.recall.curves import is_exact
 from chatmemory.core.recall.facts import (
     NO_WORDS,
+    Calls,
     History,
     Sayings,
     Words,
     history_of,
     said_texts,
 )
-from chatmemory.core.recall.kinds import Calls
-from chatmemory.core.recall.kinds import IncidentKind as IncidentKind
+from chatmemory.core.recall.facts import IncidentKind as IncidentKind
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window
 
