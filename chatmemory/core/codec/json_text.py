@@ -41,10 +41,8 @@ def decode_json(text: str) -> Any:
         raise InvalidMessage("expected JSON, but the text is empty")
     try:
         return _DECODER.raw_decode(text)[0]
-    except RecursionError as error:
-        raise InvalidMessage("the JSON is nested too deeply") from error
-    except ValueError as error:
-        raise InvalidMessage(f"not valid JSON: {error}") from error
+    except (RecursionError, ValueError) as error:
+        raise _invalid_json(error) from error
 
 
 def load_json(text: str) -> Any:
@@ -59,12 +57,16 @@ def load_json(text: str) -> Any:
         value = _BOUNDED_DECODER.decode(text)
     except InvalidMessage:
         raise
-    except RecursionError as error:
-        raise InvalidMessage("the JSON is nested too deeply") from error
-    except ValueError as error:
-        raise InvalidMessage(f"not valid JSON: {error}") from error
+    except (RecursionError, ValueError) as error:
+        raise _invalid_json(error) from error
     _check_depth(value)
     return value
+
+
+def _invalid_json(error: RecursionError | ValueError) -> InvalidMessage:
+    if isinstance(error, RecursionError):
+        return InvalidMessage("the JSON is nested too deeply")
+    return InvalidMessage(f"not valid JSON: {error}")
 
 
 def check_density(text: str) -> None:
@@ -118,10 +120,6 @@ class JsonObject(dict[str, Any]):
 
     __slots__ = ("twice",)
     twice: tuple[str, ...]
-
-    @property
-    def type_twice(self) -> bool:
-        return "type" in self.twice
 
 
 def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
@@ -253,12 +251,10 @@ class _JsonFile:
                     return self._container(sign, level)
                 if self._is_last_piece or not self._is_cut(error):
                     raise self._invalid(error.msg, error.pos) from error
-            except RecursionError as error:
-                raise InvalidMessage("the JSON is nested too deeply") from error
             except InvalidMessage:
                 raise
-            except ValueError as error:
-                raise InvalidMessage(f"not valid JSON: {error}") from error
+            except (RecursionError, ValueError) as error:
+                raise _invalid_json(error) from error
             self._read_on()
 
     def _container(self, sign: str, level: int) -> Any:

@@ -84,9 +84,9 @@ class Properties:
         value = self.take(name)
         if isinstance(value, str):
             value = _FLAGS.get(value.strip(), value)
-        if value is None or isinstance(value, int):
-            return None if value is None else bool(value)
-        raise InvalidMessage(f"{name} must be true or false")
+        if value is not None and not isinstance(value, int):
+            raise InvalidMessage(f"{name} must be true or false")
+        return None if value is None else bool(value)
 
     def attributes(self) -> dict[str, Any]:
         value = self.take("attributes")
@@ -109,7 +109,7 @@ def read_typed(value: Any, known: Mapping[str, Callable[[Properties], T]], what:
     """
     if not isinstance(value, dict):
         raise InvalidMessage(f"a {what} must be a JSON object with a type")
-    if getattr(value, "type_twice", False):
+    if "type" in getattr(value, "twice", ()):
         raise InvalidMessage(f"a {what} names its type twice")
     given = Properties(value, what)
     kind = given.take("type")

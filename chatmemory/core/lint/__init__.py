@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.lint.catalog import RULES
-from chatmemory.core.lint.rules import Finding, Law, Rule, findings
+from chatmemory.core.lint.rules import Finding, Rule, findings
 from chatmemory.core.lint.turns import (
     ANTHROPIC,
     COMBINING,
@@ -30,7 +30,6 @@ __all__ = [
     "PROVIDERS",
     "RULES",
     "Finding",
-    "Law",
     "Rule",
     "Sent",
     "Turn",
