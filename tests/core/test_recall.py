@@ -29,7 +29,7 @@ from chatmemory.conf import fact_words
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.lint import verdicts
 from chatmemory.core.recall import Recall, figures, recall_of
-from chatmemory.core.recall.curves import curve_of
+from chatmemory.core.recall.comparison import curve_of
 from chatmemory.core.recall.facts import (
     IncidentKind,
     Words,

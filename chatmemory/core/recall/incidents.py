@@ -21,8 +21,7 @@ from chatmemory.core.loads import Keeping
 from chatmemory.core.messages import AiMessage, ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.compactions import is_held
-from chatmemory.core.recall.comparison import smallest_limit_for
-from chatmemory.core.recall.curves import is_exact
+from chatmemory.core.recall.comparison import is_exact, smallest_limit_for
 from chatmemory.core.recall.facts import (
     NO_WORDS,
     Calls,
