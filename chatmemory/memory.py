@@ -80,10 +80,9 @@ class ChatMemory(ABC):
         self._store = SingleSlotChatMemoryStore(id) if store is None else store
         self._transact_by: Transact | None = getattr(self._store, "transact", None)
         self._estimator = estimator or getattr(self._store, "estimator", None)
-        keeps_first = always_keep_system_message_first
-        # LangChain4j's builders take null for false
-        keeps_first = False if keeps_first is None else keeps_first
-        self._options: dict[str, Any] = {**options, "always_keep_system_message_first": keeps_first}
+        self._options: dict[str, Any] = dict(options)
+        if always_keep_system_message_first is not None:  # LangChain4j takes null for false
+            self._options["always_keep_system_message_first"] = always_keep_system_message_first
         self.policy()
 
     def add(self, message: ChatMessage, *more: ChatMessage) -> None:
@@ -371,15 +370,9 @@ class TokenWindowChatMemory(_LimitedChatMemory):
         always_keep_system_message_first: bool = False,
         **options: Unpack[WindowOptions],
     ) -> None:
-        self._token_estimator = estimator or OpenAiTokenCountEstimator("gpt-4o")
-        super().__init__(
-            id,
-            max_tokens,
-            store,
-            self._token_estimator,
-            always_keep_system_message_first,
-            **options,
-        )
+        self._token_estimator = estimator or OpenAiTokenCountEstimator(DEFAULT_ESTIMATOR)
+        keeps_first = always_keep_system_message_first
+        super().__init__(id, max_tokens, store, self._token_estimator, keeps_first, **options)
 
     def _policy_of(self, limit: int) -> Policy:
         return TokenWindow(

@@ -75,13 +75,6 @@ class Session:
     def summaries(self) -> frozenset[int]:
         return frozenset(each.summary for each in self.compactions)
 
-    def window(self, at: int) -> list[int]:
-        """Return the positions that the agent saw after `at` messages, cleared ones included."""
-        done = [each for each in self.compactions if each.summary < at]
-        if not done:
-            return list(range(at))
-        return [*done[-1].window, *range(done[-1].summary + 1, at)]
-
     def windows(self) -> Iterator[tuple[Compaction, list[int]]]:
         """Yield each compaction, and what it leaves of a window that can put nothing back."""
         window: list[int] = []
@@ -220,9 +213,14 @@ def stored_session(
         frozenset(not_said | {n for n, each in enumerate(told) if each.get("by_program")}),
         cleared={
             position: bisect_right(numbers, after)
-            for position, after in _counts(told, "cleared_after")
+            for position, each in enumerate(told)
+            if (after := _count(each, "cleared_after")) is not None
         },
-        prompts=dict(_counts(told, "prompt_tokens")),
+        prompts={
+            position: tokens
+            for position, each in enumerate(told)
+            if (tokens := _count(each, "prompt_tokens")) is not None
+        },
     )
 
 
@@ -230,8 +228,7 @@ def _stored(
     each: Compaction, places: Mapping[int, int], told: Sequence[Mapping[str, Any]]
 ) -> Compaction:
     summary = places[each.summary]
-    before = dict(_counts([told[summary]], "tokens_before")).get(0)
-    after = dict(_counts([told[summary]], "tokens_after")).get(0)
+    before, after = (_count(told[summary], name) for name in ("tokens_before", "tokens_after"))
     if before is None and after is None:
         before, after = each.tokens_before, each.tokens_after
     return replace(
@@ -250,11 +247,10 @@ def _told_of(message: ChatMessage) -> Mapping[str, Any]:
     return told if isinstance(told, Mapping) else {}
 
 
-def _counts(told: Iterable[Mapping[str, Any]], name: str) -> Iterator[tuple[int, int]]:
-    """Yield the whole numbers of a name with their positions; clients may send anything."""
-    for position, each in enumerate(told):
-        if type(each.get(name)) is int and each[name] >= 0:
-            yield position, each[name]
+def _count(told: Mapping[str, Any], name: str) -> int | None:
+    """Return the whole number of a name; None for anything else that clients may send."""
+    value = told.get(name)
+    return value if type(value) is int and value >= 0 else None
 
 
 def _joined(one: str | None, other: str | None) -> str | None:

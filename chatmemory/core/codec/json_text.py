@@ -225,16 +225,12 @@ class _JsonFile:
 
     def values(self) -> Iterator[Any]:
         yield self._value(0)
-        while self._is_at_another():
-            yield self._value(0)
-
-    def _is_at_another(self) -> bool:
         self._has_new_line = False
-        if not self._next():
-            return False
-        if not self._has_new_line:
-            raise self._invalid("Extra data", self._at)
-        return True
+        while self._next():
+            if not self._has_new_line:
+                raise self._invalid("Extra data", self._at)
+            yield self._value(0)
+            self._has_new_line = False
 
     def _value(self, level: int) -> Any:
         sign = self._next()
@@ -263,17 +259,11 @@ class _JsonFile:
         return self._list(level) if sign == "[" else self._object(level)
 
     def _list(self, level: int) -> list[Any]:
-        items: list[Any] = []
-        is_done = self._is_empty("]")
-        while not is_done:
-            items.append(self._value(level + 1))
-            is_done = self._is_end("]")
-        return items
+        return [self._value(level + 1) for _ in self._each("]")]
 
     def _object(self, level: int) -> JsonObject:
         pairs: list[tuple[str, Any]] = []
-        is_done = self._is_empty("}")
-        while not is_done:
+        for _ in self._each("}"):
             if self._next() != '"':
                 raise self._invalid("Expecting property name enclosed in double quotes", self._at)
             name = self._value(level + 1)
@@ -281,22 +271,20 @@ class _JsonFile:
                 raise self._invalid("Expecting ':' delimiter", self._at)
             self._at += 1
             pairs.append((name, self._value(level + 1)))
-            is_done = self._is_end("}")
         return _small_object(pairs)
 
-    def _is_empty(self, end: str) -> bool:
+    def _each(self, end: str) -> Iterator[None]:
+        """Yield at each item or property of a container, and go behind its end."""
         self._at += 1
-        if self._next() != end:
-            return False
-        self._at += 1
-        return True
-
-    def _is_end(self, end: str) -> bool:
         sign = self._next()
-        if sign not in (",", end):
-            raise self._invalid("Expecting ',' delimiter", self._at)
+        while sign != end:
+            yield
+            sign = self._next()
+            if sign == ",":
+                self._at += 1
+            elif sign != end:
+                raise self._invalid("Expecting ',' delimiter", self._at)
         self._at += 1
-        return sign == end
 
     def _next(self) -> str:
         """Return the character after white space; "" at the end of the file."""
