@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -30,9 +30,9 @@ from chatmemory.core.window import Entry, total
 class Compared:
     """The replay of a history under a policy; None as a policy keeps everything.
 
-    `left` are the departures (see `replay`). `recalls` counts what is needed, and `lost` is what of
-    it was not held, in order. `incidents` are the facts that came up again while they were
-    forgotten, from a user or a tool.
+    `left` tells when each message left (see `Loads.left_at`). `recalls` counts what is needed, and
+    `lost` is what of it was not held, in order. `incidents` are the facts that came up again while
+    they were forgotten, from a user or a tool.
     """
 
     policy: Policy | None
@@ -236,24 +236,25 @@ def _tried_at(
 def _from_intervals(history: History, policy: Policy, which: Uses) -> RecallCurve:
     changes: Counter[int] = Counter()
     recalls = 0
-    for intervals in _limits_that_hold(history, policy, which):
+    for use in which(history, history.loads.left_at(None)):
         recalls += 1
-        for first, stop in intervals:
+        for first, stop in limits_that_hold(
+            history, use.fact, use.mention, use.position - 1, policy
+        ):
             changes[max(1, first)] += 1
             if stop is not None:
                 changes[max(1, stop)] -= 1
     return RecallCurve(recalls, dict(changes))
 
 
-def _limits_that_hold(history: History, policy: Policy, which: Uses) -> Iterator[list[Interval]]:
-    """Yield, for each use in order, the intervals of limits that hold it.
+def limits_that_hold(
+    history: History, fact: str, mention: int, last: int, policy: Policy
+) -> list[Interval]:
+    """Return the limits that hold a fact, whose last mention this is, after the message at `last`.
 
     Only for histories and policies that `is_exact`.
     """
-    loads = history.loads
-    for use in which(history, loads.left_at(None)):
-        system = loads.systems[use.position]
-        if system is not None and use.fact in history.facts[system]:
-            yield [(1, None)]
-        else:
-            yield loads.limits_that_hold(use.mention, use.position - 1, policy)
+    system = history.loads.systems[last]
+    if system is not None and fact in history.facts[system]:
+        return [(1, None)]
+    return history.loads.limits_that_hold(mention, last, policy)
