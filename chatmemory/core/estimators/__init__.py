@@ -12,10 +12,23 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
-from chatmemory.core.estimators.openai import OpenAiTokenCountEstimator as OpenAiTokenCountEstimator
+from chatmemory.core.estimators.openai import OpenAiTokenCountEstimator
 from chatmemory.core.exceptions import InvalidValue, UnknownEstimator
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
+
+__all__ = [
+    "ESTIMATORS",
+    "OpenAiTokenCountEstimator",
+    "TokenCountEstimator",
+    "count_overhead",
+    "count_tokens",
+    "estimator_for",
+    "family_named",
+    "family_of",
+    "is_known",
+    "remember_tokens",
+]
 
 
 @runtime_checkable
