@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from chatmemory.core.exceptions import InvalidValue
@@ -68,10 +68,9 @@ def repair(
     shown = range(1, len(said) + 1) if numbers is None else numbers
     bench = Bench([Place(*each) for each in zip(said, shown, range(len(said)), strict=True)])
     for mend in REPAIRS:
-        mend(Sent(_turns_on(bench, provider), provider), bench)
-    left = findings_in(_turns_on(bench, provider), provider)
-    sources = [place.source for place in bench.places]
-    return Repaired([place.message for place in bench.places], sources, bench.done, left)
+        mend(Sent(turns_of(bench.messages, provider, bench.numbers), provider), bench)
+    left = lint(bench.messages, provider=provider, numbers=bench.numbers)
+    return Repaired(bench.messages, [place.source for place in bench.places], bench.done, left)
 
 
 def outline(messages: Sequence[ChatMessage], provider: str) -> list[str]:
@@ -102,9 +101,31 @@ def _id(id: str | None) -> str:
     return f"id {id}" if id else "no id"
 
 
-def _turns_on(bench: Bench, provider: str) -> list[Turn]:
-    messages = [place.message for place in bench.places]
-    return turns_of(messages, provider, [place.number for place in bench.places])
+# The name of a conversation, a provider, and what it would say to its window
+Diagnosis = tuple[str, str, Sequence[Finding]]
+
+
+def tell_diagnoses(
+    diagnoses: Iterable[Diagnosis], write: Callable[[str], object], as_json: bool = False
+) -> int:
+    """Write a line for each finding, as text or JSON, and without JSON their sum; return how many
+    conversations would be refused.
+    """
+    refused: set[str] = set()
+    mishandled: set[str] = set()
+    for name, provider, findings in diagnoses:
+        for each in findings:
+            (refused if each.severity == "refused" else mishandled).add(name)
+            row = {"conversation": name, "provider": provider, "rule": each.rule}
+            row |= {"severity": each.severity, "message": each.message}
+            told = f"{name}: {PROVIDERS[provider]}, {each.severity}: {each.message} [{each.rule}]"
+            write(json.dumps(row) if as_json else told)
+    if not as_json:
+        write(f"{len(refused):,} refused; {len(mishandled - refused):,} only mishandled")
+    return len(refused)
+
+
+# Messages as a provider gets them
 
 
 def turns_of(

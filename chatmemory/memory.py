@@ -42,19 +42,13 @@ from chatmemory.core.policies import (
     TokenWindow,
     WindowOptions,
 )
-from chatmemory.core.store import (
-    ChatMemoryStore,
-    Decide,
-    SingleSlotChatMemoryStore,
-    TransactionalStore,
-    WindowStore,
-    turn_of,
-)
+from chatmemory.core.store import ChatMemoryStore, Decide, SingleSlotChatMemoryStore, turn_of
 from chatmemory.core.transitions import Transition, admit, refill, visible
 from chatmemory.core.window import Entry, Window
 from chatmemory.formats import Loss, parse_objects, render_messages
 
 Limit = int | Callable[[str], int]
+Transact = Callable[[str, Decide], Transition]
 P = ParamSpec("P")
 T = TypeVar("T")
 _METHODS_OF_STORES = ("get_messages", "update_messages", "delete_messages")
@@ -84,11 +78,11 @@ class ChatMemory(ABC):
         self.id = string_id(id, self._limit_name)
         self._limit = limit
         self._store = SingleSlotChatMemoryStore(id) if store is None else store
+        self._transact_by: Transact | None = getattr(self._store, "transact", None)
         self._estimator = estimator or getattr(self._store, "estimator", None)
-        keeps_first = always_keep_system_message_first
-        # LangChain4j's builders take null for false
-        keeps_first = False if keeps_first is None else keeps_first
-        self._options: dict[str, Any] = {**options, "always_keep_system_message_first": keeps_first}
+        self._options: dict[str, Any] = dict(options)
+        if always_keep_system_message_first is not None:  # LangChain4j takes null for false
+            self._options["always_keep_system_message_first"] = always_keep_system_message_first
         self.policy()
 
     def add(self, message: ChatMessage, *more: ChatMessage) -> None:
@@ -252,7 +246,7 @@ class ChatMemory(ABC):
         policy = self.policy()
         # Counted before the store locks, as counting may be slow. A store that does not lock is
         # read before, as in LangChain4j.
-        counted = self._entry(message) if self._transactional else None
+        counted = self._entry(message) if self._transact_by else None
 
         def decide(window: Window) -> Transition:
             window.count_with(self._family, self._count)
@@ -261,8 +255,8 @@ class ChatMemory(ABC):
         self._transact(decide)
 
     def _transact(self, decide: Decide, reads: bool = True) -> None:
-        if self._transactional:
-            self._transactional.transact(self.id, decide)
+        if self._transact_by:
+            self._transact_by(self.id, decide)
             return
         with self._turn:
             window = self._window(self._store.get_messages(self.id) if reads else ())
@@ -273,27 +267,18 @@ class ChatMemory(ABC):
                 self._store.update_messages(self.id, kept)
 
     @cached_property
-    def _transactional(self) -> TransactionalStore | None:
-        """The store if it has `transact`, asked once: asking for a protocol is slow."""
-        return self._store if isinstance(self._store, TransactionalStore) else None
-
-    @cached_property
     def _turn(self) -> Any:
         """The lock that a change holds. A store with `transact` locks the memory itself."""
-        return nullcontext() if self._transactional else turn_of(self._store, self.id)
+        return nullcontext() if self._transact_by else turn_of(self._store, self.id)
 
     def _read_window(self) -> Window:
         """Return the window, with its pins if the store has `get_window`."""
-        if self._with_windows is None:
+        get_window = getattr(self._store, "get_window", None)
+        if get_window is None:
             return self._window(self._store.get_messages(self.id))
-        window = self._with_windows.get_window(self.id)
+        window: Window = get_window(self.id)
         window.count_with(self._family, self._count)
         return window
-
-    @cached_property
-    def _with_windows(self) -> WindowStore | None:
-        """The store, if it has `get_window`."""
-        return self._store if isinstance(self._store, WindowStore) else None
 
     def _window(self, messages: Iterable[ChatMessage]) -> Window:
         entries = map(self._entry, messages)
@@ -385,15 +370,9 @@ class TokenWindowChatMemory(_LimitedChatMemory):
         always_keep_system_message_first: bool = False,
         **options: Unpack[WindowOptions],
     ) -> None:
-        self._token_estimator = estimator or OpenAiTokenCountEstimator("gpt-4o")
-        super().__init__(
-            id,
-            max_tokens,
-            store,
-            self._token_estimator,
-            always_keep_system_message_first,
-            **options,
-        )
+        self._token_estimator = estimator or OpenAiTokenCountEstimator(DEFAULT_ESTIMATOR)
+        keeps_first = always_keep_system_message_first
+        super().__init__(id, max_tokens, store, self._token_estimator, keeps_first, **options)
 
     def _policy_of(self, limit: int) -> Policy:
         return TokenWindow(

@@ -177,7 +177,7 @@ def main() -> None:
     assert len(policies()) == 4
     assert "oversized" in refused()
     assert recalled() == 1
-    assert linted() == ["dangling_call", "Tool call #7 got a placeholder for a result."]
+    assert linted() == ["dangling_call", "Tool call #7: a placeholder for its result."]
     assert cm.Reason.CAPACITY in cm.Reason
     assert cm.UserMessage("hello").single_text() == "hello"
     with suppress(*ERRORS):

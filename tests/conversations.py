@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from chatmemory import ChatMessage, Policy, UserMessage, services
+from chatmemory.core.sessions import Session
 
 
 def users(*texts: str) -> list[UserMessage]:
@@ -26,3 +27,11 @@ def create_and_add(
     """Create a conversation, and add messages to it: a step for each."""
     services.create(memory_id, policy, labels)
     services.add(memory_id, messages)
+
+
+def window_of(session: Session, at: int) -> list[int]:
+    """Return the positions that an agent saw after `at` messages, cleared ones included."""
+    done = [each for each in session.compactions if each.summary < at]
+    if not done:
+        return list(range(at))
+    return [*done[-1].window, *range(done[-1].summary + 1, at)]

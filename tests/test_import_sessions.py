@@ -25,6 +25,7 @@ from chatmemory.core.sessions import Compaction, Session, SessionBuilder
 from chatmemory.formats import Loss, Reading, Transcript, read_transcripts
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Stay, Step
+from tests.conversations import window_of
 
 from .properties import examples
 
@@ -166,7 +167,7 @@ def test_every_step_of_any_session_is_what_the_agent_saw(session, data):
     result = imported(session)
     assert (result.refused, result.losses) == ("", ())
     for at in range(1, len(session.messages) + 1):
-        assert seen("s", at) == session.window(at)
+        assert seen("s", at) == window_of(session, at)
     assert verify("s") is None
 
 
@@ -205,8 +206,8 @@ def test_a_long_session_takes_seconds_and_goes_on_where_it_was_interrupted(monke
     assert time.monotonic() - begun < 30
     for each in session.compactions:
         for at in (each.summary, each.summary + 1, each.summary + 30):
-            assert seen("s", at) == session.window(at)
-    assert seen("s") == session.window(len(session.messages))
+            assert seen("s", at) == window_of(session, at)
+    assert seen("s") == window_of(session, len(session.messages))
     assert verify("s") is None
     assert imported(session).already
 
@@ -235,14 +236,14 @@ def test_the_real_sessions_are_what_the_agent_saw(claude_sessions, capsys):
         assert memory.said_count == len(transcript.messages)
         for each in session.compactions:
             for at in (each.summary, each.summary + 1):
-                assert seen(memory.pk, at) == session.window(at)
+                assert seen(memory.pk, at) == window_of(session, at)
             found = queries.window(memory.pk, each.summary + 1)
             assert [text_of(message) for message in found.messages] == [
                 text_of(session.messages[place]) for place in each.window
             ]
             left = Stay.objects.filter(memory=memory, left_step=each.summary + 1)
             assert {stay.seq - 1 for stay in left} == set(each.covered)
-        assert seen(memory.pk) == session.window(len(session.messages))
+        assert seen(memory.pk) == window_of(session, len(session.messages))
         compactions += len(session.compactions)
     assert Memory.objects.count() == len(files)
     assert Step.objects.filter(kind="compact").count() == compactions
@@ -260,7 +261,7 @@ def test_its_export_is_imported_with_the_same_steps(tmp_path, capsys):
     call_command("export_conversations", "s", output=file)
     call_command("import_transcripts", file, prefix="again-")
     for at in range(1, 6):
-        assert seen("again-s", at) == seen("s", at) == session.window(at)
+        assert seen("again-s", at) == seen("s", at) == window_of(session, at)
     assert verify("again-s") is None
 
 

@@ -27,8 +27,7 @@ from chatmemory.core.recall.compactions import (
     Level,
     compaction_evidence,
 )
-from chatmemory.core.recall.facts import facts_of
-from chatmemory.core.recall.kinds import IncidentKind
+from chatmemory.core.recall.facts import IncidentKind, facts_of
 from chatmemory.core.sessions import Compaction, Session
 from chatmemory.formats import Reading, Transcript, read_transcripts
 from chatmemory.models import FoundIncidents, Memory, Message, Step

@@ -14,33 +14,19 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
 
 from chatmemory.core.exceptions import NoRoomBesidePins
 from chatmemory.core.messages import MessageType, UserMessage
-from chatmemory.core.policies import Policy
+from chatmemory.core.policies import MessageWindow
 from chatmemory.core.transitions import Transition, admit
 from chatmemory.core.window import Entry, Window
 
 
-@dataclass(frozen=True)
-class _DownTo(Policy):
+class _DownTo(MessageWindow):
     """The limit of a client, known by what it left: `limit` messages, which may be none."""
-
-    kind: ClassVar[str] = "down_to"
-    label: ClassVar[str] = "Down to"
-    unit: ClassVar[str] = "messages"
-    short_unit: ClassVar[str] = "msg"
-    limit_name: ClassVar[str] = "messages"
 
     def __post_init__(self) -> None:
         """Accept 0, which no client can set: a message that is too large leaves nothing."""
-
-    def load(self, count: int, tokens: int) -> int:
-        return count
-
-    def cost(self, tokens: int) -> int:
-        return 1
 
 
 # Stands for a message that left in the add that brought it. The list does not tell what it was.

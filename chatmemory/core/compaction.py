@@ -155,7 +155,11 @@ def compact(
         arrivals=after,
         evictions=left,
     )
-    _check_room(transition)
+    if can_decide(policy) and not policy.meters_only and policy.is_exceeded_by(transition.after):
+        raise NotCompactable(
+            f"with this summary memory would hold {policy.load(*transition.after):,} of "
+            f"{policy.limit:,} {policy.unit}: cover more messages, or write a shorter summary"
+        )
     return transition
 
 
@@ -176,15 +180,6 @@ def compact_with_terms(
             arrival = entry_of(summary_message(text, terms[:count]))
             return compact(window, covered, arrival, policy)
     return compact(window, covered, entry_of(summary_message(text)), policy)
-
-
-def _check_room(transition: Transition) -> None:
-    policy, after = transition.policy, transition.after
-    if can_decide(policy) and not policy.meters_only and policy.is_exceeded_by(after):
-        raise NotCompactable(
-            f"with this summary memory would hold {policy.load(*after):,} of {policy.limit:,} "
-            f"{policy.unit}: cover more messages, or write a shorter summary"
-        )
 
 
 # What a summary may cover
@@ -208,13 +203,9 @@ def check_covered(entries: Sequence[Entry], covered: Collection[Entry]) -> None:
         group = group_of(entries, first_of_group(entries, position))
         if not chosen.issuperset(group):
             raise NotCompactable("a tool call and its results can only be covered together")
-        if entry.has_calls and len(group) <= _calls(entry):
+        calls = getattr(entry.message, "tool_execution_requests", ())
+        if calls and len(group) <= len(calls):
             raise NotCompactable("a tool call that awaits results cannot be covered")
-
-
-def _calls(entry: Entry) -> int:
-    """Return how many calls a message makes, which is loaded."""
-    return len(getattr(entry.message, "tool_execution_requests", ()))
 
 
 def all_but_last(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+from urllib.parse import quote, unquote
 
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, MemoryNotFound, UnstorableText
 from chatmemory.core.messages import ChatMessage
@@ -95,10 +96,6 @@ def storable_id(memory_id: object) -> str:
 # Ids in URLs
 
 
-_BYTE = re.compile(r"~([0-9A-Fa-f]{2})|[A-Za-z0-9._-]")
-_PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
-
-
 def address(memory_id: str) -> str:
     """Return the path segment of an id: `acme/7` is `acme~2F7`.
 
@@ -107,10 +104,7 @@ def address(memory_id: str) -> str:
     """
     if memory_id in (".", ".."):
         return memory_id.replace(".", "~2E")
-    return "".join(
-        character if character in _PLAIN else "".join(f"~{b:02X}" for b in character.encode())
-        for character in memory_id
-    )
+    return quote(memory_id, safe="").replace("~", "%7E").replace("%", "~")
 
 
 def memory_id_at(segment: str) -> str:
@@ -119,13 +113,9 @@ def memory_id_at(segment: str) -> str:
     Raises ValueError for a segment that is no address: an id as it is, such as `a~41`, must not be
     taken for that of another conversation.
     """
-    pieces = list(_BYTE.finditer(segment))
-    if sum(len(piece[0]) for piece in pieces) != len(segment):
-        raise ValueError(f"{segment!r} is not the address of a memory id")
-    raw = b"".join(bytes.fromhex(p[1]) if p[1] else p[0].encode() for p in pieces)
-    if b"\0" in raw:
+    memory_id = unquote(segment.replace("~", "%"), errors="strict")
+    if "\0" in memory_id:
         raise ValueError("a memory id cannot contain NUL")
-    memory_id = raw.decode()
     if address(memory_id).upper() != segment.upper():  # hexadecimal digits may be small
-        raise ValueError(f"{segment!r} is not the address of {memory_id!r}")
+        raise ValueError(f"{segment!r} is not the address of a memory id")
     return memory_id

@@ -63,7 +63,7 @@ def clipped(spans: Iterable[Span], within: Span) -> tuple[Span, ...]:
 class Speaker(IntEnum):
     """Who said a message: what users and tools state is told from what others repeat or ask.
 
-       Those come first whose words count first as knowledge. A role is all that tells: a user's
+    Those come first whose words count first as knowledge. A role is all that tells: a user's
     question is a statement here too.
     """
 

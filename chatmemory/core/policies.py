@@ -103,7 +103,7 @@ class Policy(ABC):
 
     def __post_init__(self) -> None:
         """Read the options, which may be as JSON has them. Raises InvalidValue."""
-        positive_limit(getattr(self, "java_name", self.limit_name), self.limit)
+        check_limit(getattr(self, "java_name", self.limit_name), self.limit)
         if self.low_water is not WHOLE:
             object.__setattr__(self, "low_water", exact_share("low_water", self.low_water))
         if not isinstance(self.oversized, Oversized):
@@ -312,18 +312,16 @@ def policy_kinds() -> dict[str, type[Policy]]:
     return dict(KINDS)
 
 
-def positive_limit(java_name: str, limit: object) -> int:
-    """Return the limit if it is a positive integer.
+def check_limit(java_name: str, limit: object) -> None:
+    """Raise InvalidValue unless the limit is a positive integer.
 
-    Raises InvalidValue, with LangChain4j's text if LangChain4j makes the same check.
+    The text is LangChain4j's if LangChain4j makes the same check.
     """
-    if limit is None:
-        raise InvalidValue(f"{java_name} must be greater than zero, but is: null")
-    if not isinstance(limit, int) or isinstance(limit, bool):
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
         raise InvalidValue(f"{java_name} must be an integer, but is: {limit!r}")
-    if limit <= 0:
-        raise InvalidValue(f"{java_name} must be greater than zero, but is: {limit}")
-    return limit
+    if limit is None or limit <= 0:
+        shown = "null" if limit is None else limit
+        raise InvalidValue(f"{java_name} must be greater than zero, but is: {shown}")
 
 
 def exact_share(name: str, value: object) -> Decimal:

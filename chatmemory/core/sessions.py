@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from chatmemory.core.messages import AiMessage, ChatMessage, UserMessage, with_attributes
 
@@ -74,13 +74,6 @@ class Session:
     @property
     def summaries(self) -> frozenset[int]:
         return frozenset(each.summary for each in self.compactions)
-
-    def window(self, at: int) -> list[int]:
-        """Return the positions that the agent saw after `at` messages, cleared ones included."""
-        done = [each for each in self.compactions if each.summary < at]
-        if not done:
-            return list(range(at))
-        return [*done[-1].window, *range(done[-1].summary + 1, at)]
 
     def windows(self) -> Iterator[tuple[Compaction, list[int]]]:
         """Yield each compaction, and what it leaves of a window that can put nothing back."""
@@ -199,68 +192,52 @@ def recorded_messages(session: Session) -> list[ChatMessage]:
     return messages
 
 
-class StoredMessage(NamedTuple):
-    """A message by its number in a ledger; `is_said` unless a client put it into the window."""
-
-    number: int
-    message: ChatMessage
-    is_said: bool = True
-
-
-class StoredCompaction(NamedTuple):
-    """A compaction of a ledger: the numbers of its summary, of what it covered and of what was in
-    the window afterwards, in order, and the tokens of the window.
-    """
-
-    summary: int
-    covered: Sequence[int]
-    window: Sequence[int]
-    trigger: str | None
-    tokens_before: int
-    tokens_after: int
-
-
 def stored_session(
-    messages: Sequence[StoredMessage], compactions: Sequence[StoredCompaction]
+    messages: Mapping[int, ChatMessage],
+    injected: Collection[int],
+    compactions: Iterable[Compaction],
 ) -> Session:
-    """Return the session of stored messages, which are in order, and of some of its compactions.
+    """Return the session of stored messages by their numbers, in order, and of some compactions.
 
-    Tokens that an agent recorded are those of its prompts, else those of the window.
+    Compactions have numbers for positions, and the tokens of the window; those of the prompts, if
+    an agent recorded them, take their place. Messages that a client `injected` were not said.
     """
-    places = {each.number: position for position, each in enumerate(messages)}
-    told = [_told_of(each.message) for each in messages]
-    summaries = {each.summary for each in compactions}
-    by_programs = {
-        position
-        for position, each in enumerate(messages)
-        if told[position].get("by_program") or not (each.is_said or each.number in summaries)
-    }
+    numbers = list(messages)
+    places = {number: position for position, number in enumerate(numbers)}
+    told = list(map(_told_of, messages.values()))
+    stored = [_stored(each, places, told) for each in compactions]
+    not_said = {places[number] for number in injected} - {each.summary for each in stored}
     return Session(
-        tuple(each.message for each in messages),
-        tuple(_stored(each, places, told) for each in compactions),
-        frozenset(by_programs),
+        tuple(messages.values()),
+        tuple(stored),
+        frozenset(not_said | {n for n, each in enumerate(told) if each.get("by_program")}),
         cleared={
-            position: bisect_right(messages, after, key=lambda each: each.number)
-            for position, after in _counts(told, "cleared_after")
+            position: bisect_right(numbers, after)
+            for position, each in enumerate(told)
+            if (after := _count(each, "cleared_after")) is not None
         },
-        prompts=dict(_counts(told, "prompt_tokens")),
+        prompts={
+            position: tokens
+            for position, each in enumerate(told)
+            if (tokens := _count(each, "prompt_tokens")) is not None
+        },
     )
 
 
 def _stored(
-    each: StoredCompaction, places: Mapping[int, int], told: Sequence[Mapping[str, Any]]
+    each: Compaction, places: Mapping[int, int], told: Sequence[Mapping[str, Any]]
 ) -> Compaction:
     summary = places[each.summary]
-    own = dict(_counts([told[summary]], "tokens_before")).get(0)
-    after = dict(_counts([told[summary]], "tokens_after")).get(0)
-    is_recorded = own is not None or after is not None
-    return Compaction(
-        summary,
-        tuple(places[number] for number in each.covered),
-        tuple(places[number] for number in each.window),
-        each.trigger,
-        own if is_recorded else each.tokens_before,
-        after if is_recorded else each.tokens_after,
+    before, after = (_count(told[summary], name) for name in ("tokens_before", "tokens_after"))
+    if before is None and after is None:
+        before, after = each.tokens_before, each.tokens_after
+    return replace(
+        each,
+        summary=summary,
+        covered=tuple(places[number] for number in each.covered),
+        window=tuple(places[number] for number in each.window),
+        tokens_before=before,
+        tokens_after=after,
         is_opaque=told[summary].get("opaque") is True,
     )
 
@@ -270,11 +247,10 @@ def _told_of(message: ChatMessage) -> Mapping[str, Any]:
     return told if isinstance(told, Mapping) else {}
 
 
-def _counts(told: Iterable[Mapping[str, Any]], name: str) -> Iterator[tuple[int, int]]:
-    """Yield the whole numbers of a name with their positions; clients may send anything."""
-    for position, each in enumerate(told):
-        if type(each.get(name)) is int and each[name] >= 0:
-            yield position, each[name]
+def _count(told: Mapping[str, Any], name: str) -> int | None:
+    """Return the whole number of a name; None for anything else that clients may send."""
+    value = told.get(name)
+    return value if type(value) is int and value >= 0 else None
 
 
 def _joined(one: str | None, other: str | None) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from threading import Lock, RLock
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar
 from weakref import WeakValueDictionary
 
 from chatmemory.core.exceptions import InvalidValue
@@ -24,10 +24,17 @@ class ChatMemoryStore(ABC):
 
     Subclass it to keep messages anywhere. The three methods are LangChain4j's. If several processes
     write to one memory, the last one wins; within one process, memories with the same store object
-    take turns. A store that can lock a memory implements `transact` as well (see
-    `TransactionalStore`), and memories then use it. LangChain4j's system messages have no
-    attributes; a store that keeps them sets `keeps_system_attributes`, and memories report that
-    other stores lose them.
+    take turns. LangChain4j's system messages have no attributes; a store that keeps them sets
+    `keeps_system_attributes`, and memories report that other stores lose them.
+
+    Memories use what else a store has:
+
+    - `transact(memory_id, decide)` locks the memory, passes its window to `decide`, stores the
+      resulting transition and returns it. If `decide` raises, nothing is stored.
+    - `get_window(memory_id)` returns the messages as a window, with their pins and tokens.
+    - `get_history(memory_id)` returns everything that was said.
+    - `estimator` counts for memories without an estimator of their own.
+    - `to_thread(call, *args)`, which is async, where connections belong to threads.
     """
 
     keeps_system_attributes: ClassVar[bool] = False
@@ -43,30 +50,6 @@ class ChatMemoryStore(ABC):
     @abstractmethod
     def delete_messages(self, memory_id: str) -> None:
         """Remove all messages. An unknown id is not an error."""
-
-
-@runtime_checkable
-class TransactionalStore(Protocol):
-    """A store that locks a memory while a change is decided.
-
-    `transact` locks the memory, passes its window to `decide`, stores the resulting transition and
-    returns it. If `decide` raises, nothing is stored. A store that shows tokens also has an
-    `estimator`, which memories without an estimator of their own use. A store whose connections
-    belong to threads has an async method `to_thread(call, *args)`, as `asyncio.to_thread`.
-    """
-
-    def transact(self, memory_id: str, decide: Decide) -> Transition: ...
-
-
-@runtime_checkable
-class WindowStore(Protocol):
-    """A store that knows which messages are pinned, and has counted their tokens.
-
-    `get_window` returns the messages of `get_messages` as a window, whose entries have their
-    messages.
-    """
-
-    def get_window(self, memory_id: str) -> Window: ...
 
 
 class SingleSlotChatMemoryStore(ChatMemoryStore):

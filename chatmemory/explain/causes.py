@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason
-from chatmemory.core.fitting import CannotFit
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
+from chatmemory.core.transitions import CannotFit
 from chatmemory.core.window import Totals
 from chatmemory.explain.wording import capitalized
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage

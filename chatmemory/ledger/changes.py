@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chatmemory.core.eviction import Reason
-from chatmemory.core.fitting import CannotFit
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
+from chatmemory.core.transitions import CannotFit
 from chatmemory.core.window import NOTHING, Totals
 
 _INJECTED = "SYNTHETIC"

@@ -5,7 +5,7 @@ add reads no more than it decides on, with three exceptions, in which the whole 
 policy of another kind took what is not the oldest, the oldest left from behind a pinned message
 that belongs to it, or a system message left from between reasoning and what follows it.
 
-A message is *oversized* if the limit has no room for it even alone; see `core.fitting`. One that
+A message is *oversized* if the limit has no room for it even alone; see `transitions`. One that
 left in the step that added it, such as a result together with its call, was never in memory.
 """
 

@@ -15,12 +15,10 @@ from chatmemory.core.recall.compactions import (
 )
 from chatmemory.core.recall.compactions import LIMIT as TERMS_APPENDED
 from chatmemory.core.recall.comparison import Compared, Followed
-from chatmemory.core.recall.examples import examples_first
-from chatmemory.core.recall.facts import Use
+from chatmemory.core.recall.facts import IncidentKind, Use, examples_first
 from chatmemory.core.recall.figures import LimitPoint
 from chatmemory.core.recall.figures import smallest as smallest_limit
 from chatmemory.core.recall.incidents import incidents_under
-from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.window import Counted, Totals
 from chatmemory.distribution import unreachable_nodes
 from chatmemory.managers import CLIENT, Flag

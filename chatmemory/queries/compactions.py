@@ -31,8 +31,6 @@ from chatmemory.core.recall.facts import facts_of
 from chatmemory.core.sessions import (
     Compaction,
     Session,
-    StoredCompaction,
-    StoredMessage,
     stored_session,
 )
 from chatmemory.core.texts import printable
@@ -153,28 +151,27 @@ def _session(
     compactions = list(_compactions(memory, steps))
     seen = {seq for each in compactions for seq in (*each.covered, *each.window)}
     earlier = _messages(memory.pk, seen - said.keys() - injected.keys())
-    stored = [StoredMessage(seq, message) for seq, message in [*said.items(), *earlier.items()]]
-    stored += [StoredMessage(seq, message, is_said=False) for seq, message in injected.items()]
-    stored.sort(key=lambda each: each.number)
-    numbers = [each.number for each in stored]
-    return stored_session(stored, compactions), numbers
+    messages = dict(sorted({**said, **earlier, **injected}.items()))
+    return stored_session(messages, injected, compactions), list(messages)
 
 
-def _compactions(memory: Memory, steps: Sequence[Step]) -> Iterator[StoredCompaction]:
+def _compactions(memory: Memory, steps: Sequence[Step]) -> Iterator[Compaction]:
     first, last = steps[0].n, steps[-1].n
     lasting = Q(left_step=None) | Q(left_step__gte=first)
     stays = Stay.objects.filter(lasting, memory=memory, entered_step__lte=last).order_by("rank")
     columns = ("seq", "entered_step", "left_step", "reason")
     rows = list(stays.values_list(*columns))
     for step in steps:
-        yield StoredCompaction(
+        covered = [seq for seq, _, left, why in rows if left == step.n and why == Reason.SUMMARIZED]
+        window = [
+            seq
+            for seq, entered, left, _ in rows
+            if entered <= step.n and (left is None or left > step.n)
+        ]
+        yield Compaction(
             step.seq or 0,
-            [seq for seq, _, left, why in rows if left == step.n and why == Reason.SUMMARIZED],
-            [
-                seq
-                for seq, entered, left, _ in rows
-                if entered <= step.n and (left is None or left > step.n)
-            ],
+            tuple(covered),
+            tuple(window),
             step.note or None,
             step.tokens_before,
             step.tokens_after,

@@ -11,8 +11,8 @@ from django.db.models import Case, F, IntegerField, OuterRef, Q, QuerySet, Subqu
 from django.db.models.functions import Coalesce
 
 from chatmemory.core.eviction import Reason
-from chatmemory.core.fitting import CannotFit
 from chatmemory.core.messages import MessageType
+from chatmemory.core.transitions import CannotFit
 from chatmemory.models import LIVED, AuditEntry, Memory, Stay, Step
 from chatmemory.queries.rows import misfits_of
 

@@ -13,7 +13,7 @@ from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.loads import MOST_ADDS, Keeping, evicts_oldest_first, smallest_limit
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.comparison import MOST_ADDS as INCIDENT_ADDS
+from chatmemory.core.recall.comparison import MOST_FOLLOWED
 from chatmemory.core.recall.incidents import Incident
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import fold
@@ -119,7 +119,7 @@ def _answered(
         return replace(answer, deferred=amount)
     said = _entries(step.memory_id, first, last_seq, policy if is_recounted else None)
     position = next(i for i, entry in enumerate(said) if entry.key == row.seq)
-    most_adds = INCIDENT_ADDS if answer.needed else MOST_ADDS
+    most_adds = MOST_FOLLOWED if answer.needed else MOST_ADDS
     return replace(answer, keeping=smallest_limit(said, position, policy, most_adds))
 
 

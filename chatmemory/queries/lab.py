@@ -17,10 +17,8 @@ from chatmemory.conf import fact_words
 from chatmemory.core.estimators import estimator_for, family_named
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.examples import examples_first
-from chatmemory.core.recall.facts import History, history_of, needs
+from chatmemory.core.recall.facts import History, IncidentKind, examples_first, history_of, needs
 from chatmemory.core.recall.figures import Figures, Grid, LimitPoint, Sums, figures_of
-from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.window import Totals
 from chatmemory.core.written_policies import measured, text_of_policy
 from chatmemory.formats import Transcript

@@ -13,10 +13,8 @@ from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy, TokenWindow
 from chatmemory.core.recall import Recall, for_each_policy, recall_of
-from chatmemory.core.recall.comparison import Compared, Followed, follow, replay
-from chatmemory.core.recall.curves import curve_of
-from chatmemory.core.recall.facts import History, history_of, repeats
-from chatmemory.core.recall.kinds import IncidentKind
+from chatmemory.core.recall.comparison import Compared, Followed, curve_of, follow, replay
+from chatmemory.core.recall.facts import History, IncidentKind, history_of, repeats
 from chatmemory.core.recall.prompts import Refusals
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text

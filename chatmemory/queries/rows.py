@@ -18,11 +18,11 @@ from chatmemory import database
 from chatmemory.core.compaction import is_summary
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow
-from chatmemory.core.fitting import CannotFit, why_it_cannot_fit
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.texts import readable_text
+from chatmemory.core.transitions import CannotFit, why_it_cannot_fit
 from chatmemory.core.window import NOTHING, Totals, total
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.health import providers_of

@@ -31,8 +31,8 @@ def ill(demo_conversations):
 def test_a_repair_is_previewed_made_and_undone(open_page, ill, javascript):
     page = open_page("/doctor/", javascript=javascript)
     page.get_by_role("link", name="Repair ill").click()
-    expect(page.locator("#preview")).to_contain_text("Tool call #2 got a placeholder")
-    expect(page.locator("#preview")).to_contain_text("Tool result #4 was left out")
+    expect(page.locator("#preview")).to_contain_text("Tool call #2: a placeholder")
+    expect(page.locator("#preview")).to_contain_text("Tool result #4: left out")
     page.get_by_label("Reason, for the ledger").fill("refused this morning")
     page.get_by_role("button", name="Repair", exact=True).click()
     expect(page.get_by_role("heading", name="ill", exact=True)).to_be_visible()

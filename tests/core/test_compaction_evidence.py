@@ -23,6 +23,7 @@ from chatmemory.core.recall.compactions import (
     terms_of,
 )
 from chatmemory.core.sessions import SessionBuilder
+from tests.conversations import window_of
 
 
 def tool(text):
@@ -264,8 +265,8 @@ def test_of_any_session(given):
 @given(sessions())
 def test_what_an_agent_sees_is_what_was_kept_and_what_came_since(given):
     for place, compaction in enumerate(given.compactions):
-        before = given.window(compaction.summary)
-        after = given.window(compaction.summary + 1)
+        before = window_of(given, compaction.summary)
+        after = window_of(given, compaction.summary + 1)
         assert sorted((*compaction.covered, *compaction.kept)) == sorted(before)
         assert after == list(compaction.window)
         assert compaction.summary in given.summaries

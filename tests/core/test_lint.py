@@ -201,7 +201,7 @@ def test_a_placeholder_says_what_it_is_and_names_the_tool():
     assert found.messages[-1] == result("b", PLACEHOLDER)
     assert found.sources == [0, 1, None]
     (done,) = found.done
-    assert (done.position, done.what) == (1, "Tool call #9 got a placeholder for a result.")
+    assert (done.position, done.what) == (1, "Tool call #9: a placeholder for its result.")
 
 
 ids = st.sampled_from(["1", "2", "3", None])

@@ -29,10 +29,16 @@ from chatmemory.conf import fact_words
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.lint import verdicts
 from chatmemory.core.recall import Recall, figures, recall_of
-from chatmemory.core.recall.curves import curve_of
-from chatmemory.core.recall.facts import Words, facts_of, history_from, history_of, uses
+from chatmemory.core.recall.comparison import curve_of
+from chatmemory.core.recall.facts import (
+    IncidentKind,
+    Words,
+    facts_of,
+    history_from,
+    history_of,
+    uses,
+)
 from chatmemory.core.recall.figures import Figures, Grid, LimitPoint, Sums, figures_of, smallest
-from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.recall.prompts import Refusals, prompts_of
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window, total

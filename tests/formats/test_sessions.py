@@ -21,6 +21,7 @@ from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.core.messages import text_of
 from chatmemory.formats import parse_messages, read_transcripts
 from chatmemory.formats.format import Transcript
+from tests.conversations import window_of
 
 from ..properties import examples
 
@@ -41,7 +42,7 @@ def said(transcript):
 def seen(transcript, at=None):
     """The texts that the agent saw, at the end or after some messages."""
     session = transcript.session
-    places = session.window(len(session.messages) if at is None else at)
+    places = window_of(session, len(session.messages) if at is None else at)
     return [text_of(session.messages[place]) for place in places]
 
 

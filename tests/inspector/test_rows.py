@@ -19,7 +19,7 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.core.fitting import CannotFit
+from chatmemory.core.transitions import CannotFit
 from chatmemory.models import Message
 from chatmemory.queries import ConversationQuery
 from chatmemory.queries.conversation_state import beginnings, calls_in

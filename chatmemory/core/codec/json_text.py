@@ -41,10 +41,8 @@ def decode_json(text: str) -> Any:
         raise InvalidMessage("expected JSON, but the text is empty")
     try:
         return _DECODER.raw_decode(text)[0]
-    except RecursionError as error:
-        raise InvalidMessage("the JSON is nested too deeply") from error
-    except ValueError as error:
-        raise InvalidMessage(f"not valid JSON: {error}") from error
+    except (RecursionError, ValueError) as error:
+        raise _invalid_json(error) from error
 
 
 def load_json(text: str) -> Any:
@@ -59,12 +57,16 @@ def load_json(text: str) -> Any:
         value = _BOUNDED_DECODER.decode(text)
     except InvalidMessage:
         raise
-    except RecursionError as error:
-        raise InvalidMessage("the JSON is nested too deeply") from error
-    except ValueError as error:
-        raise InvalidMessage(f"not valid JSON: {error}") from error
+    except (RecursionError, ValueError) as error:
+        raise _invalid_json(error) from error
     _check_depth(value)
     return value
+
+
+def _invalid_json(error: RecursionError | ValueError) -> InvalidMessage:
+    if isinstance(error, RecursionError):
+        return InvalidMessage("the JSON is nested too deeply")
+    return InvalidMessage(f"not valid JSON: {error}")
 
 
 def check_density(text: str) -> None:
@@ -118,10 +120,6 @@ class JsonObject(dict[str, Any]):
 
     __slots__ = ("twice",)
     twice: tuple[str, ...]
-
-    @property
-    def type_twice(self) -> bool:
-        return "type" in self.twice
 
 
 def _object(pairs: list[tuple[str, Any]]) -> JsonObject:
@@ -227,16 +225,12 @@ class _JsonFile:
 
     def values(self) -> Iterator[Any]:
         yield self._value(0)
-        while self._is_at_another():
-            yield self._value(0)
-
-    def _is_at_another(self) -> bool:
         self._has_new_line = False
-        if not self._next():
-            return False
-        if not self._has_new_line:
-            raise self._invalid("Extra data", self._at)
-        return True
+        while self._next():
+            if not self._has_new_line:
+                raise self._invalid("Extra data", self._at)
+            yield self._value(0)
+            self._has_new_line = False
 
     def _value(self, level: int) -> Any:
         sign = self._next()
@@ -253,12 +247,10 @@ class _JsonFile:
                     return self._container(sign, level)
                 if self._is_last_piece or not self._is_cut(error):
                     raise self._invalid(error.msg, error.pos) from error
-            except RecursionError as error:
-                raise InvalidMessage("the JSON is nested too deeply") from error
             except InvalidMessage:
                 raise
-            except ValueError as error:
-                raise InvalidMessage(f"not valid JSON: {error}") from error
+            except (RecursionError, ValueError) as error:
+                raise _invalid_json(error) from error
             self._read_on()
 
     def _container(self, sign: str, level: int) -> Any:
@@ -267,17 +259,11 @@ class _JsonFile:
         return self._list(level) if sign == "[" else self._object(level)
 
     def _list(self, level: int) -> list[Any]:
-        items: list[Any] = []
-        is_done = self._is_empty("]")
-        while not is_done:
-            items.append(self._value(level + 1))
-            is_done = self._is_end("]")
-        return items
+        return [self._value(level + 1) for _ in self._each("]")]
 
     def _object(self, level: int) -> JsonObject:
         pairs: list[tuple[str, Any]] = []
-        is_done = self._is_empty("}")
-        while not is_done:
+        for _ in self._each("}"):
             if self._next() != '"':
                 raise self._invalid("Expecting property name enclosed in double quotes", self._at)
             name = self._value(level + 1)
@@ -285,22 +271,20 @@ class _JsonFile:
                 raise self._invalid("Expecting ':' delimiter", self._at)
             self._at += 1
             pairs.append((name, self._value(level + 1)))
-            is_done = self._is_end("}")
         return _small_object(pairs)
 
-    def _is_empty(self, end: str) -> bool:
+    def _each(self, end: str) -> Iterator[None]:
+        """Yield at each item or property of a container, and go behind its end."""
         self._at += 1
-        if self._next() != end:
-            return False
-        self._at += 1
-        return True
-
-    def _is_end(self, end: str) -> bool:
         sign = self._next()
-        if sign not in (",", end):
-            raise self._invalid("Expecting ',' delimiter", self._at)
+        while sign != end:
+            yield
+            sign = self._next()
+            if sign == ",":
+                self._at += 1
+            elif sign != end:
+                raise self._invalid("Expecting ',' delimiter", self._at)
         self._at += 1
-        return sign == end
 
     def _next(self) -> str:
         """Return the character after white space; "" at the end of the file."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 from chatmemory.core.codec.json_text import decode_json
 from chatmemory.core.codec.writing import write_json
@@ -40,10 +40,9 @@ _FLAGS |= {"false": False, "False": False, "FALSE": False}
 
 
 class Properties:
-    """A context manager that hands out the properties of a JSON object by name.
+    """The properties of a JSON object, to be taken by name.
 
-    Raises InvalidMessage at the end of the block if a property has not been taken: LangChain4j
-    refuses unknown ones. `what` names the object in errors, behind its `type` if it has one.
+    `what` names the object in errors, behind its `type` if it has one.
     """
 
     def __init__(self, values: Any, what: str) -> None:
@@ -53,19 +52,17 @@ class Properties:
         self._what = what
         self.type = ""
 
-    def __enter__(self) -> Self:
-        return self
+    def make(self, kind: Callable[..., T], *values: Any) -> T:
+        """Return what `kind` makes of the values.
 
-    def __exit__(self, error: type[BaseException] | None, *details: object) -> None:
-        if error is None and self._values:
+        Raises InvalidMessage if a property has not been taken: LangChain4j refuses unknown ones.
+        """
+        if self._values:
+            name = f"{self.type} {self._what}".lstrip()
             unknown = ", ".join(sorted(map(repr, self._values)))
-            raise InvalidMessage(f"{self._name} has no property {unknown}")
-
-    @property
-    def _name(self) -> str:
-        """The object with its article, such as `an AI message`."""
-        name = f"{self.type} {self._what}".lstrip()
-        return f"{'an' if name[0] in 'AEI' else 'a'} {name}"
+            article = "an" if name[0] in "AEI" else "a"
+            raise InvalidMessage(f"{article} {name} has no property {unknown}")
+        return kind(*values)
 
     def take(self, name: str) -> Any:
         """Return a property as it is; None where it is missing."""
@@ -84,9 +81,9 @@ class Properties:
         value = self.take(name)
         if isinstance(value, str):
             value = _FLAGS.get(value.strip(), value)
-        if value is None or isinstance(value, int):
-            return None if value is None else bool(value)
-        raise InvalidMessage(f"{name} must be true or false")
+        if value is not None and not isinstance(value, int):
+            raise InvalidMessage(f"{name} must be true or false")
+        return None if value is None else bool(value)
 
     def attributes(self) -> dict[str, Any]:
         value = self.take("attributes")
@@ -109,7 +106,7 @@ def read_typed(value: Any, known: Mapping[str, Callable[[Properties], T]], what:
     """
     if not isinstance(value, dict):
         raise InvalidMessage(f"a {what} must be a JSON object with a type")
-    if getattr(value, "type_twice", False):
+    if "type" in getattr(value, "twice", ()):
         raise InvalidMessage(f"a {what} names its type twice")
     given = Properties(value, what)
     kind = given.take("type")
@@ -165,49 +162,43 @@ def message_from_dict(value: Any) -> ChatMessage | None:
     return read_typed(value, _MESSAGES, "message")
 
 
-# A message is built after its block, so that an unknown property is the first thing refused.
-
-
 def _system(given: Properties) -> SystemMessage:
-    with given:
-        text = given.text("text")
-    return SystemMessage(text)  # type: ignore[arg-type]
+    return given.make(SystemMessage, given.text("text"))
 
 
 def _user(given: Properties) -> UserMessage:
-    with given:
-        contents = given.items("contents", _content)
-        name, attributes = given.text("name"), given.attributes()
-    return UserMessage(contents or (), name, attributes)
+    contents = given.items("contents", _content) or ()
+    return given.make(UserMessage, contents, given.text("name"), given.attributes())
 
 
 def _ai(given: Properties) -> AiMessage:
-    with given:
-        text, thinking = given.text("text"), given.text("thinking")
-        requests = given.items("toolExecutionRequests", _request)
-        attributes = given.attributes()
-    return AiMessage(text, tuple(requests or ()), thinking, attributes)
+    text, thinking = given.text("text"), given.text("thinking")
+    requests = given.items("toolExecutionRequests", _request)
+    return given.make(AiMessage, text, requests, thinking, given.attributes())
 
 
 def _request(values: Any) -> ToolExecutionRequest:
-    with Properties(values, "tool execution request") as given:
-        return ToolExecutionRequest(given.text("id"), given.text("name"), given.text("arguments"))
+    given = Properties(values, "tool execution request")
+    id, name, arguments = given.text("id"), given.text("name"), given.text("arguments")
+    return given.make(ToolExecutionRequest, id, name, arguments)
 
 
 def _result(given: Properties) -> ToolExecutionResultMessage:
-    with given:
-        id, tool_name = given.text("id"), given.text("toolName")
-        text, contents = given.text("text"), given.items("contents", _content)
-        is_error, attributes = given.flag("isError"), given.attributes()
-    if text is not None and contents:
-        raise InvalidMessage("Either text or contents must be provided, not both")
-    said = contents or () if text is None else text
-    return ToolExecutionResultMessage(id, tool_name, said, is_error, attributes)
+    id, tool_name = given.text("id"), given.text("toolName")
+    text, contents = given.text("text"), given.items("contents", _content)
+    is_error, attributes = given.flag("isError"), given.attributes()
+
+    def made() -> ToolExecutionResultMessage:
+        if text is not None and contents:
+            raise InvalidMessage("Either text or contents must be provided, not both")
+        said = contents or () if text is None else text
+        return ToolExecutionResultMessage(id, tool_name, said, is_error, attributes)
+
+    return given.make(made)
 
 
 def _custom(given: Properties) -> CustomMessage:
-    with given:
-        return CustomMessage(given.attributes())
+    return given.make(CustomMessage, given.attributes())
 
 
 _MESSAGES: dict[str, Callable[[Properties], ChatMessage]] = {
@@ -224,15 +215,12 @@ def _content(value: Any) -> Content:
 
 
 def _text(given: Properties) -> TextContent:
-    with given:
-        text = given.text("text")
-    return TextContent(text)  # type: ignore[arg-type]
+    return given.make(TextContent, given.text("text"))
 
 
 def _image(given: Properties) -> ImageContent:
-    with given:
-        image, level = given.take("image"), given.take("detailLevel")
-    return ImageContent(_media(Image, image), _detail_level(level))  # type: ignore[arg-type]
+    image, level = given.take("image"), given.take("detailLevel")
+    return given.make(lambda: ImageContent(_media(Image, image), _detail_level(level)))  # type: ignore[arg-type]
 
 
 def _detail_level(value: Any) -> DetailLevel | None:
@@ -250,9 +238,9 @@ def _detail_level(value: Any) -> DetailLevel | None:
 def _media(kind: type[M], values: Any) -> M | None:
     if values is None:
         return None
-    with Properties(values, kind.__name__) as given:
-        fields = {field: given.text(name) for field, name in _MEDIA_FIELDS[kind].items()}
-    return kind(**fields)
+    given = Properties(values, kind.__name__)
+    fields = {field: given.text(name) for field, name in _MEDIA_FIELDS[kind].items()}
+    return given.make(lambda: kind(**fields))
 
 
 _ANY_MEDIA = {"url": "url", "base64_data": "base64Data", "mime_type": "mimeType"}
@@ -268,9 +256,8 @@ def _reader_of(
     content: Callable[[Any], Content], kind: type[Media], name: str
 ) -> Callable[[Properties], Content]:
     def read(given: Properties) -> Content:
-        with given:
-            media = given.take(name)
-        return content(_media(kind, media))
+        media = given.take(name)
+        return given.make(lambda: content(_media(kind, media)))
 
     return read
 

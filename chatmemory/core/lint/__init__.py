@@ -1,17 +1,28 @@
 """Which conversations a provider will refuse, or take otherwise than they were meant, and why.
 
     findings_in(turns, provider)    what rules find in a window
+    verdicts(turns)                 what providers say to a window, in a sentence each
     RULES                           the rules by id, each with its source and two examples
 
 `chatmemory.linting` asks about messages.
 """
 
-from collections.abc import Iterable
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from chatmemory.core.lint.catalog import RULES
-from chatmemory.core.lint.rules import Finding, Law, Rule, findings
-from chatmemory.core.lint.turns import COMBINING, PROVIDERS, Sent, Turn, Waiting
-from chatmemory.core.lint.verdicts import ASKED, Verdict, verdicts
+from chatmemory.core.lint.rules import Finding, Rule, findings
+from chatmemory.core.lint.turns import (
+    ANTHROPIC,
+    COMBINING,
+    OPENAI,
+    PROVIDERS,
+    Sent,
+    Turn,
+    Waiting,
+)
 
 __all__ = [
     "ASKED",
@@ -19,7 +30,6 @@ __all__ = [
     "PROVIDERS",
     "RULES",
     "Finding",
-    "Law",
     "Rule",
     "Sent",
     "Turn",
@@ -29,7 +39,41 @@ __all__ = [
     "verdicts",
 ]
 
+ASKED = (OPENAI, ANTHROPIC)  # the providers that pages ask
+
 
 def findings_in(turns: Iterable[Turn], provider: str) -> list[Finding]:
     """Return what a provider refuses or mishandles in a window, in its order."""
     return findings(Sent(turns, provider), RULES.values())
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One provider's answer to a window, with the name that people have for it."""
+
+    provider: str
+    findings: Sequence[Finding] = ()
+
+    @property
+    def _refusal(self) -> Finding | None:
+        return next((each for each in self.findings if each.severity == "refused"), None)
+
+    @property
+    def accepts(self) -> bool:
+        return self._refusal is None
+
+    @property
+    def answer(self) -> str:
+        """The answer in words, with the first finding that tells."""
+        if refusal := self._refusal:
+            is_waiting = refusal.message.endswith("is waiting for its results.")
+            return f"{'Not yet' if is_waiting else 'No'}. {refusal.message}"
+        if not self.findings:
+            return "Yes."
+        what = self.findings[0].message
+        return f"Yes, although {what if what.startswith('AI') else what[0].lower() + what[1:]}"
+
+
+def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
+    """Return the verdicts of the providers that pages ask."""
+    return tuple(Verdict(PROVIDERS[name], findings_in(turns, name)) for name in ASKED)

@@ -5,33 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from chatmemory.core.contents import ImageContent, PdfFile, PdfFileContent, Video, VideoContent
-from chatmemory.core.lint.rules import (
-    Basis,
-    Law,
-    Rule,
-    Severity,
-    bad_arguments,
-    call_after_model,
-    dangling_call,
-    developer_role,
-    duplicate_call_id,
-    duplicate_result,
-    empty_content,
-    equal_roles,
-    first_not_user,
-    lone_reasoning,
-    media_left_out,
-    missing_call_id,
-    nothing_to_send,
-    null_content,
-    orphan_result,
-    results_apart,
-    reused_call_id,
-    several_systems,
-    system_in_middle,
-    unsupported_file,
-    unsupported_image,
-)
+from chatmemory.core.lint import rules
+from chatmemory.core.lint.rules import RECORDED, Law, Rule
 from chatmemory.core.lint.turns import ANTHROPIC, GEMINI, OPENAI, RESPONSES
 from chatmemory.core.messages import (
     AiMessage,
@@ -42,14 +17,9 @@ from chatmemory.core.messages import (
     UserMessage,
 )
 
-REFUSED: Severity = "refused"
-MISHANDLED: Severity = "mishandled"
-
-_RECORDED = "https://github.com/pydantic/pydantic-ai/blob/main/tests/models/cassettes/"
 _CHAT = "https://platform.openai.com/docs/api-reference/chat/create"
 _RESPONSES = "https://platform.openai.com/docs/api-reference/responses/create"
 _VISION = "https://platform.openai.com/docs/guides/images-vision"
-_CALLS = "https://platform.openai.com/docs/guides/function-calling"
 _MESSAGES = "https://platform.claude.com/docs/en/api/messages"
 _TOOLS = "https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls"
 _PICTURES = "https://platform.claude.com/docs/en/build-with-claude/vision"
@@ -58,13 +28,12 @@ _FUNCTIONS = "https://ai.google.dev/gemini-api/docs/function-calling"
 _MEDIA = "https://ai.google.dev/gemini-api/docs/image-understanding"
 
 
-def _law(severity: Severity, error: str, source: str) -> Law:
-    basis: Basis = "documentation"
-    if source.startswith(_RECORDED):
-        basis = "recorded"
-    elif source.startswith("https://github.com/"):
-        basis = "reported"
-    return Law(severity, error, source, basis)
+def _refused(error: str, source: str) -> Law:
+    return Law("refused", error, source)
+
+
+def _mishandled(source: str, error: str = "") -> Law:
+    return Law("mishandled", error, source)
 
 
 # Messages of the examples
@@ -78,10 +47,8 @@ def _result(id: str | None) -> ToolExecutionResultMessage:
     return ToolExecutionResultMessage(id, "find", "found")
 
 
-def _system(said_as: str) -> SystemMessage:
-    if said_as == "system":
-        return SystemMessage("Be brief.")
-    said = {"at": "system#0", "=": {"content": {"$": ["text", 0, 9, 9]}, "role": said_as}}
+def _said_by_developer() -> SystemMessage:
+    said = {"at": "system#0", "=": {"content": {"$": ["text", 0, 9, 9]}, "role": "developer"}}
     return SystemMessage("Be brief.", {"openai_chat": {"differs": {"items": [said]}}})
 
 
@@ -114,251 +81,203 @@ _PAIR: list[ChatMessage] = [_DUE, _call("1"), _result("1")]
 
 # The rules
 
+_RESULT_TURN = _refused(
+    "Please ensure that function response turn comes immediately after a function call turn.",
+    _FUNCTIONS,
+)
+_AS_MANY_RESULTS = _refused(
+    "Please ensure that the number of function response parts is equal to the number "
+    "of function call parts of the function call turn.",
+    _FUNCTIONS,
+)
+_ONE_OUTPUT = _refused(
+    "Duplicate function_call_output for call_id '{id}'. Each function_call must have "
+    "exactly one matching function_call_output",
+    "https://github.com/NousResearch/hermes-agent/issues/102629",
+)
+
 _ALL = [
     Rule(
-        "nothing_to_send",
+        rules.nothing_to_send,
         "There is nothing to send",
-        nothing_to_send,
         {
-            OPENAI: _law(
-                REFUSED,
+            OPENAI: _refused(
                 "Invalid 'messages': empty array. Expected an array with minimum length 1, but "
                 "got an empty array instead.",
                 _CHAT,
             ),
-            RESPONSES: _law(REFUSED, "Missing required parameter: 'input'.", _RESPONSES),
-            ANTHROPIC: _law(REFUSED, "messages: at least one message is required", _MESSAGES),
-            GEMINI: _law(
-                REFUSED, "* GenerateContentRequest.contents: contents is not specified", _CONTENT
+            RESPONSES: _refused("Missing required parameter: 'input'.", _RESPONSES),
+            ANTHROPIC: _refused("messages: at least one message is required", _MESSAGES),
+            GEMINI: _refused(
+                "* GenerateContentRequest.contents: contents is not specified", _CONTENT
             ),
         },
         bad=[],
         good=[_HELLO],
     ),
     Rule(
-        "orphan_result",
+        rules.orphan_result,
         "A tool result without its call",
-        orphan_result,
         {
-            OPENAI: _law(
-                REFUSED,
+            OPENAI: _refused(
                 "Invalid parameter: messages with role 'tool' must be a response to a preceeding "
                 "message with 'tool_calls'.",
                 "https://github.com/BerriAI/litellm/issues/4931",
             ),
-            RESPONSES: _law(
-                REFUSED,
+            RESPONSES: _refused(
                 "No tool call found for function call output with call_id {id}.",
                 "https://github.com/vercel/ai/issues/8216",
             ),
-            ANTHROPIC: _law(
-                REFUSED,
+            ANTHROPIC: _refused(
                 "messages.{at}.content.0: unexpected `tool_use_id` found in `tool_result` blocks: "
                 "{id}. Each `tool_result` block must have a corresponding `tool_use` block in the "
                 "previous message.",
                 "https://github.com/anthropics/claude-code/issues/18947",
             ),
-            GEMINI: _law(
-                REFUSED,
-                "Please ensure that function response turn comes immediately after a function "
-                "call turn.",
-                _FUNCTIONS,
-            ),
+            GEMINI: _RESULT_TURN,
         },
         bad=[_DUE, _result("1"), _HI],
         good=_PAIR,
         repairs=("drop_result",),
     ),
     Rule(
-        "dangling_call",
+        rules.dangling_call,
         "A tool call without its result",
-        dangling_call,
         {
-            OPENAI: _law(
-                REFUSED,
+            OPENAI: _refused(
                 "An assistant message with 'tool_calls' must be followed by tool messages "
                 "responding to each 'tool_call_id'. The following tool_call_ids did not have "
                 "response messages: {ids}",
                 "https://github.com/minoism/freecc/issues/2",
             ),
-            RESPONSES: _law(
-                REFUSED,
+            RESPONSES: _refused(
                 "No tool output found for function call {ids}.",
                 "https://github.com/bytedance/trae-agent/issues/245",
             ),
-            ANTHROPIC: _law(
-                REFUSED,
+            ANTHROPIC: _refused(
                 "messages.{at}: `tool_use` ids were found without `tool_result` blocks "
                 "immediately after: {ids}. Each `tool_use` block must have a corresponding "
                 "`tool_result` block in the next message.",
                 "https://github.com/anthropics/claude-code/issues/8210",
             ),
-            GEMINI: _law(
-                REFUSED,
-                "Please ensure that the number of function response parts is equal to the number "
-                "of function call parts of the function call turn.",
-                _FUNCTIONS,
-            ),
+            GEMINI: _AS_MANY_RESULTS,
         },
         bad=[_DUE, _call("1", "2"), _result("1"), _HELLO],
         good=[_DUE, _call("1", "2"), _result("2"), _result("1"), _HELLO],
         repairs=("add_placeholder",),
     ),
     Rule(
-        "results_apart",
+        rules.results_apart,
         "A tool result that is not directly behind its call",
-        results_apart,
         {
-            OPENAI: _law(
-                REFUSED,
+            OPENAI: _refused(
                 "An assistant message with 'tool_calls' must be followed by tool messages "
                 "responding to each 'tool_call_id'. The following tool_call_ids did not have "
                 "response messages: {id}",
                 "https://github.com/minoism/freecc/issues/2",
             ),
-            RESPONSES: _law(
-                REFUSED,
+            RESPONSES: _refused(
                 "No tool call found for function call output with call_id {id}.",
                 "https://github.com/leookun/cursor-byok/issues/307",
             ),
-            ANTHROPIC: _law(
-                REFUSED,
+            ANTHROPIC: _refused(
                 "messages.{call}: `tool_use` ids were found without `tool_result` blocks "
                 "immediately after: {id}. Each `tool_use` block must have a corresponding "
                 "`tool_result` block in the next message.",
                 "https://github.com/anthropics/claude-code/issues/8210",
             ),
-            GEMINI: _law(
-                REFUSED,
-                "Please ensure that function response turn comes immediately after a function "
-                "call turn.",
-                _FUNCTIONS,
-            ),
+            GEMINI: _RESULT_TURN,
         },
         bad=[_DUE, _result("1"), _call("1"), _HELLO],
         good=[*_PAIR, _HELLO],
         repairs=("move_result",),
     ),
     Rule(
-        "duplicate_result",
+        rules.duplicate_result,
         "Two results of one tool call",
-        duplicate_result,
         {
-            OPENAI: _law(
-                REFUSED,
+            OPENAI: _refused(
                 "Invalid parameter: Duplicate value for 'tool_call_id' of '{id}', in "
                 "messages[{other}] and messages[{at}].",
                 "https://github.com/agno-agi/agno/issues/5116",
             ),
-            RESPONSES: _law(
-                REFUSED,
-                "Duplicate function_call_output for call_id '{id}'. Each function_call must have "
-                "exactly one matching function_call_output",
-                "https://github.com/NousResearch/hermes-agent/issues/102629",
-            ),
-            ANTHROPIC: _law(
-                REFUSED,
+            RESPONSES: _ONE_OUTPUT,
+            ANTHROPIC: _refused(
                 "messages.{at}.content.1: each tool_use must have a single result. Found multiple "
                 "`tool_result` blocks with id: {id}",
                 _TOOLS,
             ),
-            GEMINI: _law(
-                REFUSED,
-                "Please ensure that the number of function response parts is equal to the number "
-                "of function call parts of the function call turn.",
-                _FUNCTIONS,
-            ),
+            GEMINI: _AS_MANY_RESULTS,
         },
         bad=[*_PAIR, _result("1")],
         good=_PAIR,
         repairs=("drop_duplicate",),
     ),
     Rule(
-        "duplicate_call_id",
+        rules.duplicate_call_id,
         "Two tool calls of one message with the same id",
-        duplicate_call_id,
         {
-            OPENAI: _law(
-                REFUSED,
+            OPENAI: _refused(
                 "Invalid parameter: Duplicate value for 'tool_call_id' of '{id}'.",
                 "https://github.com/openclaw/openclaw/pull/47136",
             ),
-            RESPONSES: _law(
-                REFUSED,
-                "Duplicate function_call_output for call_id '{id}'. Each function_call must have "
-                "exactly one matching function_call_output",
-                "https://github.com/NousResearch/hermes-agent/issues/102629",
-            ),
-            ANTHROPIC: _law(
-                REFUSED,
+            RESPONSES: _ONE_OUTPUT,
+            ANTHROPIC: _refused(
                 "messages.{at}.content.1: `tool_use` ids must be unique",
                 "https://github.com/anthropics/claude-code/issues/28515",
             ),
-            GEMINI: _law(MISHANDLED, "", _FUNCTIONS),
+            GEMINI: _mishandled(_FUNCTIONS),
         },
         bad=[_DUE, _call("1", "1"), _result("1"), _result("1")],
         good=[_DUE, _call("1", "2"), _result("1"), _result("2")],
     ),
     Rule(
-        "reused_call_id",
+        rules.reused_call_id,
         "Tool calls of two messages with the same id",
-        reused_call_id,
         {
-            RESPONSES: _law(
-                REFUSED,
-                "Duplicate function_call_output for call_id '{id}'. Each function_call must have "
-                "exactly one matching function_call_output",
-                "https://github.com/NousResearch/hermes-agent/issues/102629",
-            ),
-            ANTHROPIC: _law(
-                REFUSED,
+            RESPONSES: _ONE_OUTPUT,
+            ANTHROPIC: _refused(
                 "messages.{at}.content.0: `tool_use` ids must be unique",
                 "https://github.com/anthropics/claude-code/issues/28515",
             ),
-            GEMINI: _law(MISHANDLED, "", _FUNCTIONS),
+            GEMINI: _mishandled(_FUNCTIONS),
         },
         bad=[*_PAIR, _call("1"), _result("1")],
         good=[*_PAIR, _call("2"), _result("2")],
     ),
     Rule(
-        "missing_call_id",
+        rules.missing_call_id,
         "A tool call or a result without an id",
-        missing_call_id,
         # Not refused: whatever sends the messages must make ids up, as our formats do.
         {
-            OPENAI: _law(
-                MISHANDLED,
+            OPENAI: _mishandled(
+                "https://github.com/langchain-ai/langchain/issues/22600",
                 "Missing parameter 'tool_call_id': messages with role 'tool' must have a "
                 "'tool_call_id'.",
-                "https://github.com/langchain-ai/langchain/issues/22600",
             ),
-            RESPONSES: _law(
-                MISHANDLED, "Missing required parameter: 'input[{at}].call_id'.", _RESPONSES
+            RESPONSES: _mishandled(
+                _RESPONSES, "Missing required parameter: 'input[{at}].call_id'."
             ),
-            ANTHROPIC: _law(
-                MISHANDLED,
+            ANTHROPIC: _mishandled(
+                "https://github.com/anomalyco/opencode/issues/1279",
                 "messages.{at}.content.0.tool_use.id: String should match pattern "
                 "'^[a-zA-Z0-9_-]+$'",
-                "https://github.com/anomalyco/opencode/issues/1279",
             ),
         },
         bad=[_DUE, _call(None), _result(None)],
         good=_PAIR,
     ),
     Rule(
-        "bad_arguments",
+        rules.bad_arguments,
         "Arguments of a tool call that are not a JSON object",
-        bad_arguments,
         {
-            OPENAI: _law(MISHANDLED, "", _CHAT),
-            RESPONSES: _law(MISHANDLED, "", _RESPONSES),
-            ANTHROPIC: _law(
-                REFUSED,
+            OPENAI: _mishandled(_CHAT),
+            RESPONSES: _mishandled(_RESPONSES),
+            ANTHROPIC: _refused(
                 "messages.{at}.content.0.tool_use.input: Input should be a valid dictionary",
                 "https://github.com/anthropics/claude-code/issues/6696",
             ),
-            GEMINI: _law(
-                REFUSED,
+            GEMINI: _refused(
                 "Invalid value at 'contents[{at}].parts[0].function_call.args' "
                 "(type.googleapis.com/google.protobuf.Struct)",
                 _CONTENT,
@@ -368,33 +287,28 @@ _ALL = [
         good=_PAIR,
     ),
     Rule(
-        "call_after_model",
+        rules.call_after_model,
         "A tool call that does not follow a user or a tool result",
-        call_after_model,
         {
-            GEMINI: _law(
-                REFUSED,
+            GEMINI: _refused(
                 "Please ensure that function call turn comes immediately after a user turn or "
                 "after a function response turn.",
                 _FUNCTIONS,
-            ),
+            )
         },
         bad=[_call("1"), _result("1")],
         good=_PAIR,
     ),
     Rule(
-        "empty_content",
+        rules.empty_content,
         "A message without content",
-        empty_content,
         {
-            ANTHROPIC: _law(
-                REFUSED,
+            ANTHROPIC: _refused(
                 "messages.{at}: all messages must have non-empty content except for the optional "
                 "final assistant message",
                 "https://github.com/microsoft/autogen/issues/6083",
             ),
-            GEMINI: _law(
-                REFUSED,
+            GEMINI: _refused(
                 "* GenerateContentRequest.contents[{at}].parts: contents.parts must not be empty.",
                 _CONTENT,
             ),
@@ -403,165 +317,135 @@ _ALL = [
         good=[_HELLO, _HI, _DUE],
     ),
     Rule(
-        "null_content",
+        rules.null_content,
         "An AI message with neither a text nor a tool call",
-        null_content,
         {
-            OPENAI: _law(
-                REFUSED,
+            OPENAI: _refused(
                 "Invalid value for 'content': expected a string, got null.",
                 "https://github.com/run-llama/llama_index/issues/17555",
             ),
-            RESPONSES: _law(MISHANDLED, "", _RESPONSES),
+            RESPONSES: _mishandled(_RESPONSES),
         },
         bad=[_HELLO, AiMessage(None), _DUE],
         good=[_HELLO, AiMessage(""), _DUE],
     ),
     Rule(
-        "unsupported_image",
+        rules.unsupported_image,
         "An image of a kind that is not taken",
-        unsupported_image,
         {
-            OPENAI: _law(
-                REFUSED,
+            OPENAI: _refused(
                 "You uploaded an unsupported image. Please make sure your image has of one the "
                 "following formats: ['png', 'jpeg', 'gif', 'webp'].",
                 "https://github.com/STranslate/STranslate/issues/277",
             ),
-            RESPONSES: _law(
-                REFUSED,
+            RESPONSES: _refused(
                 "You uploaded an unsupported image. Please make sure your image has of one the "
                 "following formats: ['png', 'jpeg', 'gif', 'webp'].",
                 _VISION,
             ),
-            ANTHROPIC: _law(
-                REFUSED,
+            ANTHROPIC: _refused(
                 "messages.{at}.content.0.image.source.base64.media_type: Input should be "
                 "'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
                 _PICTURES,
             ),
-            GEMINI: _law(REFUSED, "Unsupported MIME type: {kind}", _MEDIA),
+            GEMINI: _refused("Unsupported MIME type: {kind}", _MEDIA),
         },
         bad=[_shown("a.tiff")],
         good=[_shown("a.png")],
     ),
     Rule(
-        "unsupported_file",
+        rules.unsupported_file,
         "A file of a kind that is not taken",
-        unsupported_file,
         {
-            RESPONSES: _law(
-                REFUSED,
+            RESPONSES: _refused(
                 "The file type you uploaded is not supported. Please try again with a pdf",
-                f"{_RECORDED}test_multimodal_tool_returns/test_multimodal_tool_return_matrix"
+                f"{RECORDED}test_multimodal_tool_returns/test_multimodal_tool_return_matrix"
                 "%5Bdirect-url-audio-openai_responses%5D.yaml",
-            ),
+            )
         },
         bad=[_DUE, _call("1"), _sound_as_file()],
         good=[_DUE, _call("1"), ToolExecutionResultMessage("1", "find", [_PDF])],
     ),
     Rule(
-        "media_left_out",
+        rules.media_left_out,
         "An image, a sound, a video or a file that is not sent",
-        media_left_out,
         {
-            OPENAI: _law(MISHANDLED, "", _CHAT),
-            RESPONSES: _law(MISHANDLED, "", _RESPONSES),
-            ANTHROPIC: _law(MISHANDLED, "", _MESSAGES),
+            OPENAI: _mishandled(_CHAT),
+            RESPONSES: _mishandled(_RESPONSES),
+            ANTHROPIC: _mishandled(_MESSAGES),
         },
         bad=[UserMessage([VideoContent(Video("https://example.org/a.mp4"))])],
         good=[_shown("a.png")],
     ),
     Rule(
-        "lone_reasoning",
+        rules.lone_reasoning,
         "Reasoning without the item that it led to",
-        lone_reasoning,
         {
-            RESPONSES: _law(
-                REFUSED,
+            RESPONSES: _refused(
                 "Item '{id}' of type 'reasoning' was provided without its required following item.",
-                f"{_RECORDED}test_openai_responses/"
+                f"{RECORDED}test_openai_responses/"
                 "test_openai_responses_thinking_with_modified_history.yaml",
-            ),
+            )
         },
         bad=[_DUE, _reasoned("assistant#0"), _HELLO],
-        good=[
-            _DUE,
-            _reasoned({"at": "assistant#0", "in": {"id": {"=": "msg_1"}}}),
-            _HELLO,
-        ],
+        good=[_DUE, _reasoned({"at": "assistant#0", "in": {"id": {"=": "msg_1"}}}), _HELLO],
     ),
     Rule(
-        "developer_role",
+        rules.developer_role,
         "The role developer, which some models do not have",
-        developer_role,
         {
-            OPENAI: _law(
-                MISHANDLED,
+            OPENAI: _mishandled(
+                f"{RECORDED}test_openai/test_openai_o1_mini_system_role%5Bdeveloper%5D.yaml",
                 "Unsupported value: 'messages[{at}].role' does not support 'developer' with this "
                 "model.",
-                f"{_RECORDED}test_openai/test_openai_o1_mini_system_role%5Bdeveloper%5D.yaml",
-            ),
+            )
         },
-        bad=[_system("developer"), _HELLO],
-        good=[_system("system"), _HELLO],
+        bad=[_said_by_developer(), _HELLO],
+        good=[_BE_BRIEF, _HELLO],
     ),
     Rule(
-        "first_not_user",
+        rules.first_not_user,
         "A first message that is not the user's",
-        first_not_user,
         {
-            ANTHROPIC: _law(
-                MISHANDLED,
-                "",
-                f"{_RECORDED}test_anthropic/test_anthropic_model_empty_message_on_history.yaml",
+            ANTHROPIC: _mishandled(
+                f"{RECORDED}test_anthropic/test_anthropic_model_empty_message_on_history.yaml"
             ),
-            GEMINI: _law(MISHANDLED, "", _CONTENT),
+            GEMINI: _mishandled(_CONTENT),
         },
         bad=[_HI, _DUE],
         good=[_HELLO, _HI, _DUE],
     ),
     Rule(
-        "equal_roles",
+        rules.equal_roles,
         "Two messages in a row of one role",
-        equal_roles,
         {
-            ANTHROPIC: _law(
-                MISHANDLED,
-                "",
-                f"{_RECORDED}test_anthropic_mid_conversation_system/"
-                "test_mid_conversation_system_prompt_before_empty_response.yaml",
+            ANTHROPIC: _mishandled(
+                f"{RECORDED}test_anthropic_mid_conversation_system/"
+                "test_mid_conversation_system_prompt_before_empty_response.yaml"
             ),
-            GEMINI: _law(MISHANDLED, "", _CONTENT),
+            GEMINI: _mishandled(_CONTENT),
         },
         bad=[_HELLO, _DUE],
         good=[_HELLO, _HI, _DUE],
     ),
     Rule(
-        "system_in_middle",
+        rules.system_in_middle,
         "A system message that is not at the beginning",
-        system_in_middle,
         {
-            ANTHROPIC: _law(
-                MISHANDLED,
-                "",
-                f"{_RECORDED}test_anthropic_mid_conversation_system/"
-                "test_mid_conversation_system_prompt_without_user_turn.yaml",
+            ANTHROPIC: _mishandled(
+                f"{RECORDED}test_anthropic_mid_conversation_system/"
+                "test_mid_conversation_system_prompt_without_user_turn.yaml"
             ),
-            GEMINI: _law(MISHANDLED, "", _CONTENT),
+            GEMINI: _mishandled(_CONTENT),
         },
         bad=[_HELLO, _BE_BRIEF, _HI, _DUE],
         good=[_BE_BRIEF, _HELLO, _HI, _DUE],
         repairs=("system_first",),
     ),
     Rule(
-        "several_systems",
+        rules.several_systems,
         "More than one system message",
-        several_systems,
-        {
-            ANTHROPIC: _law(MISHANDLED, "", _MESSAGES),
-            GEMINI: _law(MISHANDLED, "", _CONTENT),
-        },
+        {ANTHROPIC: _mishandled(_MESSAGES), GEMINI: _mishandled(_CONTENT)},
         bad=[_BE_BRIEF, _BE_BRIEF, _HELLO],
         good=[_BE_BRIEF, _HELLO],
         repairs=("drop_duplicate",),

@@ -18,12 +18,17 @@ from chatmemory.core.messages import (
 from chatmemory.core.texts import named
 
 PLACEHOLDER = "[no result: the tool did not answer]"
+_NAMES = {
+    MessageType.SYSTEM: "System message",
+    MessageType.AI: "Tool call",
+    MessageType.TOOL_EXECUTION_RESULT: "Tool result",
+}
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a repair did. `position` is the index of the message in the window that was given; of a
-    placeholder that of its call.
+    """What a repair does to a window, true before and after it. `position` is the index of the
+    message in the window that was given; of a placeholder that of its call.
     """
 
     repair: str
@@ -59,68 +64,68 @@ class Bench:
     places: list[Place]
     done: list[Done] = field(default_factory=list)
 
+    @property
+    def messages(self) -> list[ChatMessage]:
+        return [place.message for place in self.places]
+
+    @property
+    def numbers(self) -> list[int]:
+        return [place.number for place in self.places]
+
     def tell(self, repair: str, place: Place, what: str) -> None:
         assert place.source is not None, "placeholders are not mended"
-        self.done.append(Done(repair, place.source, what))
+        message = f"{_NAMES[place.message.type]} {named(place.number)}"
+        self.done.append(Done(repair, place.source, f"{message}: {what}."))
 
 
-Repair = Callable[[Sent, Bench], bool]
+Repair = Callable[[Sent, Bench], None]
 
 
-def system_first(sent: Sent, bench: Bench) -> bool:
+def system_first(sent: Sent, bench: Bench) -> None:
     """Move system messages to the beginning where they must be, and drop one that is said twice."""
-    if not sent.has_system_beside or not sent.systems:
-        return False
+    if not sent.has_system_beside:
+        return
     first: list[Place] = []
     texts: set[str] = set()
     for at, turn in enumerate(sent.systems):
         place = bench.places[turn.position]
         text = text_of(place.message)
         if text in texts:
-            what = f"System message {named(place.number)} was left out: it is said before."
-            bench.tell("drop_duplicate", place, what)
+            bench.tell("drop_duplicate", place, "left out, as it is said before")
             continue
         texts.add(text)
         first.append(place)
         if turn.position != at:
-            what = f"System message {named(place.number)} was moved to the beginning."
-            bench.tell("system_first", place, what)
+            bench.tell("system_first", place, "moved to the beginning")
     others = [each for each in bench.places if not isinstance(each.message, SystemMessage)]
-    changed = [*first, *others]
-    is_changed = list(map(id, changed)) != list(map(id, bench.places))
-    bench.places = changed
-    return is_changed
+    bench.places = [*first, *others]
 
 
-def drop_results(sent: Sent, bench: Bench) -> bool:
+def drop_results(sent: Sent, bench: Bench) -> None:
     """Drop results whose call is not there, and those of a call that another one answers."""
     gone: set[int] = set()
     for turn in sent.pairing.orphans:
         gone.add(turn.position)
-        what = f"Tool result {named(turn.number)} was left out: its call is not there."
-        bench.tell("drop_result", bench.places[turn.position], what)
+        place = bench.places[turn.position]
+        bench.tell("drop_result", place, "left out, as its call is not there")
     for turn, other in sent.pairing.repeated:
         gone.add(turn.position)
-        why = f"{named(other.number)} answers its call"
-        what = f"Tool result {named(turn.number)} was left out: {why}."
+        what = f"left out, as {other.name} answers its call"
         bench.tell("drop_duplicate", bench.places[turn.position], what)
     bench.places = [each for at, each in enumerate(bench.places) if at not in gone]
-    return bool(gone)
 
 
-def move_results(sent: Sent, bench: Bench) -> bool:
+def move_results(sent: Sent, bench: Bench) -> None:
     """Move results directly behind their call."""
     moved: dict[int, list[Place]] = {}
     for result, call in sent.pairing.apart:
         place = bench.places[result.position]
         moved.setdefault(sent.parts(call)[-1].position, []).append(place)
-        what = f"Tool result {named(result.number)} was moved behind its call {named(call.number)}."
-        bench.tell("move_result", place, what)
+        bench.tell("move_result", place, f"moved behind its call {call.name}")
     _put_behind(bench, moved)
-    return bool(moved)
 
 
-def add_placeholders(sent: Sent, bench: Bench) -> bool:
+def add_placeholders(sent: Sent, bench: Bench) -> None:
     """Answer each call that has no result, saying so.
 
     Where a turn has results, they follow all of its messages, and so do placeholders; else each
@@ -129,17 +134,17 @@ def add_placeholders(sent: Sent, bench: Bench) -> bool:
     added: dict[int, list[Place]] = {}
     for left in sent.pairing.dangling:
         parts = sent.parts(left.call)
-        has_results = len(left.ids) < len(left.call.calls)
-        calls = [(parts[-1], id) for id in left.ids] if has_results else []
-        calls = calls or [(part, id) for part in parts for id in part.calls]
+        if len(left.open) < len(left.call.calls):
+            calls = [(parts[-1], id) for id in left.open]
+        else:
+            calls = [(part, id) for part in parts for id in part.calls]
         for part, id in calls:
             tool = _tool_of([bench.places[each.position].message for each in parts], id)
             result = ToolExecutionResultMessage(id, tool, PLACEHOLDER)
             added.setdefault(part.position, []).append(Place(result, part.number, None))
-            what = f"Tool call {named(part.number)} got a placeholder for a result."
-            bench.tell("add_placeholder", bench.places[part.position], what)
+            place = bench.places[part.position]
+            bench.tell("add_placeholder", place, "a placeholder for its result")
     _put_behind(bench, added)
-    return bool(added)
 
 
 # Each is tried on what the one before left.

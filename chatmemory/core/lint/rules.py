@@ -33,11 +33,11 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
-from chatmemory.core.texts import named
 
 Severity = Literal["refused", "mishandled"]
 Basis = Literal["recorded", "reported", "documentation"]
 
+RECORDED = "https://github.com/pydantic/pydantic-ai/blob/main/tests/models/cassettes/"
 _RESULT = MessageType.TOOL_EXECUTION_RESULT
 _SPOKEN = {
     MessageType.USER: "User",
@@ -63,31 +63,40 @@ class Law:
     """What one provider makes of a fault.
 
     `error` is what its answer reads like, with {at} for the place of the first turn at fault; it is
-    empty where nothing is said. The `basis` is a recorded exchange, an error that users reported,
-    or the documentation; `source` is its address.
+    empty where nothing is said. `source` is the address of what tells.
     """
 
     severity: Severity
     error: str
     source: str
-    basis: Basis
+
+    @property
+    def basis(self) -> Basis:
+        """Whether a recorded exchange, an error that users reported or the documentation tells."""
+        if self.source.startswith(RECORDED):
+            return "recorded"
+        is_reported = self.source.startswith("https://github.com/")
+        return "reported" if is_reported else "documentation"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, with its law for each provider that has it.
+    """A rule, with its law for each provider that has it. Its `id` is the name of its check.
 
     `repairs` are the names of those that mend it. `bad` is a minimal window that breaks it, `good`
     one that does not.
     """
 
-    id: str
-    title: str
     check: Callable[[Sent], Iterator[Fault]]
+    title: str
     laws: Mapping[str, Law]
     bad: Sequence[ChatMessage]
     good: Sequence[ChatMessage]
     repairs: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.check.__name__
 
 
 @dataclass(frozen=True)
@@ -151,8 +160,7 @@ def first_not_user(sent: Sent) -> Iterator[Fault]:
         first = said[0]
         name = "a tool call" if first.calls else _SPOKEN[first.type]
         after = "" if sent.turns[0] is first else " after system"
-        what = f"The first message{after} is {name} ({named(first.number)}), not User."
-        yield Fault([first], what)
+        yield Fault([first], f"The first message{after} is {name} ({first.name}), not User.")
 
 
 def equal_roles(sent: Sent) -> Iterator[Fault]:
@@ -161,9 +169,8 @@ def equal_roles(sent: Sent) -> Iterator[Fault]:
     for one, other in pairwise(said):
         is_spoken = one.type in (MessageType.USER, MessageType.AI)
         if is_spoken and one.type is other.type and not other.joins:
-            both = f"{_SPOKEN[one.type]} messages {named(one.number)} and {named(other.number)}"
-            what = f"{both} stand in a row."
-            yield Fault([one, other], what)
+            both = f"{_SPOKEN[one.type]} messages {one.name} and {other.name}"
+            yield Fault([one, other], f"{both} stand in a row.")
 
 
 def system_in_middle(sent: Sent) -> Iterator[Fault]:
@@ -172,13 +179,13 @@ def system_in_middle(sent: Sent) -> Iterator[Fault]:
         if turn.type is not MessageType.SYSTEM:
             said = True
         elif said:
-            yield Fault([turn], f"System message {named(turn.number)} is not at the beginning.")
+            yield Fault([turn], f"System message {turn.name} is not at the beginning.")
 
 
 def several_systems(sent: Sent) -> Iterator[Fault]:
     if len(sent.systems) > 1:
         texts = {text_of(turn.message) for turn in sent.systems if turn.message}
-        numbers = " and ".join(named(turn.number) for turn in sent.systems[:2])
+        numbers = " and ".join(turn.name for turn in sent.systems[:2])
         what = f"There are {len(sent.systems)} system messages: {numbers}."
         yield Fault(sent.systems, what, is_mendable=len(texts) < len(sent.systems))
 
@@ -188,31 +195,29 @@ def several_systems(sent: Sent) -> Iterator[Fault]:
 
 def orphan_result(sent: Sent) -> Iterator[Fault]:
     for turn in sent.pairing.orphans:
-        what = f"Tool result {named(turn.number)} does not follow its call."
+        what = f"Tool result {turn.name} does not follow its call."
         yield Fault([turn], what, {"id": turn.answers or ""})
 
 
 def dangling_call(sent: Sent) -> Iterator[Fault]:
     for left in sent.pairing.dangling:
-        call = f"Tool call {named(left.call.number)} is"
-        what = f"{call} waiting for its results."
-        if left.before:
-            what = f"{call} not answered before {named(left.before.number)}."
-        ids = ", ".join(id or "" for id in left.ids)
-        yield Fault([left.call], what, {"ids": ids})
+        how = (
+            f"not answered before {left.before.name}" if left.before else "waiting for its results"
+        )
+        ids = ", ".join(id or "" for id in left.open)
+        yield Fault([left.call], f"Tool call {left.call.name} is {how}.", {"ids": ids})
 
 
 def results_apart(sent: Sent) -> Iterator[Fault]:
     for result, call in sent.pairing.apart:
         how = "stands before" if result.position < call.position else "does not directly follow"
-        what = f"Tool result {named(result.number)} {how} its call {named(call.number)}."
+        what = f"Tool result {result.name} {how} its call {call.name}."
         yield Fault([result, call], what, {"id": result.answers or "", "call": sent.place(call)})
 
 
 def duplicate_result(sent: Sent) -> Iterator[Fault]:
     for result, other in sent.pairing.repeated:
-        both = f"{named(result.number)} answers a call that {named(other.number)} has answered"
-        what = f"Tool result {both}."
+        what = f"Tool result {result.name} answers a call that {other.name} has answered."
         error = {"id": result.answers or "", "other": sent.place(other)}
         yield Fault([result, other], what, error)
 
@@ -221,9 +226,7 @@ def duplicate_call_id(sent: Sent) -> Iterator[Fault]:
     for turn in sent.turns:
         for id, times in Counter(turn.calls).items():
             if id is not None and times > 1:
-                yield Fault(
-                    [turn], f"{named(turn.number)} has {times} calls with the id {id}.", {"id": id}
-                )
+                yield Fault([turn], f"{turn.name} has {times} calls with the id {id}.", {"id": id})
 
 
 def reused_call_id(sent: Sent) -> Iterator[Fault]:
@@ -232,10 +235,8 @@ def reused_call_id(sent: Sent) -> Iterator[Fault]:
         for id in dict.fromkeys(turn.calls):
             if id is not None:
                 if other := earlier.get(id):
-                    both = f"{named(other.number)} and {named(turn.number)}"
-                    yield Fault(
-                        [turn, other], f"Tool calls {both} have the same id {id}.", {"id": id}
-                    )
+                    what = f"Tool calls {other.name} and {turn.name} have the same id {id}."
+                    yield Fault([turn, other], what, {"id": id})
                 earlier[id] = turn
 
 
@@ -244,17 +245,16 @@ def missing_call_id(sent: Sent) -> Iterator[Fault]:
         if turn.message is None:
             continue
         if None in turn.calls:
-            yield Fault([turn], f"Tool call {named(turn.number)} has no id.")
+            yield Fault([turn], f"Tool call {turn.name} has no id.")
         elif turn.type is _RESULT and turn.answers is None:
-            yield Fault([turn], f"Tool result {named(turn.number)} has no id.")
+            yield Fault([turn], f"Tool result {turn.name} has no id.")
 
 
 def call_after_model(sent: Sent) -> Iterator[Fault]:
     before: Turn | None = None
     for turn in sent.listed:
         if turn.calls and (before is None or before.type is MessageType.AI):
-            what = f"Tool call {named(turn.number)} does not follow a user or a tool result."
-            yield Fault([turn], what)
+            yield Fault([turn], f"Tool call {turn.name} does not follow a user or a tool result.")
         before = turn
 
 
@@ -263,7 +263,7 @@ def bad_arguments(sent: Sent) -> Iterator[Fault]:
         for call in _requests(turn):
             is_ours = call.id not in turn.optional
             if is_ours and call.arguments and not _is_object(call.arguments):
-                what = f"The arguments of tool call {named(turn.number)} are not a JSON object."
+                what = f"The arguments of tool call {turn.name} are not a JSON object."
                 yield Fault([turn], what)
                 break
 
@@ -299,14 +299,14 @@ def empty_content(sent: Sent) -> Iterator[Fault]:
             case _:
                 continue
         if is_empty:
-            yield Fault([turn], f"{named(turn.number)} is empty.")
+            yield Fault([turn], f"{turn.name} is empty.")
 
 
 def null_content(sent: Sent) -> Iterator[Fault]:
     for turn in sent.turns:
         match turn.message:
             case AiMessage(text=None, tool_execution_requests=()) if not turn.own:
-                yield Fault([turn], f"{named(turn.number)} has neither a text nor a tool call.")
+                yield Fault([turn], f"{turn.name} has neither a text nor a tool call.")
 
 
 def _says(content: Content | None) -> bool:
@@ -330,7 +330,7 @@ def unsupported_image(sent: Sent) -> Iterator[Fault]:
             if isinstance(content, ImageContent):
                 kind = _kind_of(content.image)
                 if kind and kind not in _TAKEN[sent.provider]:
-                    what = f"{named(turn.number)} has an image of a kind that is not taken: {kind}."
+                    what = f"{turn.name} has an image of a kind that is not taken: {kind}."
                     yield Fault([turn], what, {"kind": kind})
                     break
 
@@ -347,7 +347,7 @@ def unsupported_file(sent: Sent) -> Iterator[Fault]:
         for value in turn.own:
             kinds = filter(None, map(_kind_of_file, _parts(value)))
             if kind := next(kinds, None):
-                what = f"{named(turn.number)} has a file of a kind that is not taken: {kind}."
+                what = f"{turn.name} has a file of a kind that is not taken: {kind}."
                 yield Fault([turn], what, {"kind": kind})
                 break
 
@@ -376,7 +376,7 @@ def media_left_out(sent: Sent) -> Iterator[Fault]:
         left = [_left_out(content, turn, sent.provider) for content in _contents(turn)]
         if any(left):
             what = next(filter(None, left))
-            yield Fault([turn], f"{named(turn.number)} has {what}, which is not sent.")
+            yield Fault([turn], f"{turn.name} has {what}, which is not sent.")
 
 
 def _left_out(content: Content | None, turn: Turn, provider: str) -> str:
@@ -421,9 +421,7 @@ def lone_reasoning(sent: Sent) -> Iterator[Fault]:
             if item.get("type") == "reasoning" and isinstance(id, str) and id.startswith("rs_"):
                 after = after or _first_item(following)
                 if after is None or not after.get("id"):
-                    what = (
-                        f"The reasoning of {named(turn.number)} has lost the item that it led to."
-                    )
+                    what = f"The reasoning of {turn.name} has lost the item that it led to."
                     yield Fault([turn], what, {"id": id})
 
 
@@ -434,5 +432,5 @@ def _first_item(turn: Turn | None) -> Mapping[str, Any] | None:
 def developer_role(sent: Sent) -> Iterator[Fault]:
     for turn in sent.systems:
         if any(value.get("role") == "developer" for value in turn.own):
-            what = f"{named(turn.number)} has the role developer, which some models do not have."
+            what = f"{turn.name} has the role developer, which some models do not have."
             yield Fault([turn], what)

@@ -20,6 +20,7 @@ from chatmemory.core.messages import (
     MessageType,
     ToolExecutionResultMessage,
 )
+from chatmemory.core.texts import named
 
 OPENAI, RESPONSES, ANTHROPIC, GEMINI = "openai", "openai_responses", "anthropic", "gemini"
 # The providers by name, and how people call them.
@@ -59,57 +60,38 @@ class Turn(NamedTuple):
     @classmethod
     def of(cls, position: int, number: int, message: ChatMessage) -> Turn:
         """Return the turn of a message without its contents."""
-        return cls(position, number, message.type, ids_of(message), answered_by(message))
+        match message:
+            case AiMessage(tool_execution_requests=calls):
+                ids = tuple((call.id or None) if call else None for call in calls)
+                return cls(position, number, message.type, calls=ids)
+            case ToolExecutionResultMessage(id=id):
+                return cls(position, number, message.type, answers=id or None)
+        return cls(position, number, message.type)
+
+    @property
+    def name(self) -> str:
+        return named(self.number)
 
 
-def ids_of(message: ChatMessage) -> tuple[str | None, ...]:
-    """Return the ids of a message's tool calls, None where there is none."""
-    if not isinstance(message, AiMessage):
-        return ()
-    return tuple((call.id or None) if call else None for call in message.tool_execution_requests)
-
-
-def answered_by(message: ChatMessage) -> str | None:
-    """Return the id of the call that a tool result answers, if it tells one."""
-    return message.id or None if isinstance(message, ToolExecutionResultMessage) else None
-
-
-@dataclass(eq=False)
-class Open:
-    """Calls of a turn that had no result when a turn `before` came; None is the window's end."""
-
-    call: Turn
-    ids: list[str | None]
-    before: Turn | None
-
-
-@dataclass
-class Pairing:
-    """What is wrong between calls and results.
-
-    `apart` are results with their call, which does not stand directly before them, and `repeated`
-    are results of a call that another one answered, with that one.
-    """
-
-    orphans: list[Turn] = field(default_factory=list)
-    dangling: list[Open] = field(default_factory=list)
-    apart: list[tuple[Turn, Turn]] = field(default_factory=list)
-    repeated: list[tuple[Turn, Turn]] = field(default_factory=list)
+NO_CALL = Turn(-1, 0, MessageType.SYSTEM)
 
 
 class Waiting:
-    """The calls of a turn that have no result yet, and the results of the others by id."""
+    """The calls of a turn that have no result yet, and the results of the others by id.
 
-    def __init__(self, call: Turn | None = None) -> None:
+    `before` is the turn that came while they waited; None is the window's end.
+    """
+
+    def __init__(self, call: Turn = NO_CALL) -> None:
         self.call = call
-        self.ids = list(call.calls) if call else []
+        self.ids = list(call.calls)
         self.answered: dict[str | None, Turn] = {}
+        self.before: Turn | None = None
 
     @property
     def open(self) -> list[str | None]:
         """The calls that must be answered."""
-        optional = self.call.optional if self.call else ()
-        return [id for id in self.ids if id not in optional]
+        return [id for id in self.ids if id not in self.call.optional]
 
     def take(self, result: Turn) -> bool:
         """Take a result of one of the calls. One without an id answers the first call that has
@@ -123,6 +105,21 @@ class Waiting:
         self.ids.remove(id)
         self.answered[id] = result
         return True
+
+
+@dataclass
+class Pairing:
+    """What is wrong between calls and results.
+
+    `dangling` are calls that wait for a result. `apart` are results with their call, which does not
+    stand directly before them, and `repeated` are results of a call that another one answered, with
+    that one.
+    """
+
+    orphans: list[Turn] = field(default_factory=list)
+    dangling: list[Waiting] = field(default_factory=list)
+    apart: list[tuple[Turn, Turn]] = field(default_factory=list)
+    repeated: list[tuple[Turn, Turn]] = field(default_factory=list)
 
 
 class Sent:
@@ -178,7 +175,8 @@ class Sent:
         """
         found = Pairing(orphans=[*self._orphans_within_answers()])
         unpaired = list(self._unpaired(found))
-        waiting: dict[str | None, list[Open]] = {}
+        answers = {id: each for call in found.dangling for id, each in call.answered.items()}
+        waiting: dict[str | None, list[Waiting]] = {}
         for each in found.dangling:
             for id in each.ids:
                 waiting.setdefault(id, []).append(each)
@@ -186,14 +184,14 @@ class Sent:
             id = result.answers
             if id is not None and (left := _nearest(waiting.get(id, []), result)):
                 left.ids.remove(id)
-                self._answers[id] = result
+                answers[id] = result
                 if self.provider != RESPONSES or result.position < left.call.position:
                     found.apart.append((result, left.call))
-            elif id is not None and (other := self._answers.get(id)):
+            elif id is not None and (other := answers.get(id)):
                 found.repeated.append((result, other))
             else:
                 found.orphans.append(result)
-        found.dangling = [each for each in map(_required, found.dangling) if each.ids]
+        found.dangling = [each for each in found.dangling if each.open]
         return found
 
     def _orphans_within_answers(self) -> Iterator[Turn]:
@@ -205,28 +203,21 @@ class Sent:
             called.update(turn.calls)
 
     def _unpaired(self, found: Pairing) -> Iterator[Turn]:
-        """Yield the results that do not stand directly behind their call."""
-        self._answers: dict[str | None, Turn] = {}
-        waiting = Waiting()
+        """Yield the results that do not stand directly behind their call; all calls dangle yet."""
+        found.dangling = [waiting := Waiting()]
         for turn in self.listed:
-            if turn.type is MessageType.TOOL_EXECUTION_RESULT:
-                if waiting.take(turn):
-                    self._answers |= waiting.answered
-                elif turn.answers in waiting.answered:
-                    found.repeated.append((turn, waiting.answered[turn.answers]))
-                else:
-                    yield turn
+            if turn.type is not MessageType.TOOL_EXECUTION_RESULT:
+                waiting.before = turn
+                found.dangling.append(waiting := Waiting(turn))
+            elif waiting.take(turn):
                 continue
-            self._leave_open(waiting, turn, found)
-            waiting = Waiting(turn)
-        self._leave_open(waiting, None, found)
-
-    def _leave_open(self, waiting: Waiting, before: Turn | None, found: Pairing) -> None:
-        if waiting.call and waiting.ids:
-            found.dangling.append(Open(waiting.call, [*waiting.ids], before))
+            elif turn.answers in waiting.answered:
+                found.repeated.append((turn, waiting.answered[turn.answers]))
+            else:
+                yield turn
 
 
-def _nearest(waiting: list[Open], result: Turn) -> Open | None:
+def _nearest(waiting: list[Waiting], result: Turn) -> Waiting | None:
     """Take the call that a result is nearest to, of those before it if there are any."""
     before = [each for each in waiting if each.call.position < result.position]
     if not waiting:
@@ -234,9 +225,3 @@ def _nearest(waiting: list[Open], result: Turn) -> Open | None:
     nearest = before[-1] if before else waiting[0]
     waiting.remove(nearest)
     return nearest
-
-
-def _required(left: Open) -> Open:
-    """Return open calls without those that nobody has to answer."""
-    ids = [id for id in left.ids if id not in left.call.optional]
-    return Open(left.call, ids, left.before)

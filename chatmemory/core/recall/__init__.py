@@ -16,10 +16,8 @@ from chatmemory.core.estimators import estimator_for
 from chatmemory.core.given import chat_messages
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
-from chatmemory.core.recall.comparison import replay
-from chatmemory.core.recall.curves import RecallCurve, curve_of
-from chatmemory.core.recall.facts import History, Words, history_of, words_of
-from chatmemory.core.recall.kinds import IncidentKind
+from chatmemory.core.recall.comparison import RecallCurve, curve_of, replay
+from chatmemory.core.recall.facts import History, IncidentKind, Words, history_of, words_of
 from chatmemory.core.written_policies import given_policies, given_policy
 
 __all__ = [

@@ -19,8 +19,7 @@ from chatmemory.core.estimators import TokenCountEstimator, estimator_for
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import DEFAULT_ESTIMATOR
-from chatmemory.core.recall.examples import DATE
-from chatmemory.core.recall.facts import NO_WORDS, Sayings, Words, facts_of, said_texts
+from chatmemory.core.recall.facts import DATE, NO_WORDS, Sayings, Words, facts_of, said_texts
 from chatmemory.core.sessions import Compaction, Session
 
 APPENDED = (10, 25, 50, 100)  # how many terms are tried
@@ -79,14 +78,6 @@ class NeededTerm:
     def counts_at(self, level: Level) -> bool:
         return {Level.ALL: True, Level.TOLD: self.is_told, Level.RARE: self.is_rare}[level]
 
-    def is_held_with(self, terms: int) -> bool:
-        """Return whether the summary with so many dropped terms appended holds the term."""
-        return self.is_held or (self.place is not None and self.place < terms)
-
-    def is_in_tail(self, tokens: int) -> bool:
-        """Return whether the last so many tokens, kept in place of the summary, would hold it."""
-        return self.tail <= tokens
-
 
 @dataclass(frozen=True)
 class NeededTerms:
@@ -102,11 +93,14 @@ class NeededTerms:
 
     def held(self, level: Level = Level.ALL, terms: int = 0) -> int:
         """Return how many needed terms the summary holds, with so many dropped terms appended."""
-        return sum(each.is_held_with(terms) for each in self.needed(level))
+        return sum(
+            each.is_held or (each.place is not None and each.place < terms)
+            for each in self.needed(level)
+        )
 
     def in_tail(self, tokens: int, level: Level = Level.ALL) -> int:
         """Return how many the last so many tokens would have held in place of the summary."""
-        return sum(each.is_in_tail(tokens) for each in self.needed(level))
+        return sum(each.tail <= tokens for each in self.needed(level))
 
 
 @dataclass(frozen=True)
@@ -191,7 +185,7 @@ class _Sources:
     ) -> None:
         self._session, self._estimator = session, estimator
         self._summaries = session.summaries
-        self._mentions = {} if mentions is None else mentions
+        self._mentions = mentions or {}
         self._facts = [facts_of(each, words) for each in session.messages]
         self._texts = [tuple(said_texts(each)) for each in session.messages]
         self._types = list(map(self._type, range(len(self._facts))))
@@ -240,9 +234,9 @@ class _Sources:
         texts = self._texts_after(compaction)
         for term in needed:
             said = sayings.said(term)
-            came = self._came(term, compaction.summary, used[term])
-            first = self._types[self._mentioned[term][0]]
-            is_told = first is not MessageType.AI
+            first = next(self._after(term, compaction.summary))
+            came = first if first < used[term] else None
+            is_told = self._types[self._mentioned[term][0]] is not MessageType.AI
             yield NeededTerm(
                 term,
                 mentions[term][-1] if said is None else said,
@@ -259,12 +253,13 @@ class _Sources:
 
     def _uses_after(self, summary: int, terms: Iterable[str]) -> dict[str, int]:
         """Return where the assistant used each of some terms first after a summary."""
-        uses = ((term, self._after(term, summary)) for term in terms)
-        found = ((term, next(filter(self._is_use, later), None)) for term, later in uses)
-        return {term: position for term, position in found if position is not None}
-
-    def _is_use(self, position: int) -> bool:
-        return self._types[position] is MessageType.AI
+        uses: dict[str, int] = {}
+        for term in terms:
+            for position in self._after(term, summary):
+                if self._types[position] is MessageType.AI:
+                    uses[term] = position
+                    break
+        return uses
 
     def _after(self, term: str, summary: int) -> Iterator[int]:
         """Yield the later messages that mention a term, without summaries."""
@@ -272,11 +267,6 @@ class _Sources:
         for place in range(bisect_right(mentioned, summary), len(mentioned)):
             if mentioned[place] not in self._summaries:
                 yield mentioned[place]
-
-    def _came(self, term: str, summary: int, used: int) -> int | None:
-        """Return the first message between a summary and a use that mentions a term."""
-        first = next(self._after(term, summary))
-        return first if first < used else None
 
     def _how(self, came: int | None) -> CameBack:
         if came is None:

@@ -1,27 +1,38 @@
-"""A history under one policy: what it held, what it lost and what its prompts would have been."""
+"""A history under one policy: what it held, what it lost and what its prompts would have been; and
+the recall curve: how many recalls are held at every limit.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate
 
-from chatmemory.core.loads import Keeping, smallest_limit
+from chatmemory.core.loads import (
+    MOST_ADDS,
+    Interval,
+    Keeping,
+    evicts_oldest_first,
+    smallest_limit,
+)
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.facts import History, Use, needs, repeats
-from chatmemory.core.recall.kinds import IncidentKind
+from chatmemory.core.recall.facts import History, IncidentKind, Use, Uses, needs, repeats
 from chatmemory.core.recall.prompts import Prompts, Refusals, prompt_sizes, prompts_of
-from chatmemory.core.window import Entry
+from chatmemory.core.window import Entry, total
 
 
 @dataclass(frozen=True)
 class Compared:
     """The replay of a history under a policy; None as a policy keeps everything.
 
-    `left` are the departures (see `replay`). `recalls` counts what is needed, and `lost` is what of
-    it was not held, in order. `incidents` are the facts that came up again while they were
-    forgotten, from a user or a tool.
+    `left` tells when each message left (see `Loads.left_at`). `recalls` counts what is needed, and
+    `lost` is what of it was not held, in order. `incidents` are the facts that came up again while
+    they were forgotten, from a user or a tool.
     """
 
     policy: Policy | None
@@ -81,7 +92,7 @@ def replay(history: History, policy: Policy | None, refusals: Refusals | None = 
     )
 
 
-MOST_ADDS = 5_000
+MOST_FOLLOWED = 5_000  # messages that are added in all to follow a phrase
 
 
 @dataclass(frozen=True)
@@ -124,7 +135,7 @@ def smallest_limit_for(
     systems = [position for position in mentions if said[position].type is MessageType.SYSTEM]
     others = [position for position in mentions if said[position].type is not MessageType.SYSTEM]
     latest = (*others[-1:], *systems[-1:])
-    found = [smallest_limit(said, position, policy, MOST_ADDS) for position in latest]
+    found = [smallest_limit(said, position, policy, MOST_FOLLOWED) for position in latest]
     known = [each for each in found if each is not None]
     return min(known, key=lambda each: each.limit or math.inf, default=None)
 
@@ -136,3 +147,114 @@ def _forgotten(left: Sequence[int], mentions: Sequence[int]) -> int | None:
             return held_until
         held_until = max(held_until, left[position])
     return held_until if 0 <= held_until < len(left) else None
+
+
+# The recall curve, from one pass
+#
+# A recall is held under a union of intervals of limits, which may have a gap: a result whose call
+# left before it arrived stays, where a larger limit keeps the call until both leave together. Of
+# several mentions the last one decides: it leaves last, and its intervals hold those of the others.
+
+
+@dataclass(frozen=True)
+class RecallCurve:
+    """The number of recalls that are held at each limit.
+
+    `changes` tells by how much the number changes at a limit. `tried_every` is the distance of the
+    limits that were tried; 1 is exact.
+    """
+
+    recalls: int
+    changes: Mapping[int, int] = field(default_factory=dict)
+    tried_every: int = 1
+
+    @cached_property
+    def points(self) -> tuple[tuple[int, int], ...]:
+        """The limits at which the number of held recalls changes, each with the new number."""
+        limits = sorted(limit for limit, change in self.changes.items() if change)
+        numbers = accumulate(self.changes[limit] for limit in limits)
+        return tuple(zip(limits, numbers, strict=True))
+
+    def held(self, limit: int) -> int:
+        """Return how many recalls are held at a limit."""
+        found = bisect_right(self.points, limit, key=lambda point: point[0])
+        return self.points[found - 1][1] if found else 0
+
+    def smallest_limit(self, share: float = 1.0) -> int | None:
+        """Return the smallest limit from which every larger one holds this share of the recalls."""
+        needed = share * self.recalls - 1e-9
+        if needed <= 0:
+            return 1
+        below = [i for i, (_, number) in enumerate(self.points) if number < needed]
+        first = below[-1] + 1 if below else 0
+        return self.points[first][0] if first < len(self.points) else None
+
+
+def curve_of(
+    history: History,
+    policy: Policy,
+    most_adds: int = MOST_ADDS,
+    which: Uses = needs,
+    also: Iterable[int] = (),
+) -> RecallCurve:
+    """Return the recall curve of a history. The limit of `policy` is ignored.
+
+    A policy with options, and a history with several system messages, is replayed over a grid of
+    limits so that at most `most_adds` messages are added, and under those of `also`. With `which`,
+    the curve counts other uses than those that are needed.
+    """
+    if is_exact(history, policy):
+        return _from_intervals(history, policy, which)
+    most = max(1, policy.load(*total(history.entries)))
+    step = max(1, -(-most * len(history) // most_adds))
+    first = step * -(-policy.least_limit // step)
+    grid = range(first, max(first, most) + step, step)
+    limits = {*grid, *(limit for limit in also if limit >= policy.least_limit)}
+    return _tried_at(history, policy, sorted(limits), step, which)
+
+
+def is_exact(history: History, policy: Policy) -> bool:
+    """Return whether loads tell under which limits a recall is held, so that none is tried."""
+    return evicts_oldest_first(policy) and history.loads.have_one_system
+
+
+def _tried_at(
+    history: History, policy: Policy, limits: Iterable[int], tried_every: int, which: Uses
+) -> RecallCurve:
+    """Return the recall curve by a replay under each of these limits, which must ascend."""
+    changes: dict[int, int] = {}
+    recalls = held = 0
+    for limit in limits:
+        left = history.loads.left_at(replace(policy, limit=limit))
+        found = [use.is_held for use in which(history, left)]
+        recalls = len(found)
+        changes[limit] = sum(found) - held
+        held = sum(found)
+    return RecallCurve(recalls, changes, tried_every)
+
+
+def _from_intervals(history: History, policy: Policy, which: Uses) -> RecallCurve:
+    changes: Counter[int] = Counter()
+    recalls = 0
+    for use in which(history, history.loads.left_at(None)):
+        recalls += 1
+        for first, stop in limits_that_hold(
+            history, use.fact, use.mention, use.position - 1, policy
+        ):
+            changes[max(1, first)] += 1
+            if stop is not None:
+                changes[max(1, stop)] -= 1
+    return RecallCurve(recalls, dict(changes))
+
+
+def limits_that_hold(
+    history: History, fact: str, mention: int, last: int, policy: Policy
+) -> list[Interval]:
+    """Return the limits that hold a fact, whose last mention this is, after the message at `last`.
+
+    Only for histories and policies that `is_exact`.
+    """
+    system = history.loads.systems[last]
+    if system is not None and fact in history.facts[system]:
+        return [(1, None)]
+    return history.loads.limits_that_hold(mention, last, policy)

@@ -8,11 +8,15 @@ or tool is an incident under each limit that does not hold it.
 
 from __future__ import annotations
 
+import json
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from chatmemory.core.contents import TextContent
 from chatmemory.core.estimators import TokenCountEstimator, count_overhead, count_tokens
@@ -24,10 +28,10 @@ from chatmemory.core.messages import (
     ChatMessage,
     MessageType,
     SystemMessage,
+    ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.recall.kinds import Calls, IncidentKind
 from chatmemory.core.window import Entry
 
 SHORTEST = 4
@@ -130,6 +134,56 @@ class Sayings:
         """Return the latest message of a user that said a fact, else of a tool."""
         found = self._by_user.get(fact)
         return self._by_tool.get(fact) if found is None else found
+
+
+# How a fact can come up again in a message: said by a user, fetched by a call, used by a model
+
+
+class IncidentKind(StrEnum):
+    """How a forgotten fact came up again: in a user's message, in the result of a call equal to an
+    earlier one, or in the assistant's text or call.
+    """
+
+    SAID_AGAIN = "said_again"
+    FETCHED_AGAIN = "fetched_again"
+    USED = "used"
+
+
+class Calls:
+    """The calls so far, to know those that are made again."""
+
+    def __init__(self) -> None:
+        self._made: set[tuple[str, str]] = set()
+        self._awaited: dict[str | None, list[bool]] = {}  # by id, whether each was made before
+
+    def kind_of(self, message: ChatMessage) -> IncidentKind | None:
+        """Return the kind of an incident in the next message; None if it can be none."""
+        match message:
+            case UserMessage():
+                return IncidentKind.SAID_AGAIN
+            case AiMessage():
+                self._call(message.tool_execution_requests)
+                return IncidentKind.USED
+            case ToolExecutionResultMessage():
+                awaited = self._awaited.get(message.id)
+                return IncidentKind.FETCHED_AGAIN if awaited and awaited.pop(0) else None
+        return None
+
+    def _call(self, requests: Iterable[ToolExecutionRequest | None]) -> None:
+        awaited: defaultdict[str | None, list[bool]] = defaultdict(list)
+        made = [(request, _call_of(request)) for request in requests if request]
+        for request, call in made:
+            awaited[request.id].append(call in self._made)
+        self._made.update(call for _, call in made)
+        self._awaited.update(awaited)
+
+
+def _call_of(request: ToolExecutionRequest) -> tuple[str, str]:
+    """Return the name and the arguments of a call, equal for arguments that are equal as JSON."""
+    arguments = request.arguments or "{}"
+    with suppress(ValueError, RecursionError):
+        arguments = json.dumps(json.loads(arguments), sort_keys=True)
+    return request.name or "", arguments
 
 
 @dataclass(frozen=True)
@@ -253,3 +307,45 @@ def repeats(history: History, left: Sequence[int]) -> Iterator[Use]:
     for use in uses(history, left):
         if use.kind is not IncidentKind.USED and use.is_told:
             yield use
+
+
+# Which facts are shown as examples: ids before names before dates
+
+
+DATE = re.compile(r"\d{4}[-./]\d{1,2}[-./]\d{1,2}(T.*)?|\d{1,2}[-./]\d{1,2}[-./]\d{2,4}")
+_PRICE = re.compile(r"\d+\.\d{1,2}")
+_AMOUNT = re.compile(r"\d+([.]\d+)?[A-Za-z]{1,2}")  # 20th, 10am, 15kg
+_NAME = re.compile(r"\D+|.+@.+")
+SHORTEST_NUMBER = 6  # digits of a number without letters that is an id
+
+
+class OfFact(Protocol):
+    """Anything that is of one fact: a use or an incident."""
+
+    @property
+    def fact(self) -> str: ...
+
+
+F = TypeVar("F", bound=OfFact)
+
+
+def _example_rank(fact: str) -> int | None:
+    """Return 0 for an id, 1 for a name, 2 for a date; None for what is no example.
+
+    Parts of something, prices and short numbers count as facts, and are no examples.
+    """
+    if DATE.fullmatch(fact):
+        return 2
+    if _NAME.fullmatch(fact):
+        return 1
+    if _PRICE.fullmatch(fact) or _AMOUNT.fullmatch(fact):
+        return None
+    has_letter = any(map(str.isalpha, fact))
+    is_long = sum(map(str.isdigit, fact)) >= SHORTEST_NUMBER
+    return 0 if has_letter or is_long else None
+
+
+def examples_first(found: Iterable[F]) -> Iterator[F]:
+    """Yield what is an example, in order: ids before names before dates."""
+    ranked = [(rank, each) for each in found if (rank := _example_rank(each.fact)) is not None]
+    yield from (each for _, each in sorted(ranked, key=lambda pair: pair[0]))

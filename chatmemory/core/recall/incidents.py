@@ -21,18 +21,17 @@ from chatmemory.core.loads import Keeping
 from chatmemory.core.messages import AiMessage, ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.compactions import is_held
-from chatmemory.core.recall.comparison import smallest_limit_for
-from chatmemory.core.recall.curves import is_exact
+from chatmemory.core.recall.comparison import is_exact, limits_that_hold, smallest_limit_for
 from chatmemory.core.recall.facts import (
     NO_WORDS,
+    Calls,
     History,
     Sayings,
     Words,
     history_of,
     said_texts,
 )
-from chatmemory.core.recall.kinds import Calls
-from chatmemory.core.recall.kinds import IncidentKind as IncidentKind
+from chatmemory.core.recall.facts import IncidentKind as IncidentKind
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window
 
@@ -236,14 +235,11 @@ def _keeping(incident: Incident, history: History, end: int, policy: Policy) -> 
             return None
         said = [place for place in range(end) if incident.fact in history.facts[place]]
         return smallest_limit_for(history.entries[:end], said, policy)
-    loads, facts = history.loads, history.facts
-    system = loads.systems[end - 1]
-    if system is not None and incident.fact in facts[system]:
-        return Keeping(1)
-    last = next((n for n in reversed(range(end)) if incident.fact in facts[n]), None)
+    last = next((n for n in reversed(range(end)) if incident.fact in history.facts[n]), None)
     if last is None:
         return Keeping(None)
-    return Keeping(max(1, loads.limits_that_hold(last, end - 1, policy)[0][0]))
+    limits = limits_that_hold(history, incident.fact, last, end - 1, policy)
+    return Keeping(max(1, limits[0][0]))
 
 
 def incident_to_dict(incident: Incident) -> dict[str, Any]:

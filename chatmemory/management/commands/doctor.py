@@ -7,8 +7,7 @@ from django.core.management.base import CommandParser
 
 from chatmemory import queries
 from chatmemory.core.lint import PROVIDERS
-from chatmemory.core.lint.telling import Diagnosis, tell_diagnoses
-from chatmemory.linting import lint
+from chatmemory.linting import Diagnosis, lint, tell_diagnoses
 from chatmemory.management.base import FileCommand, add_file_arguments, transcripts_of
 
 
