@@ -39,9 +39,10 @@ from chatmemory.services.messages import (
     change_and_add,
     clear_messages,
     new_messages,
+    pin,
     set_messages,
+    unpin,
 )
-from chatmemory.services.pins import pin, unpin
 from chatmemory.services.repair import (
     RepairPreview,
     Repairs,

@@ -21,10 +21,9 @@ from chatmemory.models import Memory
 from chatmemory.queries.lab import having_another
 from chatmemory.queries.searching import MemoryFilter
 from chatmemory.search import DIGEST_LABEL, given_labels
-from chatmemory.services import audit
 from chatmemory.services.defaults import Default, chosen_policy
 from chatmemory.services.slices import sizes_of
-from chatmemory.services.transaction import check_imported, locked, unsaved_memory
+from chatmemory.services.transaction import audit, check_imported, locked, unsaved_memory
 from chatmemory.services.validation import check_id, check_labels, check_policy
 
 ADOPTION_SECONDS = 2.0
@@ -58,7 +57,7 @@ def created(
     """
     create = partial(unsaved_memory, memory_id, labels, policy)
     with locked(memory_id, actor=actor, create=create, must_be_new=True, note=note) as recorder:
-        audit.log(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
+        audit(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
         yield recorder
 
 

@@ -33,11 +33,10 @@ from chatmemory.queries.branches import copies_of, source_of
 from chatmemory.queries.summaries import holding_terms, standing_for
 from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
-from chatmemory.services import audit
 from chatmemory.services.database_errors import leaving_out_lost_nodes
 from chatmemory.services.slices import row_count, sizes_of
 from chatmemory.services.sqlite_files import truncate_log_soon
-from chatmemory.services.transaction import lock_memory, locked, notify_followers
+from chatmemory.services.transaction import audit, lock_memory, locked, notify_followers
 from chatmemory.services.validation import (
     check_change,
     check_ids,
@@ -75,9 +74,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         if row_count(memory) <= AT_ONCE:
             memory.delete()
         else:
-            Trial.objects.filter(memory=memory).delete()
-            RecallFigures.objects.filter(memory=memory).delete()
-            FoundIncidents.objects.filter(memory=memory).delete()
+            _erase_findings(memory)
             Memory.objects.filter(pk=memory_id).update(deleted_at=timezone.now(), labels={})
             database.on_commit(lambda: _purge(memory_id))
         database.on_commit(truncate_log_soon)
@@ -241,10 +238,14 @@ def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
 def _erase_copies(recorder: Recorder) -> None:
     memory = recorder.memory
     _erase_responses(memory.pk)
-    Trial.objects.filter(memory=memory).delete()
-    RecallFigures.objects.filter(memory=memory).delete()
-    FoundIncidents.objects.filter(memory=memory).delete()
+    _erase_findings(memory)
     recorder.set_labels(given_labels(memory.labels))
+
+
+def _erase_findings(memory: Memory) -> None:
+    """Erase what was tried on a conversation, or found of it."""
+    for model in (Trial, RecallFigures, FoundIncidents):
+        model.objects.filter(memory=memory).delete()
 
 
 def _erase_responses(memory_id: str) -> None:
@@ -257,4 +258,4 @@ def _record_erasure(action: str, memory_id: str, actor: str, detail: dict[str, i
     AuditEntry.objects.create(
         at=timezone.now(), actor=actor, action=action, memory_id=memory_id, detail=detail
     )
-    audit.log(f"{action} {memory_id!r}", action=action, actor=actor, memory_id=memory_id, **detail)
+    audit(f"{action} {memory_id!r}", action=action, actor=actor, memory_id=memory_id, **detail)

@@ -22,6 +22,7 @@ from chatmemory.models import Memory, RecallFigures
 from chatmemory.queries.lab import Chosen, FleetQuery, chosen_of, grid_of, missing, state_of
 from chatmemory.queries.recall import COMPARED_MAX, recall_history
 from chatmemory.services.incidents import current_incidents
+from chatmemory.services.transaction import unless_changing
 
 SECONDS = 1.0
 KEPT_FOR = timedelta(days=30)
@@ -83,7 +84,8 @@ def _keep(key: str, found: Mapping[Chosen, Figures]) -> None:
         kept = [
             RecallFigures(memory_id=each.id, key=key, state=each.state, figures=figures.to_dict())
             for each, figures in found.items()
-            if _locked_state(each.id) == each.state
+            if (found_state := unless_changing(each.id, "head", "last_step"))
+            and state_of(*found_state) == each.state
         ]
         RecallFigures.objects.bulk_create(
             kept,
@@ -91,12 +93,3 @@ def _keep(key: str, found: Mapping[Chosen, Figures]) -> None:
             unique_fields=["memory", "key"],
             update_fields=["state", "figures", "computed_at"],
         )
-
-
-def _locked_state(memory_id: str) -> str | None:
-    """Lock one conversation and return its state; None if it is deleted or being changed.
-
-    Citus cannot lock rows of several conversations with one statement.
-    """
-    row = Memory.objects.select_for_update(skip_locked=True).filter(id=memory_id)
-    return next((state_of(*each) for each in row.values_list("head", "last_step")), None)

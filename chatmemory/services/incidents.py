@@ -20,7 +20,7 @@ from django.utils import timezone
 from chatmemory import database
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.recall.incidents import IncidentKind
-from chatmemory.models import FoundIncidents, Memory, Step
+from chatmemory.models import FoundIncidents, Step
 from chatmemory.queries.compactions import lost_count
 from chatmemory.queries.conversations import is_writable
 from chatmemory.queries.incidents import (
@@ -33,6 +33,7 @@ from chatmemory.queries.incidents import (
     words_digest,
 )
 from chatmemory.services.database_errors import outage
+from chatmemory.services.transaction import unless_changing
 from chatmemory.signals import incidents_found
 
 COMMITTED_WITHIN = timedelta(minutes=1)  # a change is seen after the time that it has
@@ -55,9 +56,7 @@ def current_incidents(memory_id: str) -> IncidentsUntil:
 
 def _keep_if_unchanged(memory_id: str, found: IncidentsUntil) -> None:
     with database.atomic():
-        # Citus cannot lock rows of several conversations with one statement.
-        locked = Memory.objects.select_for_update(skip_locked=True).filter(id=memory_id)
-        if list(locked.values_list("last_step", flat=True)) == [found.step]:
+        if unless_changing(memory_id, "last_step") == (found.step,):
             _keep(memory_id, found)
 
 

@@ -8,8 +8,10 @@ would reject the second one when it writes.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from django.utils import timezone
 
@@ -28,11 +30,12 @@ from chatmemory.core.window import Totals
 from chatmemory.ledger import chain, sql
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import AuditEntry, Memory
-from chatmemory.services import audit
 from chatmemory.services.validation import check_change
 from chatmemory.signals import memory_changed
 
 CHANNEL = "chatmemory"
+
+_audit_log = logging.getLogger("chatmemory.audit")
 
 
 @contextmanager
@@ -74,6 +77,16 @@ def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
         raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
     _check_version(memory, expected_version)
     return memory
+
+
+def unless_changing(memory_id: str, *columns: str) -> tuple[Any, ...] | None:
+    """Lock a row until the transaction ends and return columns of it, without waiting; None if it
+    is deleted or being changed.
+
+    Citus cannot lock rows of several conversations with one statement.
+    """
+    row = Memory.objects.select_for_update(skip_locked=True).filter(id=memory_id)
+    return next(iter(row.values_list(*columns)), None)
 
 
 def _check_version(memory: Memory, expected: int | None) -> None:
@@ -153,11 +166,22 @@ def unsaved_memory(
     return memory
 
 
+def audit(text: str, *, action: str, actor: str, **details: str | int) -> None:
+    """Write a line of the audit log after the transaction commits, without message texts."""
+    database.on_commit(lambda: _audit_now(text, action=action, actor=actor, **details))
+
+
+def _audit_now(text: str, *, action: str, actor: str, **details: str | int) -> None:
+    """Write a line of the audit log. `details` become fields of a JSON line."""
+    line = f"{text} by {actor or 'an unnamed actor'}"
+    _audit_log.info(line, extra={"action": action, "actor": actor, **details})
+
+
 def _log_steps(recorder: Recorder, actor: str) -> None:
     if not recorder.results:
         return
     memory_id, steps = recorder.memory.id, [result.step or 0 for result in recorder.results]
-    audit.log_now(
+    _audit_now(
         f"steps {steps[0]} to {steps[-1]} of {memory_id!r}",
         action=",".join(sorted({result.kind for result in recorder.results})),
         actor=actor,

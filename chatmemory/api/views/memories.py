@@ -1,6 +1,8 @@
-"""Conversations: list, create, show, change and delete."""
+"""Conversations: list, create, show, change and delete, and list those that are ill."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -13,17 +15,18 @@ from rest_framework.reverse import reverse
 from chatmemory import queries, services
 from chatmemory.access.roles import ERASE, actor_of
 from chatmemory.api import requests
-from chatmemory.api.errors import ID_NOT_ENCODED, InvalidField
+from chatmemory.api.errors import ID_NOT_ENCODED, field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
 from chatmemory.api.operations import IDEMPOTENCY_KEY, LOCATION, changes, reads
 from chatmemory.api.responses import (
+    DoctorSerializer,
     MemoryPageSerializer,
     MemorySerializer,
     response,
     with_query,
 )
-from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import Policy
+from chatmemory.queries.cursors import CursorPage
 
 
 class Memories(Resource):
@@ -40,16 +43,9 @@ class Memories(Resource):
         if asked.get("flag"):
             asked["flag"] = queries.Flag(asked["flag"])
         which = queries.MemoryFilter(**asked, id_prefix=prefix_of(request))
-        try:
+        with field_at_fault("cursor"):
             page = queries.memory_page(which, cursor=cursor, **paging)
-        except InvalidValue as error:
-            raise InvalidField("cursor", str(error)) from error
-        answer = {
-            "next": with_query(request, cursor=page.next) if page.next else None,
-            "previous": with_query(request, cursor=page.previous) if page.previous else None,
-            "results": page.rows,
-        }
-        return response(MemoryPageSerializer, answer)
+        return response(MemoryPageSerializer, _listed(request, page))
 
     @changes(
         MemorySerializer,
@@ -79,10 +75,17 @@ class Memories(Resource):
 
 def _default_policy(memory_id: str) -> Policy | None:
     """Raises InvalidField if the id has no default policy."""
-    try:
+    with field_at_fault("policy"):
         return services.chosen_policy(memory_id, "default")
-    except InvalidValue as error:
-        raise InvalidField("policy", str(error)) from error
+
+
+def _listed(request: Request, page: CursorPage[Any]) -> dict[str, Any]:
+    """Return a page of conversations, with links to those beside it."""
+    return {
+        "next": with_query(request, cursor=page.next) if page.next else None,
+        "previous": with_query(request, cursor=page.previous) if page.previous else None,
+        "results": page.rows,
+    }
 
 
 class MemoryDetail(Resource):
@@ -115,6 +118,21 @@ class MemoryDetail(Resource):
         """
         services.delete(memory_id, **requests.changed_by(request))
         return Response(status=204)
+
+
+class Doctor(Resource):
+    @reads(DoctorSerializer, query=requests.DoctorQuery, name="list_ill_memories")
+    def get(self, request: Request) -> Response:
+        """List conversations that a provider would refuse.
+
+        Those that became ill last come first. With `rule`, also those that are only mishandled.
+        """
+        asked, prefix = requests.read_query(requests.DoctorQuery, request), prefix_of(request)
+        which = queries.Round(asked.get("rule", ""), asked.get("provider", ""), prefix)
+        with field_at_fault("cursor"):
+            page = queries.doctor_page(which, cursor=asked.get("cursor", ""), size=asked["size"])
+        answer = {**vars(queries.doctor_counts(prefix)), **_listed(request, page)}
+        return response(DoctorSerializer, answer)
 
 
 @login_not_required

@@ -8,12 +8,11 @@ from rest_framework.response import Response
 from chatmemory import queries
 from chatmemory.access.roles import READ
 from chatmemory.api import requests
-from chatmemory.api.errors import InvalidField
+from chatmemory.api.errors import field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
 from chatmemory.api.operations import reads
 from chatmemory.api.responses import RecallSerializer, SimulationSerializer, response
 from chatmemory.conf import PAGE_MAX, fact_words
-from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.recall import histories_for
 
 
@@ -57,10 +56,8 @@ class RecallOf(Resource):
         if not (prefix.startswith(own) or own.startswith(prefix)):
             return response(RecallSerializer, {"results": queries.recall_sums([], policies)})
         which = queries.MemoryFilter(**asked, id_prefix=max(prefix, own, key=len))
-        try:
+        with field_at_fault("prefix"):
             found = queries.recall_of_stored(which, policies, most=queries.READ_AT_ONCE)
-        except InvalidValue as error:
-            raise InvalidField("prefix", str(error)) from error
         return response(RecallSerializer, {"results": found})
 
     @reads(RecallSerializer, body=requests.RecallRequest, name="recall")

@@ -9,7 +9,7 @@ from chatmemory import queries
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.lint.telling import Diagnosis, tell_diagnoses
 from chatmemory.linting import lint
-from chatmemory.management.base import FileCommand, add_file_arguments, transcripts_of
+from chatmemory.management.base import FileCommand, add_file_arguments
 
 
 class Command(FileCommand):
@@ -37,7 +37,7 @@ class Command(FileCommand):
             raise SystemExit(1)
 
     def of_files(self, options: Mapping[str, Any], providers: Sequence[str]) -> Iterator[Diagnosis]:
-        for each in transcripts_of(options["files"], options["format"], self.stderr):
+        for each in self.transcripts(options):
             for provider in providers:
                 found = lint(each.messages, provider=provider)
                 yield each.name or str(each.number), provider, found
