@@ -22,8 +22,7 @@ from chatmemory.queries.lab import having_another
 from chatmemory.queries.searching import MemoryFilter
 from chatmemory.search import DIGEST_LABEL, given_labels
 from chatmemory.services.defaults import Default, chosen_policy
-from chatmemory.services.slices import sizes_of
-from chatmemory.services.transaction import audit, check_imported, locked, unsaved_memory
+from chatmemory.services.transaction import audit, check_imported, locked, sizes_of, unsaved_memory
 from chatmemory.services.validation import check_id, check_labels, check_policy
 
 ADOPTION_SECONDS = 2.0

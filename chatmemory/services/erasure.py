@@ -34,9 +34,15 @@ from chatmemory.queries.summaries import holding_terms, standing_for
 from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services.database_errors import leaving_out_lost_nodes
-from chatmemory.services.slices import row_count, sizes_of
 from chatmemory.services.sqlite_files import truncate_log_soon
-from chatmemory.services.transaction import audit, lock_memory, locked, notify_followers
+from chatmemory.services.transaction import (
+    audit,
+    lock_memory,
+    locked,
+    notify_followers,
+    row_count,
+    sizes_of,
+)
 from chatmemory.services.validation import (
     check_change,
     check_ids,
@@ -195,7 +201,9 @@ def redact(
         for each in (row, *with_it):
             for copy in copies_of(each, chosen):
                 redact(copy.memory_id, copy.seq, actor=actor, summaries=nested)
-        _erase_copies(recorder)
+        _erase_responses(memory_id)
+        _erase_findings(recorder.memory)
+        recorder.set_labels(given_labels(recorder.memory.labels))
         result, *_ = [_redact_one(recorder, each, actor) for each in (row, *with_it)]
         return result
 
@@ -233,13 +241,6 @@ def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
     with leaving_out_lost_nodes():
         return queries.branches(memory_ids)
     return None
-
-
-def _erase_copies(recorder: Recorder) -> None:
-    memory = recorder.memory
-    _erase_responses(memory.pk)
-    _erase_findings(memory)
-    recorder.set_labels(given_labels(memory.labels))
 
 
 def _erase_findings(memory: Memory) -> None:

@@ -17,7 +17,7 @@ from chatmemory.access.roles import ERASE, actor_of
 from chatmemory.api import requests
 from chatmemory.api.errors import ID_NOT_ENCODED, field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
-from chatmemory.api.operations import IDEMPOTENCY_KEY, LOCATION, changes, reads
+from chatmemory.api.operations import IDEMPOTENCY_KEY, LOCATION, Asked, changes, reads
 from chatmemory.api.responses import (
     DoctorSerializer,
     MemoryPageSerializer,
@@ -25,19 +25,17 @@ from chatmemory.api.responses import (
     response,
     with_query,
 )
-from chatmemory.core.policies import Policy
 from chatmemory.queries.cursors import CursorPage
 
 
 class Memories(Resource):
     @reads(MemoryPageSerializer, query=requests.MemoryListQuery, name="list_memories")
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request, asked: Asked) -> Response:
         """List conversations.
 
         The most active come first unless `ordering` says otherwise. `next` and `previous` are the
         pages beside this one.
         """
-        asked = requests.read_query(requests.MemoryListQuery, request)
         paging = {name: asked.pop(name) for name in ("ordering", "size")}
         cursor = asked.pop("cursor", "")
         if asked.get("flag"):
@@ -54,16 +52,18 @@ class Memories(Resource):
         headers=[IDEMPOTENCY_KEY, LOCATION],
         name="create_memory",
     )
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request, asked: Asked) -> Response:
         """Create an empty conversation.
 
         Without a policy it gets the default policy of its id.
         """
-        body = requests.read_body(requests.CreateMemoryRequest, request)
-        memory_id, labels = body["id"], body.get("labels")
+        memory_id, labels = asked["id"], asked.get("labels")
         if not memory_id.startswith(prefix := prefix_of(request)):
             raise PermissionDenied(f"this token may only create ids that begin with {prefix!r}")
-        policy = body["policy"] if "policy" in body else _default_policy(memory_id)
+        policy = asked.get("policy")
+        if "policy" not in asked:
+            with field_at_fault("policy"):
+                policy = services.chosen_policy(memory_id, "default")
         row = services.create(memory_id, policy, labels, actor=actor_of(request))
         answer = response(
             MemorySerializer, queries.memory_row(row), status=201, version=row.version
@@ -71,12 +71,6 @@ class Memories(Resource):
         names = {"memory_id": memory_id}
         answer["Location"] = reverse("chatmemory:memory", kwargs=names, request=request)
         return answer
-
-
-def _default_policy(memory_id: str) -> Policy | None:
-    """Raises InvalidField if the id has no default policy."""
-    with field_at_fault("policy"):
-        return services.chosen_policy(memory_id, "default")
 
 
 def _listed(request: Request, page: CursorPage[Any]) -> dict[str, Any]:
@@ -101,13 +95,12 @@ class MemoryDetail(Resource):
         return response(MemorySerializer, row, version=row.version)
 
     @changes(MemorySerializer, body=requests.ChangeMemoryRequest, name="change_memory")
-    def patch(self, request: Request, memory_id: str) -> Response:
+    def patch(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """Change the policy, the labels or both.
 
         Each change is a step. What is not named stays as it is.
         """
-        body = requests.read_body(requests.ChangeMemoryRequest, request)
-        row = services.change(memory_id, **body, **requests.changed_by(request))
+        row = services.change(memory_id, **asked, **requests.changed_by(request))
         return response(MemorySerializer, queries.memory_row(row), version=row.version)
 
     @changes(None, status=204, name="delete_memory")
@@ -122,12 +115,12 @@ class MemoryDetail(Resource):
 
 class Doctor(Resource):
     @reads(DoctorSerializer, query=requests.DoctorQuery, name="list_ill_memories")
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request, asked: Asked) -> Response:
         """List conversations that a provider would refuse.
 
         Those that became ill last come first. With `rule`, also those that are only mishandled.
         """
-        asked, prefix = requests.read_query(requests.DoctorQuery, request), prefix_of(request)
+        prefix = prefix_of(request)
         which = queries.Round(asked.get("rule", ""), asked.get("provider", ""), prefix)
         with field_at_fault("cursor"):
             page = queries.doctor_page(which, cursor=asked.get("cursor", ""), size=asked["size"])
