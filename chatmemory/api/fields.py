@@ -47,9 +47,11 @@ class NameField(serializers.CharField):
 
     default_error_messages = {"unknown": "must be one of {names}"}
 
-    def __init__(self, choices: Callable[[], Collection[str]], **kwargs: Any) -> None:
+    def __init__(
+        self, choices: Callable[[], Collection[str]], help_text: str, **kwargs: Any
+    ) -> None:
         self.names = choices
-        super().__init__(**kwargs)
+        super().__init__(required=False, help_text=help_text, **kwargs)
 
     def to_internal_value(self, data: Any) -> str:
         name = super().to_internal_value(data)
@@ -73,9 +75,7 @@ class FormatField(NameField):
     """The name of a message format."""
 
     def __init__(self) -> None:
-        super().__init__(
-            two_way_formats, default=DEFAULT_FORMAT, help_text="The format of the messages."
-        )
+        super().__init__(two_way_formats, "The format of the messages.", default=DEFAULT_FORMAT)
 
 
 class PageSizeField(serializers.IntegerField):

@@ -212,36 +212,30 @@ class MemoryListQuery(serializers.Serializer[Any]):
     search = _text("Text to find in ids and in what was said, ignoring case.")
     policy = fields.NameField(
         lambda: [*policy_kinds(), CLIENT],
-        required=False,
-        help_text=f"A policy kind, or `{CLIENT}` for conversations whose client decides.",
+        f"A policy kind, or `{CLIENT}` for conversations whose client decides.",
     )
     label = _text(  # type: ignore[assignment]
         "A label, as `name` or `name:value`."
     )
     flag = fields.NameField(
         lambda: [flag.value for flag in Flag],
-        required=False,
-        help_text="What needs attention: a message `never_in_memory` left in the step that added "
+        "What needs attention: a message `never_in_memory` left in the step that added "
         "it, `said_again` is what a user had to say, or a tool to tell, again; `any` of these.",
     )
     active_since = _moment("The earliest last activity; UTC where no offset is given.")
     active_before = _moment("The end of the last activity, exclusive.")
     ordering = fields.NameField(
         lambda: [sign + name for name in ORDERINGS for sign in ("", "-")],
+        "The sort order, descending with a minus.",
         default="-activity",
-        help_text="The sort order, descending with a minus.",
     )
     size = fields.PageSizeField()
     cursor = _text("The place of a page, from `next` or `previous`.")
 
 
 class DoctorQuery(serializers.Serializer[Any]):
-    provider = fields.NameField(
-        lambda: list(PROVIDERS), required=False, help_text="Only those that this provider refuses."
-    )
-    rule = fields.NameField(
-        lambda: PROBLEMS, required=False, help_text="Only those that break this rule."
-    )
+    provider = fields.NameField(lambda: PROVIDERS, "Only those that this provider refuses.")
+    rule = fields.NameField(lambda: PROBLEMS, "Only those that break this rule.")
     size = fields.PageSizeField()
     cursor = _text("The place of a page, from `next` or `previous`.")
 
@@ -256,15 +250,10 @@ class RecallQuery(serializers.Serializer[Any]):
 
 class WindowQuery(serializers.Serializer[Any]):
     at = _number("The step to show; by default the last one.")
-    lint = fields.NameField(
-        lambda: PROVIDERS,
-        required=False,
-        help_text="Say what this provider would refuse or mishandle.",
-    )
+    lint = fields.NameField(lambda: PROVIDERS, "Say what this provider would refuse or mishandle.")
     repair = fields.NameField(
         lambda: PROVIDERS,
-        required=False,
-        help_text="Answer a window that this provider takes, and what was done; nothing is stored.",
+        "Answer a window that this provider takes, and what was done; nothing is stored.",
     )
 
     def get_fields(self) -> dict[str, Any]:
@@ -286,11 +275,7 @@ class StepsQuery(serializers.Serializer[Any]):
 
 
 class IncidentsQuery(serializers.Serializer[Any]):
-    kind = fields.NameField(
-        lambda: [kind.value for kind in IncidentKind],
-        required=False,
-        help_text="Only those of a kind.",
-    )
+    kind = fields.NameField(lambda: [kind.value for kind in IncidentKind], "Only those of a kind.")
 
 
 class StepQuery(serializers.Serializer[Any]):

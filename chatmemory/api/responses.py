@@ -575,8 +575,7 @@ class RedactedMessageSerializer(MessageDetailSerializer):
         help_text="Those in branches that still have the text; null if it was removed before, and "
         "while a node of a cluster is down, which may have some.",
     )
-    summaries = serializers.ListField(
-        child=serializers.IntegerField(),
+    summaries = SeqsField(
         allow_null=True,
         help_text="The seqs of the summaries that stand for the message and still hold one of its "
         "exact terms; null if its text was removed before, and its terms with it.",

@@ -68,7 +68,7 @@ class FileCommand(DatabaseCommand):
             yield from self.transcripts_of(path, options["format"])
 
     def transcripts_of(self, path: Path, format: str) -> Iterator[Transcript]:
-        """Yield those of one file."""
+        """Yield the conversations of one file."""
         with opened(path) as file:
             for each in stream_transcripts(file, format).conversations:
                 if isinstance(each, Refused):
