@@ -20,7 +20,7 @@ from rest_framework.request import Request
 from chatmemory.api.errors import CONTENT_TYPE, titles_of
 from chatmemory.api.idempotency import idempotent
 from chatmemory.api.openapi import OperationSchema
-from chatmemory.api.requests import read_ahead, read_body, read_query
+from chatmemory.api.requests import checked, read_ahead, read_body
 from chatmemory.api.responses import ProblemSerializer
 
 Handler = Callable[..., Any]
@@ -92,7 +92,7 @@ def _asking(handler: Handler, query: Any, body: Any) -> Handler:
 
     @wraps(handler)
     def reading(view: Any, request: Request, **in_path: Any) -> Any:
-        asked = read_body(body, request) if body else read_query(query, request)
+        asked = read_body(body, request) if body else checked(query, request.query_params)
         return handler(view, request, asked=asked, **in_path)
 
     return reading

@@ -288,30 +288,26 @@ class StepQuery(serializers.Serializer[Any]):
 Shape = type[serializers.BaseSerializer[Any]]
 
 
-def _read(shape: Shape, values: Any) -> dict[str, Any]:
+def checked(shape: Shape, values: Any) -> dict[str, Any]:
+    """Return the checked values of a query or a body. Raises ValidationError and InvalidField."""
     serializer = shape(data=values)
     serializer.is_valid(raise_exception=True)
-    checked: dict[str, Any] = serializer.validated_data
-    return checked
-
-
-def read_query(shape: Shape, request: Request) -> dict[str, Any]:
-    """Return the checked query parameters. Raises ValidationError and InvalidField."""
-    return _read(shape, request.query_params)
+    found: dict[str, Any] = serializer.validated_data
+    return found
 
 
 def read_body(shape: Shape, request: Request) -> dict[str, Any]:
-    """Return the checked values of a body, which is read once. Raises as `read_query` does.
+    """Return the checked values of a body, which is read once. Raises as `checked` does.
 
     Lists of messages that have been read are emptied: as decoded JSON they take more memory.
     """
-    checked: dict[str, Any] | None = getattr(request, "checked_body", None)
-    if checked is None:
-        checked = request.checked_body = _read(shape, request.data)  # type: ignore[attr-defined]
-        for values in (checked.get("messages"), *checked.get("conversations", ())):
+    body: dict[str, Any] | None = getattr(request, "checked_body", None)
+    if body is None:
+        body = request.checked_body = checked(shape, request.data)  # type: ignore[attr-defined]
+        for values in (body.get("messages"), *body.get("conversations", ())):
             if isinstance(values, list):
                 values.clear()
-    return checked
+    return body
 
 
 def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
