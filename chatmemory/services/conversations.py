@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -101,13 +100,11 @@ def adopt_policy(
     """
     policy = check_policy(policy)
     changed = 0
-    end = time.monotonic() + seconds
-    for memory_id in list(having_another(which, policy).values_list("id", flat=True)):
+    ids = list(having_another(which, policy).values_list("id", flat=True))
+    for memory_id in database.for_seconds(seconds, ids):
         with suppress(CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound):
             change(memory_id, policy=policy, actor=actor)
             changed += 1
-        if time.monotonic() >= end:
-            break
     return changed
 
 

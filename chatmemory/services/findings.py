@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -112,11 +111,8 @@ class IncidentFinder:
         """
         if not is_writable():
             return
-        end = time.monotonic() + seconds
-        for memory_id in self._stale():
+        for memory_id in database.for_seconds(seconds, self._stale()):
             self._find(memory_id)
-            if time.monotonic() >= end:
-                return
 
     def _stale(self) -> Iterator[str]:
         now = timezone.now()
@@ -161,13 +157,10 @@ def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
     key = query.key(grid)
     waiting = missing(key, chosen_of(query)[1])
     found: dict[Chosen, Figures] = {}
-    end = time.monotonic() + seconds
-    for each in waiting:
+    for each in database.for_seconds(seconds, waiting):
         figures = _figures(each, query.kind, grid)
         if figures is not None:
             found[each] = figures
-        if time.monotonic() >= end:
-            break
     _keep_figures(key, found)
     return len(waiting) - len(found)
 
