@@ -34,13 +34,36 @@ from chatmemory.core.recall.facts import Words
 from chatmemory.core.registry import Registry
 from chatmemory.core.written_policies import policy_from_text
 from chatmemory.formats import FORMATS
-from chatmemory.given_settings import BYTES, Wanted, is_list, is_text, read, whole_number
+from chatmemory.given_settings import BYTES, Wanted, is_list, is_text, read, setting, whole_number
 
 PAGE_MAX = 200
 HOURS_MAX = 87_600  # ten years
 WINDOW_MESSAGES_MAX, WINDOW_BYTES_MAX = 100_000, 2**30
 MESSAGE_MAX = 16 * 2**20  # characters of a text, or bytes of media: what a window may hold
 _REDIS_URL = re.compile(r"((rediss?|unix)://.+)?", re.DOTALL)
+
+
+def _is_redis_url(value: object) -> bool:
+    if not isinstance(value, str) or not _REDIS_URL.fullmatch(value):
+        return False
+    with suppress(ValueError):
+        return urlsplit(value).port != 0
+    return False
+
+
+_PATHS = Wanted(is_list, "a list of dotted paths")
+_MESSAGES = whole_number(1, 10**6)
+_WORDS = Wanted(is_list, 'a list of texts such as ["INV-"]')
+_POLICIES = Wanted(
+    lambda value: isinstance(value, Mapping),
+    'a dictionary of policies by prefix such as {"support-": "token_window:4000"}',
+)
+_NAME = Wanted(is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR}"')
+_URL = Wanted(
+    _is_redis_url,
+    'empty, or a URL such as "redis://host/0" that begins with redis://, rediss:// or unix://',
+    is_secret=True,  # it may hold a password
+)
 
 
 @dataclass(frozen=True)
@@ -66,24 +89,26 @@ class Configuration:
     - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own ones.
     """
 
-    ESTIMATOR: str = DEFAULT_ESTIMATOR
-    PAGE_SIZE: int = 50
-    IDEMPOTENCY_HOURS: int = 24
-    TEXT_CHARACTERS: int = 500_000
-    MEDIA_BYTES: int = 4 * 2**20
-    POST_BYTES: int = 2 * 2**20
-    PUT_BYTES: int = 4 * 2**20
-    ADDED_MESSAGES: int = 1_000
-    LISTED_MESSAGES: int = 10_000
-    REDIS_URL: str = ""
-    WINDOW_MESSAGES: int = 10_000
-    WINDOW_BYTES: int = 16 * 2**20
-    DEFAULT_POLICIES: Mapping[str, str] = field(default_factory=dict)
-    POLICIES: Sequence[str] = ()
-    FORMATS: Sequence[str] = ()
-    ESTIMATORS: Sequence[str] = ()
-    FACT_TERMS: Sequence[str] = ()
-    FACT_PREFIXES: Sequence[str] = ()
+    ESTIMATOR: str = setting(DEFAULT_ESTIMATOR, _NAME)
+    PAGE_SIZE: int = setting(50, whole_number(1, PAGE_MAX))
+    IDEMPOTENCY_HOURS: int = setting(24, whole_number(1, HOURS_MAX))
+    TEXT_CHARACTERS: int = setting(500_000, whole_number(1, MESSAGE_MAX))
+    MEDIA_BYTES: int = setting(4 * 2**20, whole_number(1, MESSAGE_MAX))
+    POST_BYTES: int = setting(2 * 2**20, BYTES)
+    PUT_BYTES: int = setting(4 * 2**20, BYTES)
+    ADDED_MESSAGES: int = setting(1_000, _MESSAGES)
+    LISTED_MESSAGES: int = setting(10_000, _MESSAGES)
+    REDIS_URL: str = setting("", _URL)
+    WINDOW_MESSAGES: int = setting(10_000, whole_number(1, WINDOW_MESSAGES_MAX))
+    WINDOW_BYTES: int = setting(16 * 2**20, whole_number(1, WINDOW_BYTES_MAX))
+    DEFAULT_POLICIES: Mapping[str, str] = field(
+        default_factory=dict, metadata={"wanted": _POLICIES}
+    )
+    POLICIES: Sequence[str] = setting((), _PATHS)
+    FORMATS: Sequence[str] = setting((), _PATHS)
+    ESTIMATORS: Sequence[str] = setting((), _PATHS)
+    FACT_TERMS: Sequence[str] = setting((), _WORDS)
+    FACT_PREFIXES: Sequence[str] = setting((), _WORDS)
 
 
 @cache
@@ -92,7 +117,7 @@ def configuration() -> Configuration:
 
     Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
     """
-    return read("CHATMEMORY", Configuration, _WANTED, '{"PAGE_SIZE": 50}')
+    return read("CHATMEMORY", Configuration, '{"PAGE_SIZE": 50}')
 
 
 def check_settings() -> None:
@@ -111,46 +136,6 @@ def check_settings() -> None:
 
 def _wrong(setting: str, why: str) -> ImproperlyConfigured:
     return ImproperlyConfigured(f'CHATMEMORY["{setting}"] {why}')
-
-
-def _is_redis_url(value: object) -> bool:
-    if not isinstance(value, str) or not _REDIS_URL.fullmatch(value):
-        return False
-    with suppress(ValueError):
-        return urlsplit(value).port != 0
-    return False
-
-
-_PATHS = Wanted(is_list, "a list of dotted paths")
-_MESSAGES = whole_number(1, 10**6)
-_WORDS = Wanted(is_list, 'a list of texts such as ["INV-"]')
-_WANTED = {
-    "ESTIMATOR": Wanted(is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR}"'),
-    "PAGE_SIZE": whole_number(1, PAGE_MAX),
-    "IDEMPOTENCY_HOURS": whole_number(1, HOURS_MAX),
-    "TEXT_CHARACTERS": whole_number(1, MESSAGE_MAX),
-    "MEDIA_BYTES": whole_number(1, MESSAGE_MAX),
-    "POST_BYTES": BYTES,
-    "PUT_BYTES": BYTES,
-    "ADDED_MESSAGES": _MESSAGES,
-    "LISTED_MESSAGES": _MESSAGES,
-    "REDIS_URL": Wanted(
-        _is_redis_url,
-        'empty, or a URL such as "redis://host/0" that begins with redis://, rediss:// or unix://',
-        is_secret=True,  # it may hold a password
-    ),
-    "WINDOW_MESSAGES": whole_number(1, WINDOW_MESSAGES_MAX),
-    "WINDOW_BYTES": whole_number(1, WINDOW_BYTES_MAX),
-    "DEFAULT_POLICIES": Wanted(
-        lambda value: isinstance(value, Mapping),
-        'a dictionary of policies by prefix such as {"support-": "token_window:4000"}',
-    ),
-    "POLICIES": _PATHS,
-    "FORMATS": _PATHS,
-    "ESTIMATORS": _PATHS,
-    "FACT_TERMS": _WORDS,
-    "FACT_PREFIXES": _WORDS,
-}
 
 
 def fact_words() -> Words:
@@ -214,13 +199,13 @@ def register_extensions() -> None:
     Raises ImproperlyConfigured for a path that cannot be imported, for an item of another type, and
     for every setting of a wrong type or range.
     """
-    for setting, extension in _EXTENSIONS.items():
-        for path in getattr(configuration(), setting):
-            _register(setting, path, extension)
+    for key, extension in _EXTENSIONS.items():
+        for path in getattr(configuration(), key):
+            _register(key, path, extension)
 
 
-def _register(setting: str, path: str, extension: _Extension) -> None:
-    subject = f"CHATMEMORY[{setting!r}] names {path!r}"
+def _register(key: str, path: str, extension: _Extension) -> None:
+    subject = f"CHATMEMORY[{key!r}] names {path!r}"
     try:
         item = import_string(path)
     except (ImportError, AttributeError) as error:

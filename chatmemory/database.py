@@ -120,6 +120,15 @@ def pausing_for_writers(parts: Iterable[Part]) -> Iterator[Part]:
         last = monotonic() - start
 
 
+def for_seconds(seconds: float, parts: Iterable[Part]) -> Iterator[Part]:
+    """Yield the parts of long work until about so many seconds have passed, but at least one."""
+    end = monotonic() + seconds
+    for part in parts:
+        yield part
+        if monotonic() >= end:
+            return
+
+
 def parts_of(sizes: Mapping[Key, int], most: int) -> Iterator[list[Key]]:
     """Yield the keys in parts whose sizes come to about `most`."""
     part: list[Key] = []

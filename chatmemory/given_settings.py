@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import field, fields
 from typing import Any, NamedTuple, TypeVar
 
 from django.apps import apps
@@ -38,21 +38,26 @@ class Wanted(NamedTuple):
     is_secret: bool = False
 
 
-def read(name: str, kind: type[T], wanted: Mapping[str, Wanted], example: str) -> T:
-    """Return the settings of this name as a dataclass, which has the defaults.
+def setting(default: Any, wanted: Wanted) -> Any:
+    """Return the field of a setting, for a dataclass that `read` returns."""
+    return field(default=default, metadata={"wanted": wanted})
+
+
+def read(name: str, kind: type[T], example: str) -> T:
+    """Return the settings of this name as a dataclass, whose fields say what is wanted.
 
     Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
     """
     given: Any = getattr(settings, name, {})
     if not isinstance(given, Mapping):
         raise ImproperlyConfigured(f"{name} must be a dictionary such as {example}")
-    unknown = set(given) - {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    if unknown:
+    wanted = {each.name: each.metadata["wanted"] for each in fields(kind)}  # type: ignore[arg-type]
+    if unknown := set(given) - wanted.keys():
         raise ImproperlyConfigured(f"{name} has no setting {', '.join(sorted(map(str, unknown)))}")
-    for setting, (is_right, words, is_secret) in wanted.items():
-        if setting in given and not is_right(given[setting]):
-            shown = "" if is_secret else f", but is: {given[setting]!r}"
-            raise ImproperlyConfigured(f'{name}["{setting}"] must be {words}{shown}')
+    for key, (is_right, words, is_secret) in wanted.items():
+        if key in given and not is_right(given[key]):
+            shown = "" if is_secret else f", but is: {given[key]!r}"
+            raise ImproperlyConfigured(f'{name}["{key}"] must be {words}{shown}')
     return kind(**given)
 
 

@@ -127,7 +127,8 @@ class Follower:
         while True:
             try:
                 await self._refresh(list(self._watchers))
-                async with aclosing(_changes()) as changes:
+                is_postgresql = database.connection().vendor == "postgresql"
+                async with aclosing(_postgresql() if is_postgresql else _sqlite()) as changes:
                     async for _ in changes:
                         is_failing = False
                         await self._refresh(list(self._watchers))
@@ -170,10 +171,6 @@ def _read(memory_ids: list[str]) -> dict[str, Newest | None]:
     if ALL_CONVERSATIONS in memory_ids:
         found[ALL_CONVERSATIONS] = Newest(newest_change_or_erasure())
     return found
-
-
-def _changes() -> AsyncGenerator[None, None]:
-    return _postgresql() if database.connection().vendor == "postgresql" else _sqlite()
 
 
 async def _sqlite() -> AsyncGenerator[None, None]:

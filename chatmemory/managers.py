@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
+from functools import reduce
+from operator import or_
 from typing import Self, TypeVar
 
 from django.db import models
@@ -21,7 +23,7 @@ LABEL_LENGTH = 255  # of a name
 
 
 class Flag(StrEnum):
-    """Why a conversation needs attention. ANY is at least one of the others.
+    """Why a conversation needs attention. ANY is at least one of the others but REFUSED.
 
     A message was NEVER_IN_MEMORY that left in the step that added it; SAID_AGAIN is any incident
     of a user or a tool, COMPACTED_WITH_LOSS a summary that lost an exact term that was needed.
@@ -43,31 +45,17 @@ def breaking(rule: str) -> Q:
     return Q(problems__contains=f",{rule},")
 
 
-_OVERSIZED = Q(oversized_step__gt=F("last_step") - LATELY_STEPS)
-_NEVER_IN_MEMORY = Q(missed_step__gt=F("last_step") - LATELY_STEPS)
 _REFUSED = Q(refused_by__gt=0)
-_DANGLING = _REFUSED & (breaking("dangling_call") | breaking("results_apart"))
-_ORPHANED = _REFUSED & (breaking("orphan_result") | breaking("duplicate_result"))
-_OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
-_SAID_AGAIN = Q(found_incidents__newest_at__isnull=False)
-_WITH_LOSS = Q(found_incidents__terms_lost__gt=0)
 _FLAGS = {
-    Flag.ANY: _DANGLING
-    | _ORPHANED
-    | _OVERSIZED
-    | _OVER_LIMIT
-    | _NEVER_IN_MEMORY
-    | _SAID_AGAIN
-    | _WITH_LOSS,
-    Flag.SAID_AGAIN: _SAID_AGAIN,
-    Flag.COMPACTED_WITH_LOSS: _WITH_LOSS,
-    Flag.NEVER_IN_MEMORY: _NEVER_IN_MEMORY,
-    Flag.OVERSIZED: _OVERSIZED,
-    Flag.DANGLING: _DANGLING,
-    Flag.ORPHANED: _ORPHANED,
-    Flag.REFUSED: _REFUSED,
-    Flag.OVER_LIMIT: _OVER_LIMIT,
+    Flag.DANGLING: _REFUSED & (breaking("dangling_call") | breaking("results_apart")),
+    Flag.ORPHANED: _REFUSED & (breaking("orphan_result") | breaking("duplicate_result")),
+    Flag.OVERSIZED: Q(oversized_step__gt=F("last_step") - LATELY_STEPS),
+    Flag.OVER_LIMIT: Q(window_load__gt=F("policy_limit")),
+    Flag.NEVER_IN_MEMORY: Q(missed_step__gt=F("last_step") - LATELY_STEPS),
+    Flag.SAID_AGAIN: Q(found_incidents__newest_at__isnull=False),
+    Flag.COMPACTED_WITH_LOSS: Q(found_incidents__terms_lost__gt=0),
 }
+_FLAGS |= {Flag.ANY: reduce(or_, _FLAGS.values()), Flag.REFUSED: _REFUSED}
 
 
 def of_policy(kind: str) -> Q:

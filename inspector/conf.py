@@ -12,7 +12,13 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
-from chatmemory.given_settings import BYTES, Wanted, is_text, read, whole_number
+from chatmemory.given_settings import BYTES, Wanted, is_text, read, setting, whole_number
+
+_FLAG = Wanted(lambda value: isinstance(value, bool), "True or False")
+_FOLDER = Wanted(lambda value: isinstance(value, str | Path), "the path of a folder")
+_COMMAND = Wanted(
+    lambda value: isinstance(value, str) and value != "", 'a command such as "python manage.py"'
+)
 
 
 @dataclass(frozen=True)
@@ -31,16 +37,16 @@ class InspectorConfiguration:
       and have its headers, log lines, metrics and pages for errors.
     """
 
-    METRICS_TOKEN: str = ""
-    DISK_FREE_MB: int = 100
-    TRACES: bool = False
-    LESSONS: str | Path = ""
-    MANAGE: str = "python manage.py"
-    OPEN_FORM_BYTES: int = 64 * 2**10
-    FORM_BYTES: int = 256 * 2**10
-    MESSAGES_FORM_BYTES: int = 2 * 2**20
-    UPLOAD_BYTES: int = 16 * 2**20
-    WHOLE_SITE: bool = False
+    METRICS_TOKEN: str = setting("", Wanted(is_text, "text", is_secret=True))
+    DISK_FREE_MB: int = setting(100, whole_number(0, 10**9))
+    TRACES: bool = setting(False, _FLAG)
+    LESSONS: str | Path = setting("", _FOLDER)  # noqa: RUF009  (this makes a field)
+    MANAGE: str = setting("python manage.py", _COMMAND)
+    OPEN_FORM_BYTES: int = setting(64 * 2**10, BYTES)
+    FORM_BYTES: int = setting(256 * 2**10, BYTES)
+    MESSAGES_FORM_BYTES: int = setting(2 * 2**20, BYTES)
+    UPLOAD_BYTES: int = setting(16 * 2**20, BYTES)
+    WHOLE_SITE: bool = setting(False, _FLAG)
 
 
 @cache
@@ -49,24 +55,7 @@ def inspector_configuration() -> InspectorConfiguration:
 
     Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
     """
-    return read("INSPECTOR", InspectorConfiguration, _WANTED, '{"METRICS_TOKEN": "…"}')
-
-
-_FLAG = Wanted(lambda value: isinstance(value, bool), "True or False")
-_WANTED = {
-    "METRICS_TOKEN": Wanted(is_text, "text", is_secret=True),
-    "DISK_FREE_MB": whole_number(0, 10**9),
-    "TRACES": _FLAG,
-    "LESSONS": Wanted(lambda value: isinstance(value, str | Path), "the path of a folder"),
-    "MANAGE": Wanted(
-        lambda value: isinstance(value, str) and value != "", 'a command such as "python manage.py"'
-    ),
-    "OPEN_FORM_BYTES": BYTES,
-    "FORM_BYTES": BYTES,
-    "MESSAGES_FORM_BYTES": BYTES,
-    "UPLOAD_BYTES": BYTES,
-    "WHOLE_SITE": _FLAG,
-}
+    return read("INSPECTOR", InspectorConfiguration, '{"METRICS_TOKEN": "…"}')
 
 
 def _clear_cache(*, setting: str, **kwargs: Any) -> None:

@@ -574,12 +574,12 @@ def test_an_erasure_does_not_wait_for_a_reader(committing, monkeypatch):
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM chatmemory_message").fetchone()
     services.redact("m", 1)
-    retrying = sqlite_files.retry.thread_of(file)
+    retrying = sqlite_files.retrying.get(file)
     assert retrying.is_alive()
     assert b"QUOKKA" in Path(f"{file}-wal").read_bytes()
     reader.close()
     retrying.join(20)
-    assert sqlite_files.retry.thread_of(file) is None
+    assert sqlite_files.retrying.get(file) is None
     assert not Path(f"{file}-wal").read_bytes()
     assert b"QUOKKA" not in Path(file).read_bytes()
 
@@ -595,13 +595,13 @@ def test_a_log_whose_file_cannot_be_opened_is_tried_again(tmp_path, monkeypatch)
     file = tmp_path / "file"
     file.mkdir()  # which SQLite cannot open
     monkeypatch.setattr(sqlite3, "connect", counted)
-    sqlite_files.retry.start(str(file))
-    retrying = sqlite_files.retry.thread_of(str(file))
+    sqlite_files.retry(str(file))
+    retrying = sqlite_files.retrying.get(str(file))
     for _ in range(2):
         assert tries.acquire(timeout=20)
     file.rmdir()
     retrying.join(20)
-    assert sqlite_files.retry.thread_of(str(file)) is None
+    assert sqlite_files.retrying.get(str(file)) is None
 
 
 @pytest.mark.parametrize("how", ["at once", "in slices", "interrupted"])

@@ -137,7 +137,7 @@ def test_what_memory_cannot_say_is_lost():
 
 @pytest.mark.parametrize("slice", [3, 500])
 def test_a_call_whose_result_comes_after_a_compaction_waits(monkeypatch, slice):
-    monkeypatch.setattr(services.slices, "SLICE", slice)
+    monkeypatch.setattr(services.imports, "SLICE", slice)
     builder = built("a", "b")
     call = builder.add(AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),)))
     builder.compact(UserMessage("S"), kept=[call])
@@ -182,7 +182,7 @@ def long_session() -> Session:
 
 
 def test_a_long_session_takes_seconds_and_goes_on_where_it_was_interrupted(monkeypatch):
-    session, add = long_session(), services.slices.add_recorded
+    session, add = long_session(), services.imports.add_recorded
     calls = []
 
     class Interrupted(Exception):
@@ -196,7 +196,7 @@ def test_a_long_session_takes_seconds_and_goes_on_where_it_was_interrupted(monke
 
     begun = time.monotonic()
     with monkeypatch.context() as patched:
-        patched.setattr(services.slices, "add_recorded", once)
+        patched.setattr(services.imports, "add_recorded", once)
         with pytest.raises(Interrupted):
             imported(session)
     assert Memory.objects.get(pk="s").imported == 1_000

@@ -11,7 +11,7 @@ from django.db import OperationalError, connection
 from chatmemory import MessageWindow, queries, services
 from chatmemory.models import FoundIncidents, Memory, Message
 from chatmemory.services import IncidentFinder
-from chatmemory.services import incidents as finding
+from chatmemory.services import findings as finding
 from inspector.live.incidents import IncidentThread
 
 from .conversations import create_and_add, users

@@ -119,7 +119,7 @@ def test_none_are_kept_of_a_conversation_that_changes_meanwhile(monkeypatch):
         services.add(memory_id, users("well"))
         return found
 
-    monkeypatch.setattr("chatmemory.services.incidents.computed_incidents", found_then_changed)
+    monkeypatch.setattr("chatmemory.services.findings.computed_incidents", found_then_changed)
     services.current_incidents("a")
     assert kept("a") == (0, [])
 

@@ -47,7 +47,7 @@ URL = "/api/v1/memories/long/"
 def _short_slices(db, monkeypatch):
     monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 12)
     monkeypatch.setattr("chatmemory.services.erasure.SLICE", 4)
-    monkeypatch.setattr("chatmemory.services.slices.SLICE", 4)
+    monkeypatch.setattr("chatmemory.services.imports.SLICE", 4)
 
 
 def rows() -> int:
@@ -154,8 +154,8 @@ def interrupted_after_a_slice(monkeypatch) -> Iterator[None]:
 
     with monkeypatch.context() as patched:
         for name in ("add_all", "add_copies"):
-            add = getattr(services.slices, name)
-            patched.setattr(services.slices, name, partial(once, add))
+            add = getattr(services.imports, name)
+            patched.setattr(services.imports, name, partial(once, add))
         with pytest.raises(Interrupted):
             yield
 
@@ -200,7 +200,7 @@ def test_only_the_same_file_and_policy_go_on(half):
     assert queries.memory("long").said_count == 4
     with pytest.raises(ImportUnfinished):  # another process begins with the first slice
         list(
-            services.slices.add_slices("long", [services.NewMessage(each) for each in numbered(9)])
+            services.imports.add_slices("long", [services.NewMessage(each) for each in numbered(9)])
         )
     (same,) = services.import_all(reading(), MessageWindow(3))
     assert (same.messages, same.refused) == (10, "")
@@ -377,7 +377,7 @@ def indexed_characters() -> int:
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL indexes the texts themselves")
 def test_long_texts_are_imported_and_deleted_a_few_at_a_time(transactional_db, monkeypatch):
-    monkeypatch.setattr("chatmemory.services.slices.SLICE", 50)
+    monkeypatch.setattr("chatmemory.services.imports.SLICE", 50)
     monkeypatch.setattr("chatmemory.services.erasure.SLICE", 50)
     indexed = [0]
 

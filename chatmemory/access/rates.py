@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from time import monotonic
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from django.db import DatabaseError
 from django.utils import timezone
@@ -39,20 +39,14 @@ class Total(NamedTuple):
     seconds: float
 
 
-class Counter(Protocol):
-    """Counts for all processes."""
+class DatabaseCounter:
+    """Counts in rows, and adds nothing while another writer holds a row or a SQLite database."""
 
     def add(self, key: str, count: int, seconds: float) -> Total | None:
         """Add to the count of a key, which begins anew some seconds after its first addition.
 
         Return None if nothing can be added at present.
         """
-
-
-class DatabaseCounter:
-    """Counts in rows, and adds nothing while another writer holds a row or a SQLite database."""
-
-    def add(self, key: str, count: int, seconds: float) -> Total | None:
         try:
             with database.nowait():
                 return _added(key, count, timedelta(seconds=seconds))
@@ -93,6 +87,7 @@ class RedisCounter:
         self._client: Any = redis.Redis.from_url(url, **timeouts)
 
     def add(self, key: str, count: int, seconds: float) -> Total | None:
+        """Add to a count as DatabaseCounter does."""
         name = f"chatmemory:{key}"
         try:
             with self._client.pipeline() as pipeline:
@@ -122,7 +117,7 @@ class Rates:
     Without a counter, the process counts alone.
     """
 
-    def __init__(self, counter: Counter | None = None) -> None:
+    def __init__(self, counter: DatabaseCounter | RedisCounter | None = None) -> None:
         self._counter = counter
         self._tallies: OrderedDict[str, _Tally] = OrderedDict()
         self._lock = threading.Lock()

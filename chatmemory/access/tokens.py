@@ -15,7 +15,7 @@ from chatmemory import database
 from chatmemory.access.roles import Role
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.models import ApiToken
-from chatmemory.services import audit
+from chatmemory.services.transaction import audit
 
 DAYS_MAX = 3650
 _LAST_USED_RESOLUTION = timedelta(minutes=1)
@@ -50,7 +50,7 @@ def create_token(
     token.clean_fields()
     with database.atomic():
         token.save()
-    audit.log(f"make token {name!r}", action="make_token", actor=created_by, token=name)
+    audit(f"make token {name!r}", action="make_token", actor=created_by, token=name)
     return secret
 
 
@@ -77,7 +77,7 @@ def revoke_token(key: int, actor: str = "") -> None:
     token = ApiToken.objects.filter(pk=key, revoked_at=None)
     name = token.values_list("name", flat=True).first()
     if name is not None and token.update(revoked_at=timezone.now()):
-        audit.log(f"revoke token {name!r}", action="revoke_token", actor=actor, token=name)
+        audit(f"revoke token {name!r}", action="revoke_token", actor=actor, token=name)
 
 
 def digest(secret: bytes) -> str:

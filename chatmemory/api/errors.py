@@ -7,7 +7,8 @@ handlers and the ASGI body limit all answer with a `Problem`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any
@@ -152,6 +153,15 @@ class InvalidField(core.InvalidValue):
     def __init__(self, field: str, detail: str) -> None:
         self.field = field
         super().__init__(detail)
+
+
+@contextmanager
+def field_at_fault(field: str) -> Iterator[None]:
+    """Raise InvalidField for an invalid value of the block."""
+    try:
+        yield
+    except core.InvalidValue as error:
+        raise InvalidField(field, str(error)) from error
 
 
 def handle_exception(error: Exception, context: dict[str, Any]) -> Response | None:

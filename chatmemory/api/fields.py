@@ -15,7 +15,7 @@ from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from chatmemory.api.errors import InvalidField
+from chatmemory.api.errors import InvalidField, field_at_fault
 from chatmemory.api.openapi import FORMATTED_MESSAGES, Schema, ref
 from chatmemory.conf import PAGE_MAX, configuration
 from chatmemory.core import exceptions as core
@@ -26,7 +26,7 @@ from chatmemory.core.texts import printable
 from chatmemory.core.written_policies import policies_from_text, policy_from_dict
 from chatmemory.formats import Loss, parse_messages, two_way_formats
 from chatmemory.services import NewMessage
-from chatmemory.services.validation import check_ids, check_labels, check_policy
+from chatmemory.services.validation import check_labels, check_policy
 
 DEFAULT_FORMAT = "langchain4j"
 POLICIES_MAX = 10
@@ -38,10 +38,8 @@ class PolicyField(serializers.Field):  # type: ignore[type-arg]
     """A policy of any installed kind."""
 
     def to_internal_value(self, data: Any) -> Policy:
-        try:
+        with field_at_fault("policy"):
             return check_policy(policy_from_dict(data))
-        except core.InvalidValue as error:
-            raise InvalidField("policy", str(error)) from error
 
 
 class NameField(serializers.CharField):
@@ -49,9 +47,11 @@ class NameField(serializers.CharField):
 
     default_error_messages = {"unknown": "must be one of {names}"}
 
-    def __init__(self, choices: Callable[[], Collection[str]], **kwargs: Any) -> None:
+    def __init__(
+        self, choices: Callable[[], Collection[str]], help_text: str, **kwargs: Any
+    ) -> None:
         self.names = choices
-        super().__init__(**kwargs)
+        super().__init__(required=False, help_text=help_text, **kwargs)
 
     def to_internal_value(self, data: Any) -> str:
         name = super().to_internal_value(data)
@@ -75,9 +75,7 @@ class FormatField(NameField):
     """The name of a message format."""
 
     def __init__(self) -> None:
-        super().__init__(
-            two_way_formats, default=DEFAULT_FORMAT, help_text="The format of the messages."
-        )
+        super().__init__(two_way_formats, "The format of the messages.", default=DEFAULT_FORMAT)
 
 
 class PageSizeField(serializers.IntegerField):
@@ -104,51 +102,44 @@ class PoliciesField(serializers.CharField):
         )
 
     def to_internal_value(self, data: Any) -> Any:
-        try:
+        with field_at_fault("policies"):
             given = policies_from_text(super().to_internal_value(data))
             found = [check_policy(each) for each in given]
-        except core.InvalidValue as error:
-            raise InvalidField("policies", str(error)) from error
         if len(found) > POLICIES_MAX:
             raise InvalidField("policies", f"at most {POLICIES_MAX} policies at a time")
         return found
 
 
-@extend_schema_field(
-    {
+def _all_or_list(type: str) -> Schema:
+    return {
         "oneOf": [
             {"type": "boolean", "enum": [True]},
-            {"type": "array", "items": {"type": "string"}},
+            {"type": "array", "items": {"type": type}},
         ]
     }
-)
-class BranchesField(serializers.Field):  # type: ignore[type-arg]
-    """All branches (true), or a list of ids."""
 
-    def to_internal_value(self, data: Any) -> bool | list[str]:
-        is_list = isinstance(data, list) and all(isinstance(each, str) for each in data)
+
+class AllOrListField(serializers.Field):  # type: ignore[type-arg]
+    """All (true), or a list of values of one type; `wanted` says what they are."""
+
+    item: type
+    wanted: str
+
+    def to_internal_value(self, data: Any) -> Any:
+        is_list = isinstance(data, list) and all(type(each) is self.item for each in data)
         if data is not True and not is_list:
-            raise InvalidField("branches", "must be true, for all branches, or a list of ids")
-        return True if data is True else sorted(check_ids(data))
+            raise InvalidField(self.field_name or "", f"must be true, for all {self.wanted}")
+        return data
 
 
-@extend_schema_field(
-    {
-        "oneOf": [
-            {"type": "boolean", "enum": [True]},
-            {"type": "array", "items": {"type": "integer"}},
-        ]
-    }
-)
-class SummariesField(serializers.Field):  # type: ignore[type-arg]
-    """All summaries with terms of a message (true), or a list of seqs."""
+@extend_schema_field(_all_or_list("string"))
+class BranchesField(AllOrListField):
+    item, wanted = str, "branches, or a list of ids"
 
-    def to_internal_value(self, data: Any) -> bool | list[int]:
-        is_list = isinstance(data, list) and all(type(each) is int for each in data)
-        if data is not True and not is_list:
-            why = "must be true, for all that hold terms of the message, or a list of seqs"
-            raise InvalidField("summaries", why)
-        return True if data is True else data
+
+@extend_schema_field(_all_or_list("integer"))
+class SummariesField(AllOrListField):
+    item, wanted = int, "that hold terms of the message, or a list of seqs"
 
 
 @extend_schema_field(ref("Labels"))

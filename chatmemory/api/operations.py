@@ -1,4 +1,5 @@
-"""The two kinds of operations: `reads` and `changes` document a handler, and say how it behaves.
+"""The two kinds of operations: `reads` and `changes` document a handler, say how it behaves, and
+pass it what is `asked`: the checked query parameters or body.
 
 Every operation documents its problems, and has an example: `examples.json` holds what the API
 really answered; tests/api/test_schema.py holds and writes it. A change accepts If-Match and
@@ -9,19 +10,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache, partial, wraps
 from importlib import resources
 from typing import Any
 
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.request import Request
 
 from chatmemory.api.errors import CONTENT_TYPE, titles_of
 from chatmemory.api.idempotency import idempotent
 from chatmemory.api.openapi import OperationSchema
-from chatmemory.api.requests import read_ahead
+from chatmemory.api.requests import checked, read_ahead, read_body
 from chatmemory.api.responses import ProblemSerializer
 
 Handler = Callable[..., Any]
+Asked = dict[str, Any]
 
 EXAMPLES = resources.files("chatmemory.api") / "examples.json"
 
@@ -63,7 +66,8 @@ def reads(
     statuses that other such handlers do not have.
     """
     more = (*refusals, *(WITH_A_BODY if body else ()))
-    return _documents(name, 200, response, body, [query] if query else [], more)
+    document = _documents(name, 200, response, body, [query] if query else [], more)
+    return lambda handler: document(_asking(handler, query, body))
 
 
 def changes(
@@ -78,7 +82,20 @@ def changes(
     more = (*WITH_A_BODY, *OF_CHANGES)
     document = _documents(name, status, response, body, [*headers, _REPLAYED], more)
     ahead = body and partial(read_ahead, body)
-    return lambda handler: document(idempotent(handler, ahead))
+    return lambda handler: document(idempotent(_asking(handler, None, body), ahead))
+
+
+def _asking(handler: Handler, query: Any, body: Any) -> Handler:
+    """Return a handler that is passed the checked query parameters or body, if it has any."""
+    if not query and not body:
+        return handler
+
+    @wraps(handler)
+    def reading(view: Any, request: Request, **in_path: Any) -> Any:
+        asked = read_body(body, request) if body else checked(query, request.query_params)
+        return handler(view, request, asked=asked, **in_path)
+
+    return reading
 
 
 def _documents(

@@ -212,36 +212,30 @@ class MemoryListQuery(serializers.Serializer[Any]):
     search = _text("Text to find in ids and in what was said, ignoring case.")
     policy = fields.NameField(
         lambda: [*policy_kinds(), CLIENT],
-        required=False,
-        help_text=f"A policy kind, or `{CLIENT}` for conversations whose client decides.",
+        f"A policy kind, or `{CLIENT}` for conversations whose client decides.",
     )
     label = _text(  # type: ignore[assignment]
         "A label, as `name` or `name:value`."
     )
     flag = fields.NameField(
         lambda: [flag.value for flag in Flag],
-        required=False,
-        help_text="What needs attention: a message `never_in_memory` left in the step that added "
+        "What needs attention: a message `never_in_memory` left in the step that added "
         "it, `said_again` is what a user had to say, or a tool to tell, again; `any` of these.",
     )
     active_since = _moment("The earliest last activity; UTC where no offset is given.")
     active_before = _moment("The end of the last activity, exclusive.")
     ordering = fields.NameField(
         lambda: [sign + name for name in ORDERINGS for sign in ("", "-")],
+        "The sort order, descending with a minus.",
         default="-activity",
-        help_text="The sort order, descending with a minus.",
     )
     size = fields.PageSizeField()
     cursor = _text("The place of a page, from `next` or `previous`.")
 
 
 class DoctorQuery(serializers.Serializer[Any]):
-    provider = fields.NameField(
-        lambda: list(PROVIDERS), required=False, help_text="Only those that this provider refuses."
-    )
-    rule = fields.NameField(
-        lambda: PROBLEMS, required=False, help_text="Only those that break this rule."
-    )
+    provider = fields.NameField(lambda: PROVIDERS, "Only those that this provider refuses.")
+    rule = fields.NameField(lambda: PROBLEMS, "Only those that break this rule.")
     size = fields.PageSizeField()
     cursor = _text("The place of a page, from `next` or `previous`.")
 
@@ -256,15 +250,10 @@ class RecallQuery(serializers.Serializer[Any]):
 
 class WindowQuery(serializers.Serializer[Any]):
     at = _number("The step to show; by default the last one.")
-    lint = fields.NameField(
-        lambda: PROVIDERS,
-        required=False,
-        help_text="Say what this provider would refuse or mishandle.",
-    )
+    lint = fields.NameField(lambda: PROVIDERS, "Say what this provider would refuse or mishandle.")
     repair = fields.NameField(
         lambda: PROVIDERS,
-        required=False,
-        help_text="Answer a window that this provider takes, and what was done; nothing is stored.",
+        "Answer a window that this provider takes, and what was done; nothing is stored.",
     )
 
     def get_fields(self) -> dict[str, Any]:
@@ -286,11 +275,7 @@ class StepsQuery(serializers.Serializer[Any]):
 
 
 class IncidentsQuery(serializers.Serializer[Any]):
-    kind = fields.NameField(
-        lambda: [kind.value for kind in IncidentKind],
-        required=False,
-        help_text="Only those of a kind.",
-    )
+    kind = fields.NameField(lambda: [kind.value for kind in IncidentKind], "Only those of a kind.")
 
 
 class StepQuery(serializers.Serializer[Any]):
@@ -303,30 +288,26 @@ class StepQuery(serializers.Serializer[Any]):
 Shape = type[serializers.BaseSerializer[Any]]
 
 
-def _read(shape: Shape, values: Any) -> dict[str, Any]:
+def checked(shape: Shape, values: Any) -> dict[str, Any]:
+    """Return the checked values of a query or a body. Raises ValidationError and InvalidField."""
     serializer = shape(data=values)
     serializer.is_valid(raise_exception=True)
-    checked: dict[str, Any] = serializer.validated_data
-    return checked
-
-
-def read_query(shape: Shape, request: Request) -> dict[str, Any]:
-    """Return the checked query parameters. Raises ValidationError and InvalidField."""
-    return _read(shape, request.query_params)
+    found: dict[str, Any] = serializer.validated_data
+    return found
 
 
 def read_body(shape: Shape, request: Request) -> dict[str, Any]:
-    """Return the checked values of a body, which is read once. Raises as `read_query` does.
+    """Return the checked values of a body, which is read once. Raises as `checked` does.
 
     Lists of messages that have been read are emptied: as decoded JSON they take more memory.
     """
-    checked: dict[str, Any] | None = getattr(request, "checked_body", None)
-    if checked is None:
-        checked = request.checked_body = _read(shape, request.data)  # type: ignore[attr-defined]
-        for values in (checked.get("messages"), *checked.get("conversations", ())):
+    body: dict[str, Any] | None = getattr(request, "checked_body", None)
+    if body is None:
+        body = request.checked_body = checked(shape, request.data)  # type: ignore[attr-defined]
+        for values in (body.get("messages"), *body.get("conversations", ())):
             if isinstance(values, list):
                 values.clear()
-    return checked
+    return body
 
 
 def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:

@@ -292,19 +292,6 @@ class RecallSerializer(Json):
     results = RecallRowSerializer(many=True)
 
 
-class WindowHeadSerializer(Json):
-    step = serializers.IntegerField()
-    policy = StoredPolicyField(allow_null=True)
-    seqs = SeqsField()
-    totals = TotalsSerializer()
-    load = serializers.IntegerField(allow_null=True)
-    limit = serializers.IntegerField(allow_null=True)
-    pinned = SeqsField(help_text="Seqs that the policy does not let leave.")
-    over_limit = SeqsField(
-        help_text="Seqs that a lowered limit hides from the model; they leave at the next add."
-    )
-
-
 class FindingSerializer(Json):
     """Something that a provider refuses, or takes otherwise than it was meant."""
 
@@ -345,7 +332,17 @@ class RepairSerializer(Json):
     done = DoneSerializer(many=True)
 
 
-class CheckedHeadSerializer(WindowHeadSerializer):
+class WindowHeadSerializer(Json):
+    step = serializers.IntegerField()
+    policy = StoredPolicyField(allow_null=True)
+    seqs = SeqsField()
+    totals = TotalsSerializer()
+    load = serializers.IntegerField(allow_null=True)
+    limit = serializers.IntegerField(allow_null=True)
+    pinned = SeqsField(help_text="Seqs that the policy does not let leave.")
+    over_limit = SeqsField(
+        help_text="Seqs that a lowered limit hides from the model; they leave at the next add."
+    )
     findings = FindingSerializer(
         many=True,
         required=False,
@@ -359,8 +356,7 @@ def window_head(
     window: WindowView[WindowRow], more: Mapping[str, object] | None = None
 ) -> WindowHeadSerializer:
     """Return what is known of a window without its messages, and `more`, if a linter saw it."""
-    shape = CheckedHeadSerializer if more else WindowHeadSerializer
-    return shape(
+    return WindowHeadSerializer(
         {
             "step": window.step,
             "policy": window.policy,
@@ -375,7 +371,7 @@ def window_head(
     )
 
 
-class WindowSerializer(CheckedHeadSerializer):
+class WindowSerializer(WindowHeadSerializer):
     is_versioned = True  # by an ETag
 
     messages = RenderedField()
@@ -579,8 +575,7 @@ class RedactedMessageSerializer(MessageDetailSerializer):
         help_text="Those in branches that still have the text; null if it was removed before, and "
         "while a node of a cluster is down, which may have some.",
     )
-    summaries = serializers.ListField(
-        child=serializers.IntegerField(),
+    summaries = SeqsField(
         allow_null=True,
         help_text="The seqs of the summaries that stand for the message and still hold one of its "
         "exact terms; null if its text was removed before, and its terms with it.",

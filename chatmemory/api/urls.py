@@ -7,9 +7,8 @@ from django.urls import include, path
 
 import chatmemory.api.installed  # (refuses a project without the application)
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
-from chatmemory.api.views.doctor import Doctor
 from chatmemory.api.views.history import MemoryHistory, MemoryIncidents, MemoryStep, MemorySteps
-from chatmemory.api.views.memories import Memories, MemoryDetail, unknown
+from chatmemory.api.views.memories import Doctor, Memories, MemoryDetail, unknown
 from chatmemory.api.views.messages import (
     Compaction,
     MemoryMessage,

@@ -11,23 +11,18 @@ from pathlib import Path
 from typing import IO, Any, Literal
 
 from django.core.checks import Tags
-from django.core.management.base import (
-    BaseCommand,
-    CommandError,
-    CommandParser,
-    OutputWrapper,
-)
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError
 
-from chatmemory.core.exceptions import UnreadableTranscript
+from chatmemory.core.exceptions import ChatMemoryError, UnreadableTranscript
 from chatmemory.formats import Refused, Transcript, readable_formats, stream_transcripts
 from chatmemory.services.database_errors import explain_error
 
 
 class DatabaseCommand(BaseCommand):
     """A command that checks models and schema before it begins, and tells in a sentence what is
-    wrong with the database or with its output. It ends without a word if nobody reads that any
-    more.
+    wrong with its arguments, the database or its output. It ends without a word if nobody reads
+    that any more.
     """
 
     requires_system_checks: tuple[str, ...] | Literal["__all__"] = (Tags.models, Tags.database)
@@ -46,6 +41,8 @@ class DatabaseCommand(BaseCommand):
         try:
             output = super().execute(*args, **options)
             self.stdout.flush()
+        except ChatMemoryError as error:
+            raise wrong_arguments(str(error)) from error
         except (DatabaseError, InterfaceError) as error:
             if told := explain_error(error):
                 raise CommandError(told) from error
@@ -58,12 +55,26 @@ class DatabaseCommand(BaseCommand):
 
 
 class FileCommand(DatabaseCommand):
-    """A command that needs no database where it is given files."""
+    """A command that reads transcripts, and needs no database where it is given files."""
 
     def get_check_kwargs(self, options: dict[str, Any]) -> Any:
         if options.get("files"):
             return {"tags": [Tags.models]}
         return super().get_check_kwargs(options)
+
+    def transcripts(self, options: Mapping[str, Any]) -> Iterator[Transcript]:
+        """Yield the conversations of the files, and tell what is refused. Raises CommandError."""
+        for path in options["files"]:
+            yield from self.transcripts_of(path, options["format"])
+
+    def transcripts_of(self, path: Path, format: str) -> Iterator[Transcript]:
+        """Yield the conversations of one file."""
+        with opened(path) as file:
+            for each in stream_transcripts(file, format).conversations:
+                if isinstance(each, Refused):
+                    self.stderr.write(f"left out {each.where}: {each.why}")
+                else:
+                    yield each
 
 
 def _discard_unwritten() -> None:
@@ -111,35 +122,16 @@ def add_file_arguments(parser: CommandParser, nargs: Literal["*", "+"], *formats
     )
 
 
-def transcripts_of(
-    files: Iterable[Path], format: str, errors: OutputWrapper
-) -> Iterator[Transcript]:
-    """Yield the conversations of files, and write to `errors` what is refused.
-
-    Raises CommandError.
-    """
-    for path in files:
-        with open_file(path) as file, naming(path):
-            for each in stream_transcripts(file, format).conversations:
-                if isinstance(each, Refused):
-                    errors.write(f"left out {each.where}: {each.why}")
-                else:
-                    yield each
-
-
-def open_file(path: Path) -> IO[bytes]:
-    """Return an open file. Raises CommandError."""
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a transcript for the block. Raises CommandError for what cannot be read."""
     try:
-        return path.open("rb")
+        file = path.open("rb")
     except OSError as error:
         raise wrong_arguments(f"{path}: {error.strerror}") from error
-
-
-@contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Raise CommandError for what the block cannot read of a file."""
     try:
-        yield
+        with file:
+            yield file
     except UnreadableTranscript as error:
         raise wrong_arguments(f"{path}: {error}") from error
 

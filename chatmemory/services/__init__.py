@@ -31,17 +31,22 @@ from chatmemory.services.erasure import (
     redact,
     unaudited_deletions,
 )
-from chatmemory.services.figures import compute_figures, forget_old_figures
+from chatmemory.services.findings import (
+    IncidentFinder,
+    compute_figures,
+    current_incidents,
+    forget_old_figures,
+)
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
-from chatmemory.services.incidents import IncidentFinder, current_incidents
 from chatmemory.services.messages import (
     add,
     change_and_add,
     clear_messages,
     new_messages,
+    pin,
     set_messages,
+    unpin,
 )
-from chatmemory.services.pins import pin, unpin
 from chatmemory.services.repair import (
     RepairPreview,
     Repairs,

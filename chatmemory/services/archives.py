@@ -33,9 +33,8 @@ from chatmemory.ledger.verification import verify
 from chatmemory.ledger.windows import read_message, stored_window
 from chatmemory.models import AuditEntry, Memory, Step
 from chatmemory.search import given_labels
-from chatmemory.services import audit
 from chatmemory.services.imports import Imported
-from chatmemory.services.transaction import check_deleted, notify_followers
+from chatmemory.services.transaction import audit, check_deleted, notify_followers
 from chatmemory.services.validation import (
     check_actor,
     check_client_id,
@@ -185,7 +184,7 @@ def _store(rows: _FileRows, others: Iterable[Line], first: Line, actor: str) -> 
         if found := verify(memory.pk):
             where = f"lines {first.number} to {last.number}"
             raise InvalidValue(f"{where}: {found.row}: {found.what}")
-        audit.log(f"import {memory.pk!r}", action="import", actor=actor, memory_id=memory.pk)
+        audit(f"import {memory.pk!r}", action="import", actor=actor, memory_id=memory.pk)
         database.on_commit(lambda: notify_followers(memory.pk))
 
 

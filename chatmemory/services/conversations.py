@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -21,10 +20,8 @@ from chatmemory.models import Memory
 from chatmemory.queries.lab import having_another
 from chatmemory.queries.searching import MemoryFilter
 from chatmemory.search import DIGEST_LABEL, given_labels
-from chatmemory.services import audit
 from chatmemory.services.defaults import Default, chosen_policy
-from chatmemory.services.slices import sizes_of
-from chatmemory.services.transaction import check_imported, locked, unsaved_memory
+from chatmemory.services.transaction import audit, check_imported, locked, sizes_of, unsaved_memory
 from chatmemory.services.validation import check_id, check_labels, check_policy
 
 ADOPTION_SECONDS = 2.0
@@ -58,7 +55,7 @@ def created(
     """
     create = partial(unsaved_memory, memory_id, labels, policy)
     with locked(memory_id, actor=actor, create=create, must_be_new=True, note=note) as recorder:
-        audit.log(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
+        audit(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
         yield recorder
 
 
@@ -103,13 +100,11 @@ def adopt_policy(
     """
     policy = check_policy(policy)
     changed = 0
-    end = time.monotonic() + seconds
-    for memory_id in list(having_another(which, policy).values_list("id", flat=True)):
+    ids = list(having_another(which, policy).values_list("id", flat=True))
+    for memory_id in database.for_seconds(seconds, ids):
         with suppress(CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound):
             change(memory_id, policy=policy, actor=actor)
             changed += 1
-        if time.monotonic() >= end:
-            break
     return changed
 
 

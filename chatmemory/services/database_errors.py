@@ -6,7 +6,7 @@ The transaction of the request was rolled back, so the caller can repeat it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -18,17 +18,31 @@ from django.db import DatabaseError, InterfaceError, OperationalError
 from chatmemory import database
 from chatmemory.services.sqlite_files import is_damage
 
-_BUSY = ("busy", "other clients are writing: try again in a moment")
-_CROWDED = ("busy", "there are too many connections: try again in a moment")
-_FULL = ("full", "the disk is full: nothing can be stored until there is space")
-_READ_ONLY = ("read-only", "nothing can be written at present: try again later")
-_NOT_MIGRATED = (
+
+@dataclass(frozen=True)
+class Outage:
+    """A state of the database in a word, and a sentence about it."""
+
+    state: str
+    detail: str
+
+    def __str__(self) -> str:
+        return f"the database is {self.state}: {self.detail}"
+
+
+_BUSY = Outage("busy", "other clients are writing: try again in a moment")
+_CROWDED = Outage("busy", "there are too many connections: try again in a moment")
+_FULL = Outage("full", "the disk is full: nothing can be stored until there is space")
+_READ_ONLY = Outage("read-only", "nothing can be written at present: try again later")
+_NOT_MIGRATED = Outage(
     "not migrated",
     "a table or column is missing: run manage.py migrate, or chatmemory run",
 )
-_SLOW = ("slow", "the query took too long: try again in a moment")
-_CLOSED = ("down", "its file cannot be opened: check that its folder exists and can be written")
-_DOWN = ("down", "it does not respond: try again in a moment")
+_SLOW = Outage("slow", "the query took too long: try again in a moment")
+_CLOSED = Outage(
+    "down", "its file cannot be opened: check that its folder exists and can be written"
+)
+_DOWN = Outage("down", "it does not respond: try again in a moment")
 
 # Prefixes of SQLite's error names, https://sqlite.org/rescode.html
 _SQLITE = {
@@ -67,17 +81,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Outage:
-    """A state of the database in a word, and a sentence about it."""
-
-    state: str
-    detail: str
-
-    def __str__(self) -> str:
-        return f"the database is {self.state}: {self.detail}"
-
-
 def outage(error: BaseException | None) -> Outage | None:
     """Return the outage that an error reports, or None.
 
@@ -87,13 +90,15 @@ def outage(error: BaseException | None) -> Outage | None:
         return None
     cause = error.__cause__
     if name := getattr(cause, "sqlite_errorname", None):
-        return _by_prefix(_SQLITE, name) or _missing_table(error)
+        if re.search("no such (table|column)", str(error)):  # SQLite has no code for these
+            return _NOT_MIGRATED
+        return next((found for code, found in _SQLITE.items() if name.startswith(code)), None)
     if state := getattr(cause, "sqlstate", None):
         if state == _INTERNAL and _NODE_LOST.search(str(error)):
-            return Outage(*_DOWN)
-        return _by_prefix(_POSTGRESQL, state)
+            return _DOWN
+        return next((found for code, found in _POSTGRESQL.items() if state.startswith(code)), None)
     # There is no code if the connection failed or was lost.
-    return Outage(*_DOWN) if isinstance(error, (OperationalError, InterfaceError)) else None
+    return _DOWN if isinstance(error, (OperationalError, InterfaceError)) else None
 
 
 def explained(call: Callable[P, T]) -> Callable[P, T]:
@@ -140,15 +145,3 @@ def explain_error(error: BaseException) -> str | None:
     if found is not None and found.state == "down":
         found = Outage(found.state, database.refusal() or str(error))
     return str(found) if found else None
-
-
-def _by_prefix(known: Mapping[str, tuple[str, str]], code: str) -> Outage | None:
-    found = next((outage for prefix, outage in known.items() if code.startswith(prefix)), None)
-    return Outage(*found) if found else None
-
-
-def _missing_table(error: BaseException) -> Outage | None:
-    """Recognise a missing table by SQLite's text, because SQLite has no code for it."""
-    text = str(error)
-    is_missing = "no such table" in text or "no such column" in text
-    return Outage(*_NOT_MIGRATED) if is_missing else None

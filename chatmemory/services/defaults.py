@@ -21,7 +21,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import Totals
 from chatmemory.models import DefaultPolicy
-from chatmemory.services import audit
+from chatmemory.services.transaction import audit
 from chatmemory.services.validation import ID_LENGTH, check_actor, check_policy, check_text
 
 Default = Literal["default"]
@@ -106,7 +106,7 @@ def set_default_policy(prefix: str, policy: Policy, actor: str = "") -> None:
     row.policy = policy
     with database.atomic():
         row.save()
-        audit.log(
+        audit(
             f"set the default policy of {prefix!r} to {policy}",
             action="set_default_policy",
             actor=actor,
@@ -123,7 +123,7 @@ def remove_default_policy(prefix: str, actor: str = "") -> None:
     check_actor(actor)
     with database.atomic():
         if DefaultPolicy.objects.filter(prefix=prefix).delete()[0]:
-            audit.log(
+            audit(
                 f"remove the default policy of {prefix!r}",
                 action="remove_default_policy",
                 actor=actor,

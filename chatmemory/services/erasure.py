@@ -33,11 +33,16 @@ from chatmemory.queries.branches import copies_of, source_of
 from chatmemory.queries.summaries import holding_terms, standing_for
 from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
-from chatmemory.services import audit
 from chatmemory.services.database_errors import leaving_out_lost_nodes
-from chatmemory.services.slices import row_count, sizes_of
 from chatmemory.services.sqlite_files import truncate_log_soon
-from chatmemory.services.transaction import lock_memory, locked, notify_followers
+from chatmemory.services.transaction import (
+    audit,
+    lock_memory,
+    locked,
+    notify_followers,
+    row_count,
+    sizes_of,
+)
 from chatmemory.services.validation import (
     check_change,
     check_ids,
@@ -75,9 +80,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         if row_count(memory) <= AT_ONCE:
             memory.delete()
         else:
-            Trial.objects.filter(memory=memory).delete()
-            RecallFigures.objects.filter(memory=memory).delete()
-            FoundIncidents.objects.filter(memory=memory).delete()
+            _erase_findings(memory)
             Memory.objects.filter(pk=memory_id).update(deleted_at=timezone.now(), labels={})
             database.on_commit(lambda: _purge(memory_id))
         database.on_commit(truncate_log_soon)
@@ -198,7 +201,9 @@ def redact(
         for each in (row, *with_it):
             for copy in copies_of(each, chosen):
                 redact(copy.memory_id, copy.seq, actor=actor, summaries=nested)
-        _erase_copies(recorder)
+        _erase_responses(memory_id)
+        _erase_findings(recorder.memory)
+        recorder.set_labels(given_labels(recorder.memory.labels))
         result, *_ = [_redact_one(recorder, each, actor) for each in (row, *with_it)]
         return result
 
@@ -238,13 +243,10 @@ def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
     return None
 
 
-def _erase_copies(recorder: Recorder) -> None:
-    memory = recorder.memory
-    _erase_responses(memory.pk)
-    Trial.objects.filter(memory=memory).delete()
-    RecallFigures.objects.filter(memory=memory).delete()
-    FoundIncidents.objects.filter(memory=memory).delete()
-    recorder.set_labels(given_labels(memory.labels))
+def _erase_findings(memory: Memory) -> None:
+    """Erase what was tried on a conversation, or found of it."""
+    for model in (Trial, RecallFigures, FoundIncidents):
+        model.objects.filter(memory=memory).delete()
 
 
 def _erase_responses(memory_id: str) -> None:
@@ -257,4 +259,4 @@ def _record_erasure(action: str, memory_id: str, actor: str, detail: dict[str, i
     AuditEntry.objects.create(
         at=timezone.now(), actor=actor, action=action, memory_id=memory_id, detail=detail
     )
-    audit.log(f"{action} {memory_id!r}", action=action, actor=actor, memory_id=memory_id, **detail)
+    audit(f"{action} {memory_id!r}", action=action, actor=actor, memory_id=memory_id, **detail)

@@ -4,41 +4,45 @@ A session that an agent recorded becomes a conversation whose client decides its
 what the agent saw at each step, and each compaction is a step.
 
 Before anything is stored, all messages are checked. A long conversation is stored in slices. Its
-row has the fingerprint of the content as a label, the policy, and how much is stored; with these,
-importing the same file again goes on where it was interrupted.
+row has the fingerprint of the content as a label, the policy, and how much is stored, during which
+other changes raise ImportUnfinished; with these, importing the same file again goes on where it was
+interrupted.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 
 from chatmemory import database
 from chatmemory.conf import configuration
-from chatmemory.core.codec import stored_json
-from chatmemory.core.exceptions import ChatMemoryError, MemoryExists
+from chatmemory.core.codec import frame_and_size, stored_json
+from chatmemory.core.exceptions import (
+    ChatMemoryError,
+    MemoryExists,
+    OversizedMessage,
+    WindowTooLarge,
+)
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import MessageWindow, Policy
 from chatmemory.core.sessions import Session, recorded_messages
 from chatmemory.core.texts import printable
+from chatmemory.core.transitions import admit
+from chatmemory.core.window import Entry, Window
 from chatmemory.formats import Loss, Reading, Refused, Transcript
-from chatmemory.ledger.adding import count_all
+from chatmemory.ledger.adding import add_all, add_copies, add_recorded, count_all, counter
 from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.recorder import Recorder, check_bounds
 from chatmemory.models import Memory, Step
 from chatmemory.search import DIGEST_LABEL
+from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services.conversations import created
 from chatmemory.services.defaults import default_policy
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
-from chatmemory.services.slices import (
-    add_slices,
-    adder,
-    check_all,
-    check_session,
-    is_long,
-    set_stored,
-)
+from chatmemory.services.transaction import locked
 from chatmemory.services.validation import (
     check_actor,
     check_id,
@@ -50,6 +54,7 @@ from chatmemory.services.validation import (
 OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
 
 LISTED = 100  # conversations of a report
+SLICE = 500  # messages; so many are stored in about half a second
 
 REPEATED = "a system message equal to the one in force, which a memory ignores"
 CLEARED = "results that the agent's program had cleared, whose texts memory keeps"
@@ -184,29 +189,22 @@ def import_each(
     actor.
     """
     check_actor(actor)
-    names = _Names()
+    taken: dict[str, int] = {}
     for each in database.pausing_for_writers(conversations):
         if isinstance(each, Refused):
             yield Imported(each.where, refused=each.why)
         else:
-            yield _import(f"{prefix}{names.free(each.name or '')}", each, policy, actor)
+            yield _import(f"{prefix}{_free_name(each.name or '', taken)}", each, policy, actor)
 
 
-class _Names:
-    """The names that were taken in a file."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._numbers: dict[str, int] = {}
-
-    def free(self, name: str) -> str:
-        """Take a name, or the name with the next free number."""
-        found = name
-        while found in self._taken:
-            self._numbers[name] = self._numbers.get(name, 1) + 1
-            found = f"{name}-{self._numbers[name]}"
-        self._taken.add(found)
-        return found
+def _free_name(name: str, taken: dict[str, int]) -> str:
+    """Take a name, or the name with the next free number; `taken` has the last number of each."""
+    found = name
+    while found in taken:
+        taken[name] += 1
+        found = f"{name}-{taken[name]}"
+    taken[found] = 1
+    return found
 
 
 def _import(memory_id: str, transcript: Transcript, policy: Policy | None, actor: str) -> Imported:
@@ -277,3 +275,104 @@ def _import_again(
     _check(new, policy, transcript.session)
     results = _add_rest(memory.pk, new, memory.imported, actor, transcript.session)
     return _imported(memory.pk, transcript, results, memory.last_seq)
+
+
+# Long writes in transactions that are short
+
+
+def is_long(new: Sequence[NewMessage], characters: int) -> bool:
+    """Return whether messages are too many, or their JSON too long, for one transaction."""
+    return len(new) > SLICE or characters > INDEXED_AT_ONCE
+
+
+def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]:
+    """Yield where each slice of the messages that are not stored begins and ends."""
+    sizes = {n: len(stored_json(new[n].message)) for n in range(stored, len(new))}
+    for part in filter(None, database.parts_of(sizes, INDEXED_AT_ONCE)):
+        first, end = part[0], part[-1] + 1
+        yield from ((start, min(start + SLICE, end)) for start in range(first, end, SLICE))
+
+
+def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
+    """Count messages, and check that a policy admits them, before anything is locked.
+
+    Raises UnknownEstimator, UnsupportedMessage, OversizedMessage, WindowTooLarge.
+    """
+    count = counter(policy.estimator)
+    window, held = Window(), 0
+    sizes: dict[Entry, int] = {}
+    for index, each in enumerate(new):
+        arrival = Entry.of(each.message, count(each.message))
+        try:
+            transition = admit(window, arrival, policy)
+            transition.apply_to(window)
+            sizes[arrival] = frame_and_size(each.message)[1] if transition.arrivals else 0
+            held += sizes[arrival]
+            held -= sum(sizes.pop(eviction.entry) for eviction in transition.evictions)
+            check_bounds(window.totals.count, held)
+        except (OversizedMessage, WindowTooLarge) as error:
+            error.index = index
+            raise
+
+
+def check_session(new: Sequence[NewMessage], session: Session) -> None:
+    """Count the messages of a session, and check that what its agent saw can be stored, before
+    anything is locked.
+
+    Raises UnknownEstimator, UnsupportedMessage, WindowTooLarge.
+    """
+    count_all((each.message for each in new), configuration().ESTIMATOR)
+    sizes = [frame_and_size(each.message)[1] for each in new]
+    after = {compaction.summary: window for compaction, window in session.windows()}
+    count = held = 0
+    for position, size in enumerate(sizes):
+        count, held = count + 1, held + size
+        if position in after:
+            count, held = len(after[position]), sum(sizes[place] for place in after[position])
+        try:
+            check_bounds(count, held)
+        except WindowTooLarge as error:
+            error.index = position
+            raise
+
+
+def add_slices(
+    memory_id: str,
+    new: Sequence[NewMessage],
+    *,
+    stored: int = 0,
+    actor: str = "",
+    copied: bool = False,
+    session: Session | None = None,
+) -> Iterator[ChangeResult]:
+    """Add the messages after those that are stored, one step each, and yield what each change did.
+    Those of another conversation are `copied`, those of a `session` are added as its agent saw
+    them.
+
+    When it has been iterated, all are stored, and `set_stored` with None ends it. Raises
+    ImportUnfinished if another process goes on with the same messages.
+    """
+    add, note = (add_copies, Step.BRANCHED) if copied else (adder(session), Step.IMPORTED)
+    for start, end in database.pausing_for_writers(_slices(new, stored)):
+        with database.atomic():
+            with locked(memory_id, actor=actor, imported=start, note=note) as recorder:
+                results = add(recorder, new[start:end])
+            set_stored(memory_id, end)
+        yield from results
+
+
+def adder(
+    session: Session | None,
+) -> Callable[[Recorder, Sequence[NewMessage]], list[ChangeResult]]:
+    """Return the function that adds messages under a policy, or as the agent of a session saw
+    them.
+    """
+    if session is None:
+        return add_all
+    compactions = {each.summary: each for each in session.compactions}
+    return partial(add_recorded, compactions=compactions)
+
+
+def set_stored(memory_id: str, count: int | None) -> None:
+    """Set how many messages are stored; None ends it, and allows other changes."""
+    Memory.objects.filter(pk=memory_id).update(imported=count)

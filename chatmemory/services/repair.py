@@ -80,9 +80,10 @@ def repair(
             raise NotRepairable(_why_not(plan))
         result = recorder.repair(old, new, note)
         entries = list(stay_entries(recorder.window))
-        remaining = _refused(entries, provider)
-        if remaining:
-            raise NotRepairable(f"the window would still be refused: {remaining[0].message}")
+        numbers = [each.seq for each in entries]
+        for finding in lint(_messages(entries), provider=provider, numbers=numbers):
+            if finding.severity == "refused":
+                raise NotRepairable(f"the window would still be refused: {finding.message}")
         return result
 
 
@@ -186,11 +187,6 @@ def _loaded(recorder: Recorder) -> list[StayEntry]:
 
 def _messages(entries: Iterable[Entry]) -> list[ChatMessage]:
     return [each.message for each in entries if each.message is not None]
-
-
-def _refused(entries: Sequence[StayEntry], provider: str) -> list[Finding]:
-    found = lint(_messages(entries), provider=provider, numbers=[each.seq for each in entries])
-    return [each for each in found if each.severity == "refused"]
 
 
 def _why_not(plan: RepairPreview) -> str:

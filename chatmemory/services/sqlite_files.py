@@ -12,10 +12,13 @@ import sqlite3
 import threading
 from contextlib import closing
 from pathlib import Path
+from time import sleep
 
 from chatmemory import database
 
 RETRY_SECONDS = 1.0
+retrying: dict[str, threading.Thread] = {}  # by file, those of this process
+_turn = threading.Lock()
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -68,40 +71,25 @@ def truncate_log_soon() -> None:
 def truncate_leftover_log() -> None:
     """Start a thread that empties the log, such as that of an earlier process."""
     if file := _logged_file():
-        retry.start(file)
+        retry(file)
 
 
-class Retry:
-    """The threads of this process that try again, one for each file. Each opens a connection of its
-    own for each try.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._threads: dict[str, threading.Thread] = {}
-
-    def thread_of(self, file: str) -> threading.Thread | None:
-        """Return the thread that tries again to empty the log of a file, if there is one."""
-        return self._threads.get(file)
-
-    def start(self, file: str) -> None:
-        with self._lock:
-            if file not in self._threads:
-                thread = threading.Thread(target=self._run, args=[file], daemon=True)
-                self._threads[file] = thread
-                thread.start()
-
-    def _run(self, file: str) -> None:
-        pause = threading.Event()
-        while True:
-            pause.wait(RETRY_SECONDS)
-            with self._lock:  # who comes meanwhile starts another thread
-                if _truncated(file):
-                    del self._threads[file]
-                    return
+def retry(file: str) -> None:
+    """Start the thread that tries again to empty the log of a file, unless there is one."""
+    with _turn:
+        if file not in retrying:
+            retrying[file] = threading.Thread(target=_try_again, args=[file], daemon=True)
+            retrying[file].start()
 
 
-retry = Retry()
+def _try_again(file: str) -> None:
+    """Try until it succeeds, each time with a connection of its own."""
+    while True:
+        sleep(RETRY_SECONDS)
+        with _turn:  # who comes meanwhile starts another thread
+            if _truncated(file):
+                del retrying[file]
+                return
 
 
 def _logged_file() -> str | None:

@@ -8,8 +8,10 @@ would reject the second one when it writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 from django.utils import timezone
 
@@ -28,11 +30,13 @@ from chatmemory.core.window import Totals
 from chatmemory.ledger import chain, sql
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import AuditEntry, Memory
-from chatmemory.services import audit
-from chatmemory.services.validation import check_change
+from chatmemory.services.validation import check_change, check_ids
 from chatmemory.signals import memory_changed
 
 CHANNEL = "chatmemory"
+TOKENS_OF_A_ROW = 60
+
+_audit_log = logging.getLogger("chatmemory.audit")
 
 
 @contextmanager
@@ -74,6 +78,16 @@ def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
         raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
     _check_version(memory, expected_version)
     return memory
+
+
+def unless_changing(memory_id: str, *columns: str) -> tuple[Any, ...] | None:
+    """Lock a row until the transaction ends and return columns of it, without waiting; None if it
+    is deleted or being changed.
+
+    Citus cannot lock rows of several conversations with one statement.
+    """
+    row = Memory.objects.select_for_update(skip_locked=True).filter(id=memory_id)
+    return next(iter(row.values_list(*columns)), None)
 
 
 def _check_version(memory: Memory, expected: int | None) -> None:
@@ -130,16 +144,12 @@ def check_deleted(memory_id: str) -> None:
         )
 
 
-def _previous_head(memory_id: str) -> bytes | None:
-    """Return the head of the conversation with this id that was deleted last, or None."""
-    head = sql.newest_detail(memory_id, AuditEntry.Action.DELETE).get("head")
-    return bytes.fromhex(head) if head else None
-
-
 def unsaved_memory(
     memory_id: str, labels: dict[str, str] | None = None, policy: Policy | None = None
 ) -> Memory:
-    """Return the unsaved row of a new conversation; its chain has begun."""
+    """Return the unsaved row of a new conversation. Its chain has begun, behind the head of the
+    conversation with this id that was deleted last.
+    """
     now = timezone.now()
     memory = Memory(
         id=memory_id,
@@ -149,15 +159,27 @@ def unsaved_memory(
         updated_at=now,
     )
     memory.policy, memory.window_load = policy, load_of(policy, Totals())
-    chain.begin(memory, _previous_head(memory_id))
+    head = sql.newest_detail(memory_id, AuditEntry.Action.DELETE).get("head")
+    chain.begin(memory, bytes.fromhex(head) if head else None)
     return memory
+
+
+def audit(text: str, *, action: str, actor: str, **details: str | int) -> None:
+    """Write a line of the audit log after the transaction commits, without message texts."""
+    database.on_commit(lambda: _audit_now(text, action=action, actor=actor, **details))
+
+
+def _audit_now(text: str, *, action: str, actor: str, **details: str | int) -> None:
+    """Write a line of the audit log. `details` become fields of a JSON line."""
+    line = f"{text} by {actor or 'an unnamed actor'}"
+    _audit_log.info(line, extra={"action": action, "actor": actor, **details})
 
 
 def _log_steps(recorder: Recorder, actor: str) -> None:
     if not recorder.results:
         return
     memory_id, steps = recorder.memory.id, [result.step or 0 for result in recorder.results]
-    audit.log_now(
+    _audit_now(
         f"steps {steps[0]} to {steps[-1]} of {memory_id!r}",
         action=",".join(sorted({result.kind for result in recorder.results})),
         actor=actor,
@@ -193,3 +215,27 @@ def notify_followers(memory_id: str) -> None:
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, memory_id])
+
+
+# Several conversations, in short transactions
+
+
+def row_count(memory: Memory) -> int:
+    """Return how many rows a conversation has. Long texts count as several rows, because SQLite's
+    index takes as long to remove them.
+    """
+    rows = memory.last_seq + memory.last_stay + memory.last_step
+    return rows + memory.history_tokens // TOKENS_OF_A_ROW
+
+
+def sizes_of(memory_ids: Iterable[str]) -> dict[str, int]:
+    """Return the size of each conversation, in the order of their ids: two writers that lock
+    several in this order cannot wait for each other. Raises InvalidValue, MemoryNotFound.
+    """
+    ids = sorted(check_ids(memory_ids))
+    columns = ("last_seq", "last_stay", "last_step", "history_tokens")
+    found = {memory.pk: memory for memory in Memory.objects.filter(id__in=ids).only(*columns)}
+    for memory_id in ids:
+        if memory_id not in found:
+            raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
+    return {memory_id: 1 + row_count(found[memory_id]) for memory_id in ids}

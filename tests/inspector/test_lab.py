@@ -36,7 +36,7 @@ from chatmemory.formats import read_transcripts
 from chatmemory.models import Memory, Message, RecallFigures, Step
 from chatmemory.queries import Fleet, LimitPoint
 from chatmemory.queries.lab import chosen_of
-from chatmemory.services import figures
+from chatmemory.services import findings
 from inspector.lab.asked import FleetAsked
 from inspector.lab.curve import MARGIN, NARROW, TICKS, WIDE, Curve, Mark, labels_in
 from inspector.lab.files import csv_file
@@ -177,14 +177,14 @@ def test_figures_go_with_a_redaction_and_with_the_conversation(conversations, mo
 
 
 def test_a_conversation_that_changes_while_it_is_computed_is_left_out(conversations, monkeypatch):
-    compute = figures.figures_of
+    compute = findings.figures_of
 
     def meanwhile(*arguments):
         services.add("shop/0", [UserMessage("one more")])
-        monkeypatch.setattr(figures, "figures_of", compute)
+        monkeypatch.setattr(findings, "figures_of", compute)
         return compute(*arguments)
 
-    monkeypatch.setattr(figures, "figures_of", meanwhile)
+    monkeypatch.setattr(findings, "figures_of", meanwhile)
     services.compute_figures(asked().query, 60)
     assert set(RecallFigures.objects.values_list("memory_id", flat=True)) == {
         f"shop/{n}" for n in range(1, COUNT)
@@ -484,7 +484,7 @@ def test_few_facts_are_no_choice(operator_client, conversations):
 
 
 def test_old_questions_and_all_but_the_newest_are_forgotten(conversations, monkeypatch):
-    monkeypatch.setattr("chatmemory.services.figures.QUESTIONS_KEPT", 2)
+    monkeypatch.setattr("chatmemory.services.findings.QUESTIONS_KEPT", 2)
     for share in ("0.5", "0.6", "0.7"):
         services.compute_figures(asked(f"options=low_water={share}").query, 60)
     keys = RecallFigures.objects.values_list("key", flat=True).distinct()

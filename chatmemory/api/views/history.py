@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatmemory import explain, queries, services
 from chatmemory.api import requests
 from chatmemory.api.guard import Resource
-from chatmemory.api.operations import reads
+from chatmemory.api.operations import Asked, reads
 from chatmemory.api.responses import (
     HistorySerializer,
     IncidentsSerializer,
@@ -25,12 +23,11 @@ from chatmemory.core.recall.incidents import incident_to_dict
 
 class MemoryHistory(Resource):
     @reads(HistorySerializer, query=requests.HistoryQuery, name="get_history")
-    def get(self, request: Request, memory_id: str) -> Response:
+    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """Show what was said.
 
         Messages are ordered by seq. `earlier` and `later` are the pages beside this one.
         """
-        asked = requests.read_query(requests.HistoryQuery, request)
         at = asked.pop("at", None)
         page = queries.history(memory_id, queries.Part(**asked), at)
         earlier = later = None
@@ -46,12 +43,12 @@ class MemoryHistory(Resource):
 
 class MemoryIncidents(Resource):
     @reads(IncidentsSerializer, query=requests.IncidentsQuery, name="list_incidents")
-    def get(self, request: Request, memory_id: str) -> Response:
+    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """List the facts that left memory and came up again.
 
         They are in the order of their steps.
         """
-        kind = requests.read_query(requests.IncidentsQuery, request).get("kind")
+        kind = asked.get("kind")
         found = [
             incident_to_dict(each)
             for each in services.current_incidents(memory_id).incidents
@@ -62,12 +59,11 @@ class MemoryIncidents(Resource):
 
 class MemorySteps(Resource):
     @reads(StepsSerializer, query=requests.StepsQuery, name="list_steps")
-    def get(self, request: Request, memory_id: str) -> Response:
+    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """List the steps.
 
         They are in the order in which they happened. `later` is the next page.
         """
-        asked = requests.read_query(requests.StepsQuery, request)
         size = asked["size"]
         rows = queries.steps(memory_id, after=asked.get("after", 0), size=size + 1)
         later = with_query(request, after=rows[size - 1].n) if len(rows) > size else None
@@ -76,16 +72,16 @@ class MemorySteps(Resource):
 
 class MemoryStep(Resource):
     @reads(StepDetailSerializer, query=requests.StepQuery, name="get_step")
-    def get(self, request: Request, memory_id: str, n: int) -> Response:
+    def get(self, request: Request, memory_id: str, n: int, asked: Asked) -> Response:
         """Show one step.
 
         What arrived, what was evicted and why, the arithmetic, and what a summary lost. `later` has
         more of what arrived and was evicted.
         """
-        asked = requests.read_query(requests.StepQuery, request)
         start = asked.get("after", 0)
         end = start + asked["size"]
         step = queries.step(memory_id, n)
+        shown = queries.evidence_of(memory_id, n) if step.row.kind == "compact" else None
         arrived, evicted = step.change.arrived, step.change.evicted
         has_more = end < max(len(arrived), len(evicted))
         answer = {
@@ -97,11 +93,6 @@ class MemoryStep(Resource):
             "evicted_count": len(evicted),
             "later": with_query(request, after=end) if has_more else None,
             "receipt": explain.shortened(explain.receipt(step.change)),
-            "evidence": _evidence(memory_id, n) if step.row.kind == "compact" else None,
+            "evidence": evidence_fields(shown) if shown else None,
         }
         return response(StepDetailSerializer, answer)
-
-
-def _evidence(memory_id: str, n: int) -> dict[str, Any] | None:
-    shown = queries.evidence_of(memory_id, n)
-    return evidence_fields(shown) if shown else None

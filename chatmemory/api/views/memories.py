@@ -1,6 +1,8 @@
-"""Conversations: list, create, show, change and delete."""
+"""Conversations: list, create, show, change and delete, and list those that are ill."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -13,43 +15,35 @@ from rest_framework.reverse import reverse
 from chatmemory import queries, services
 from chatmemory.access.roles import ERASE, actor_of
 from chatmemory.api import requests
-from chatmemory.api.errors import ID_NOT_ENCODED, InvalidField
+from chatmemory.api.errors import ID_NOT_ENCODED, field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
-from chatmemory.api.operations import IDEMPOTENCY_KEY, LOCATION, changes, reads
+from chatmemory.api.operations import IDEMPOTENCY_KEY, LOCATION, Asked, changes, reads
 from chatmemory.api.responses import (
+    DoctorSerializer,
     MemoryPageSerializer,
     MemorySerializer,
     response,
     with_query,
 )
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.policies import Policy
+from chatmemory.queries.cursors import CursorPage
 
 
 class Memories(Resource):
     @reads(MemoryPageSerializer, query=requests.MemoryListQuery, name="list_memories")
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request, asked: Asked) -> Response:
         """List conversations.
 
         The most active come first unless `ordering` says otherwise. `next` and `previous` are the
         pages beside this one.
         """
-        asked = requests.read_query(requests.MemoryListQuery, request)
         paging = {name: asked.pop(name) for name in ("ordering", "size")}
         cursor = asked.pop("cursor", "")
         if asked.get("flag"):
             asked["flag"] = queries.Flag(asked["flag"])
         which = queries.MemoryFilter(**asked, id_prefix=prefix_of(request))
-        try:
+        with field_at_fault("cursor"):
             page = queries.memory_page(which, cursor=cursor, **paging)
-        except InvalidValue as error:
-            raise InvalidField("cursor", str(error)) from error
-        answer = {
-            "next": with_query(request, cursor=page.next) if page.next else None,
-            "previous": with_query(request, cursor=page.previous) if page.previous else None,
-            "results": page.rows,
-        }
-        return response(MemoryPageSerializer, answer)
+        return response(MemoryPageSerializer, _listed(request, page))
 
     @changes(
         MemorySerializer,
@@ -58,16 +52,18 @@ class Memories(Resource):
         headers=[IDEMPOTENCY_KEY, LOCATION],
         name="create_memory",
     )
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request, asked: Asked) -> Response:
         """Create an empty conversation.
 
         Without a policy it gets the default policy of its id.
         """
-        body = requests.read_body(requests.CreateMemoryRequest, request)
-        memory_id, labels = body["id"], body.get("labels")
+        memory_id, labels = asked["id"], asked.get("labels")
         if not memory_id.startswith(prefix := prefix_of(request)):
             raise PermissionDenied(f"this token may only create ids that begin with {prefix!r}")
-        policy = body["policy"] if "policy" in body else _default_policy(memory_id)
+        policy = asked.get("policy")
+        if "policy" not in asked:
+            with field_at_fault("policy"):
+                policy = services.chosen_policy(memory_id, "default")
         row = services.create(memory_id, policy, labels, actor=actor_of(request))
         answer = response(
             MemorySerializer, queries.memory_row(row), status=201, version=row.version
@@ -77,12 +73,13 @@ class Memories(Resource):
         return answer
 
 
-def _default_policy(memory_id: str) -> Policy | None:
-    """Raises InvalidField if the id has no default policy."""
-    try:
-        return services.chosen_policy(memory_id, "default")
-    except InvalidValue as error:
-        raise InvalidField("policy", str(error)) from error
+def _listed(request: Request, page: CursorPage[Any]) -> dict[str, Any]:
+    """Return a page of conversations, with links to those beside it."""
+    return {
+        "next": with_query(request, cursor=page.next) if page.next else None,
+        "previous": with_query(request, cursor=page.previous) if page.previous else None,
+        "results": page.rows,
+    }
 
 
 class MemoryDetail(Resource):
@@ -98,13 +95,12 @@ class MemoryDetail(Resource):
         return response(MemorySerializer, row, version=row.version)
 
     @changes(MemorySerializer, body=requests.ChangeMemoryRequest, name="change_memory")
-    def patch(self, request: Request, memory_id: str) -> Response:
+    def patch(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """Change the policy, the labels or both.
 
         Each change is a step. What is not named stays as it is.
         """
-        body = requests.read_body(requests.ChangeMemoryRequest, request)
-        row = services.change(memory_id, **body, **requests.changed_by(request))
+        row = services.change(memory_id, **asked, **requests.changed_by(request))
         return response(MemorySerializer, queries.memory_row(row), version=row.version)
 
     @changes(None, status=204, name="delete_memory")
@@ -115,6 +111,21 @@ class MemoryDetail(Resource):
         """
         services.delete(memory_id, **requests.changed_by(request))
         return Response(status=204)
+
+
+class Doctor(Resource):
+    @reads(DoctorSerializer, query=requests.DoctorQuery, name="list_ill_memories")
+    def get(self, request: Request, asked: Asked) -> Response:
+        """List conversations that a provider would refuse.
+
+        Those that became ill last come first. With `rule`, also those that are only mishandled.
+        """
+        prefix = prefix_of(request)
+        which = queries.Round(asked.get("rule", ""), asked.get("provider", ""), prefix)
+        with field_at_fault("cursor"):
+            page = queries.doctor_page(which, cursor=asked.get("cursor", ""), size=asked["size"])
+        answer = {**vars(queries.doctor_counts(prefix)), **_listed(request, page)}
+        return response(DoctorSerializer, answer)
 
 
 @login_not_required

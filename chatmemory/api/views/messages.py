@@ -17,7 +17,7 @@ from chatmemory.api import requests
 from chatmemory.api.fields import SentMessages
 from chatmemory.api.guard import Resource, prefix_of
 from chatmemory.api.openapi import MESSAGES
-from chatmemory.api.operations import changes, reads
+from chatmemory.api.operations import Asked, changes, reads
 from chatmemory.api.responses import (
     ChangesSerializer,
     LossSerializer,
@@ -45,13 +45,12 @@ from chatmemory.streaming import json_list
 
 class MemoryMessages(Resource):
     @reads(WindowSerializer, query=requests.WindowQuery, name="get_window")
-    def get(self, request: Request, memory_id: str) -> HttpResponse:
+    def get(self, request: Request, memory_id: str, asked: Asked) -> HttpResponse:
         """Show what the model sees.
 
         The window as it is now or was after a step, always complete. It can be linted or repaired
         before it is sent to a provider; what is stored stays as it is.
         """
-        asked = requests.read_query(requests.WindowQuery, request)
         window = queries.window(memory_id, asked.get("at"))
         messages, more = _checked(window, asked.get("lint"), asked.get("repair"))
         answer = whole_json(_window(window, render_each(messages, asked["as"]), more))
@@ -61,22 +60,21 @@ class MemoryMessages(Resource):
         return answer
 
     @changes(MessageChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
-    def post(self, request: Request, memory_id: str) -> Response:
+    def post(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """Add messages.
 
         Each is a step of its own, and the policy evicts what exceeds it. All are stored or none.
         """
-        body = requests.read_body(requests.AddRequest, request)
-        results = services.add(memory_id, body["new"], **requests.changed_by(request))
-        return _changes(memory_id, results, body["sent"], status=201)
+        results = services.add(memory_id, asked["new"], **requests.changed_by(request))
+        return _changes(memory_id, results, asked["sent"], status=201)
 
     @changes(MessageChangesSerializer, body=requests.MessagesRequest, name="set_window")
-    def put(self, request: Request, memory_id: str) -> Response:
+    def put(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """Replace the window.
 
         What the list adds becomes part of the history, and the policy evicts what exceeds it.
         """
-        sent = requests.read_body(requests.MessagesRequest, request)["sent"]
+        sent = asked["sent"]
         result = services.set_messages(memory_id, sent.messages, **requests.changed_by(request))
         return _changes(memory_id, [result], sent)
 
@@ -184,14 +182,13 @@ class Pin(Resource):
 
 class Compaction(Resource):
     @changes(ChangesSerializer, body=requests.CompactRequest, name="compact_memory")
-    def post(self, request: Request, memory_id: str) -> Response:
+    def post(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """Put a summary in the place of messages.
 
         They leave memory with the reason SUMMARIZED and stay in history. The summary stands where
         the first of them stood, and stays until another one covers it.
         """
-        body = requests.read_body(requests.CompactRequest, request)
-        result = services.compact(memory_id, **body, **requests.changed_by(request))
+        result = services.compact(memory_id, **asked, **requests.changed_by(request))
         return _changes(memory_id, [result])
 
 
@@ -199,7 +196,7 @@ class Redaction(Resource):
     needs = {"POST": ERASE}
 
     @changes(RedactedMessageSerializer, body=requests.RedactRequest, name="redact_message")
-    def post(self, request: Request, memory_id: str, seq: int) -> Response:
+    def post(self, request: Request, memory_id: str, seq: int, asked: Asked) -> Response:
         """Redact a message.
 
         Its text is removed from this conversation for good; a tombstone stays. A second time
@@ -208,8 +205,7 @@ class Redaction(Resource):
         text: redact them where they are. Summaries that stand for the message keep its exact terms
         unless they are named, too, and are listed likewise.
         """
-        body = requests.read_body(requests.RedactRequest, request)
-        chosen, summaries = body["branches"], body["summaries"]
+        chosen, summaries = asked["branches"], asked["summaries"]
         with services.atomic():
             queries.memory(memory_id)
             prefix = prefix_of(request)
@@ -286,12 +282,12 @@ class Store(Resource):
         return whole_json(json_list(map(message_to_dict, messages)))
 
     @changes(None, status=204, body=requests.ListRequest, name="update_messages")
-    def put(self, request: Request, memory_id: str) -> Response:
+    def put(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """updateMessages: replaces the whole list.
 
         An unknown id is created.
         """
-        sent = requests.read_body(requests.ListRequest, request)["sent"]
+        sent = asked["sent"]
         protocol.update_messages(memory_id, sent.messages, **requests.changed_by(request))
         return Response(status=204)
 

@@ -8,12 +8,11 @@ from rest_framework.response import Response
 from chatmemory import queries
 from chatmemory.access.roles import READ
 from chatmemory.api import requests
-from chatmemory.api.errors import InvalidField
+from chatmemory.api.errors import field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
-from chatmemory.api.operations import reads
+from chatmemory.api.operations import Asked, reads
 from chatmemory.api.responses import RecallSerializer, SimulationSerializer, response
 from chatmemory.conf import PAGE_MAX, fact_words
-from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.recall import histories_for
 
 
@@ -21,15 +20,14 @@ class Simulate(Resource):
     needs = {"POST": READ}
 
     @reads(SimulationSerializer, body=requests.SimulationRequest, name="simulate", refusals=(409,))
-    def post(self, request: Request, memory_id: str) -> Response:
+    def post(self, request: Request, memory_id: str, asked: Asked) -> Response:
         """Show what adding messages would do.
 
         Under the policy of the conversation or another, now or after a step. Nothing is stored.
         """
-        body = requests.read_body(requests.SimulationRequest, request)
-        sent = body["sent"]
+        sent = asked["sent"]
         tried = queries.simulate(
-            memory_id, sent.messages, body.get("policy"), body.get("at"), body["recount"]
+            memory_id, sent.messages, asked.get("policy"), asked.get("at"), asked["recount"]
         )
         answer = {
             "policy": tried.policy,
@@ -46,30 +44,26 @@ class RecallOf(Resource):
     needs = {"POST": READ}
 
     @reads(RecallSerializer, query=requests.RecallQuery, name="get_recall")
-    def get(self, request: Request) -> Response:
+    def get(self, request: Request, asked: Asked) -> Response:
         """Measure policies on stored conversations.
 
         How much of what the assistant needed each policy would have held, in up to 20,000 messages.
         """
-        asked = requests.read_query(requests.RecallQuery, request)
         policies, own = asked.pop("policies"), prefix_of(request)
         prefix = asked.pop("prefix", "")
         if not (prefix.startswith(own) or own.startswith(prefix)):
             return response(RecallSerializer, {"results": queries.recall_sums([], policies)})
         which = queries.MemoryFilter(**asked, id_prefix=max(prefix, own, key=len))
-        try:
+        with field_at_fault("prefix"):
             found = queries.recall_of_stored(which, policies, most=queries.READ_AT_ONCE)
-        except InvalidValue as error:
-            raise InvalidField("prefix", str(error)) from error
         return response(RecallSerializer, {"results": found})
 
     @reads(RecallSerializer, body=requests.RecallRequest, name="recall")
-    def post(self, request: Request) -> Response:
+    def post(self, request: Request, asked: Asked) -> Response:
         """Measure policies on the conversations sent.
 
         How much of what the assistant needed each policy would have held. Nothing is stored.
         """
-        body = requests.read_body(requests.RecallRequest, request)
-        policies = body["policies"]
-        histories = (histories_for(said, policies, fact_words()) for said in body["said"])
+        policies = asked["policies"]
+        histories = (histories_for(said, policies, fact_words()) for said in asked["said"])
         return response(RecallSerializer, {"results": queries.recall_sums(histories, policies)})

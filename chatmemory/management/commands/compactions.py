@@ -21,12 +21,7 @@ from chatmemory.core.recall.compactions import (
     terms_of,
 )
 from chatmemory.core.sessions import Session
-from chatmemory.management.base import (
-    FileCommand,
-    add_file_arguments,
-    transcripts_of,
-    wrong_arguments,
-)
+from chatmemory.management.base import FileCommand, add_file_arguments, wrong_arguments
 
 IN_JSON = {"appended": (25, 50), "tail": (20_000,)}
 BACK = {
@@ -99,7 +94,7 @@ class Command(FileCommand):
         """Yield the sessions of files, and tell which files have none: folders have others, too."""
         for file in files:
             try:
-                for each in transcripts_of([file], format, self.stderr):
+                for each in self.transcripts_of(file, format):
                     if each.session is None:
                         raise wrong_arguments(f"{file}: its format does not record compactions")
                     yield each.name or str(each.number), each.session

@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 from chatmemory import queries
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.linting import Diagnosis, lint, tell_diagnoses
-from chatmemory.management.base import FileCommand, add_file_arguments, transcripts_of
+from chatmemory.management.base import FileCommand, add_file_arguments
 
 
 class Command(FileCommand):
@@ -36,7 +36,7 @@ class Command(FileCommand):
             raise SystemExit(1)
 
     def of_files(self, options: Mapping[str, Any], providers: Sequence[str]) -> Iterator[Diagnosis]:
-        for each in transcripts_of(options["files"], options["format"], self.stderr):
+        for each in self.transcripts(options):
             for provider in providers:
                 found = lint(each.messages, provider=provider)
                 yield each.name or str(each.number), provider, found

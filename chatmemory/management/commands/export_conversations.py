@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from chatmemory.explain import counted
+from chatmemory.ledger.lookup import find_memory
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
 from chatmemory.models import Memory
 from chatmemory.queries.archives import archive_lines
@@ -36,8 +37,7 @@ class Command(DatabaseCommand):
             raise wrong_arguments("use ids, --all or --label: one of them")
         ids = list(dict.fromkeys(options["ids"])) or self.selected(options["label"])
         for memory_id in options["ids"]:
-            if not Memory.objects.filter(pk=memory_id).exists():
-                raise wrong_arguments(f"no conversation has the id {memory_id!r}")
+            find_memory(memory_id)  # raises MemoryNotFound
         self.export(archive_lines(ids), options["output"])
         if options["output"]:
             told = {"file": str(options["output"]), "conversations": len(ids)}

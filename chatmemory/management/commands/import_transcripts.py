@@ -11,7 +11,6 @@ from django.core.management.base import CommandError, CommandParser
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.policies import Policy
 from chatmemory.core.written_policies import policy_from_text
 from chatmemory.explain import counted
@@ -19,8 +18,7 @@ from chatmemory.formats import stream_transcripts
 from chatmemory.management.base import (
     DatabaseCommand,
     add_file_arguments,
-    naming,
-    open_file,
+    opened,
     wrong_arguments,
 )
 from chatmemory.services.archives import FORMAT, import_archive, is_archive
@@ -55,10 +53,7 @@ class Command(DatabaseCommand):
         parser.add_argument("--json", action="store_true", help="print a line of JSON per file")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            policy = policy_from_text(options["policy"]) if options["policy"] else None
-        except InvalidValue as error:
-            raise wrong_arguments(str(error)) from error
+        policy = policy_from_text(options["policy"]) if options["policy"] else None
         reports = [self.import_file(file, policy, options) for file in options["files"]]
         if refused := sum(report.refused_count for report in reports):
             imported = sum(report.stored_count for report in reports)
@@ -68,7 +63,7 @@ class Command(DatabaseCommand):
             )
 
     def import_file(self, path: Path, policy: Policy | None, options: dict[str, Any]) -> Report:
-        with open_file(path) as file, naming(path):
+        with opened(path) as file:
             format, results = _results(file, path, policy, options)
             report = Report(format)
             with (

@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 
 from chatmemory import explain, services
 from chatmemory.conf import fact_words
-from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
+from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.recall.incidents import (
     Incident,
     IncidentKind,
@@ -18,12 +18,7 @@ from chatmemory.core.recall.incidents import (
     incidents_under,
 )
 from chatmemory.core.written_policies import policy_from_text
-from chatmemory.management.base import (
-    FileCommand,
-    add_file_arguments,
-    transcripts_of,
-    wrong_arguments,
-)
+from chatmemory.management.base import FileCommand, add_file_arguments, wrong_arguments
 from chatmemory.models import Memory
 
 KINDS = tuple(kind.value for kind in IncidentKind)
@@ -68,13 +63,10 @@ class Command(FileCommand):
             raise SystemExit(1)
 
     def of_files(self, options: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Incident]]]:
-        try:
-            policy = policy_from_text(options["policy"])
-            for each in transcripts_of(options["files"], options["format"], self.stderr):
-                found = incidents_under(policy, each.messages, fact_words())
-                yield each.name or str(each.number), found
-        except ChatMemoryError as error:
-            raise wrong_arguments(str(error)) from error
+        policy = policy_from_text(options["policy"])
+        for each in self.transcripts(options):
+            found = incidents_under(policy, each.messages, fact_words())
+            yield each.name or str(each.number), found
 
     def stored(self) -> Iterator[tuple[str, Sequence[Incident]]]:
         """Yield those of each conversation; what is found is kept."""

@@ -7,8 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.management.base import DatabaseCommand, wrong_arguments
+from chatmemory.management.base import DatabaseCommand
 
 SITE = "http://127.0.0.1:8000"
 TOKEN = "CHATMEMORY_TOKEN"  # noqa: S105  (the name of a variable)
@@ -37,9 +36,6 @@ class Command(DatabaseCommand):
             told = "pip install '.[mcp]' in a checkout"
             raise CommandError(f"mcp needs the package {error.name}: {told}") from error
         scope = Scope(options["prefix"], os.environ.get(TOKEN, ""))
-        try:
-            scope.beginning()
-        except ChatMemoryError as error:
-            raise wrong_arguments(str(error)) from error
+        scope.beginning()  # raises TokenRefused
         with suppress(KeyboardInterrupt):
             asyncio.run(mcp_server(options["site"], scope).run_stdio_async())

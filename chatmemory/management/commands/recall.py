@@ -9,15 +9,9 @@ from django.core.management.base import CommandParser
 
 from chatmemory import queries
 from chatmemory.conf import fact_words
-from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.recall import Recall, histories_for
 from chatmemory.core.written_policies import policies_from_text, text_of_policy
-from chatmemory.management.base import (
-    FileCommand,
-    add_file_arguments,
-    transcripts_of,
-    wrong_arguments,
-)
+from chatmemory.management.base import FileCommand, add_file_arguments, wrong_arguments
 
 COLUMNS = tuple(each.name for each in fields(Recall) if each.name != "policy")
 
@@ -40,26 +34,20 @@ class Command(FileCommand):
         parser.add_argument("--json", action="store_true", help="print a JSON list")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        try:
-            policies = policies_from_text(options["policies"])
-            if options["files"]:
-                if options["label"] or options["prefix"]:
-                    raise wrong_arguments(
-                        "name files, or stored conversations by --label or --prefix"
-                    )
-                said = transcripts_of(options["files"], options["format"], self.stderr)
-                words = fact_words()
-                histories = (histories_for(each.messages, policies, words) for each in said)
-                found = queries.recall_sums(histories, policies)
-            elif options["format"] != "auto":
-                raise wrong_arguments("--format is that of files: name some, or leave it out")
-            else:
-                which = queries.MemoryFilter(label=options["label"], id_prefix=options["prefix"])
-                found = queries.recall_of_stored(which, policies)
-                if not found[0].conversations:
-                    raise wrong_arguments(_nothing(options["label"], options["prefix"]))
-        except InvalidValue as error:
-            raise wrong_arguments(str(error)) from error
+        policies = policies_from_text(options["policies"])
+        if options["files"]:
+            if options["label"] or options["prefix"]:
+                raise wrong_arguments("name files, or stored conversations by --label or --prefix")
+            said, words = self.transcripts(options), fact_words()
+            histories = (histories_for(each.messages, policies, words) for each in said)
+            found = queries.recall_sums(histories, policies)
+        elif options["format"] != "auto":
+            raise wrong_arguments("--format is that of files: name some, or leave it out")
+        else:
+            which = queries.MemoryFilter(label=options["label"], id_prefix=options["prefix"])
+            found = queries.recall_of_stored(which, policies)
+            if not found[0].conversations:
+                raise wrong_arguments(_nothing(options["label"], options["prefix"]))
         self.print_json(found) if options["json"] else self.print_table(found)
 
     def print_json(self, found: Sequence[Recall]) -> None:

@@ -12,11 +12,10 @@ from rich.text import Text
 from chatmemory import explain, queries
 from chatmemory.api.responses import HistoryMessageSerializer, window_head
 from chatmemory.conf import PAGE_MAX
-from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.messages import MessageType
 from chatmemory.core.texts import readable_text
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.management.base import DatabaseCommand, wrong_arguments
+from chatmemory.management.base import DatabaseCommand
 from chatmemory.queries import MessageDetail, Part, StandsFor, WindowRow, WindowView
 
 SIZE = 40
@@ -57,11 +56,8 @@ class Command(DatabaseCommand):
     @one_snapshot()
     def handle(self, *args: Any, **options: Any) -> None:
         memory_id, at = options["id"], options["at"]
-        try:
-            window = queries.window(memory_id, at)
-            page = queries.history(memory_id, Part(size=options["last"]), at)
-        except ChatMemoryError as error:
-            raise wrong_arguments(str(error)) from error
+        window = queries.window(memory_id, at)
+        page = queries.history(memory_id, Part(size=options["last"]), at)
         if options["json"]:
             self.print_json(memory_id, window, page.rows, page.earlier)
             return

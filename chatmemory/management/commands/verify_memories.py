@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
+from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.explain import counted
 from chatmemory.ledger.chain import stored, verify_head
 from chatmemory.ledger.contradictions import Contradiction
@@ -45,10 +45,7 @@ def named_or_all(ids: list[str], rows: MemoryQuerySet) -> Iterable[StoredId]:
 def known(ids: list[str]) -> list[str]:
     """Return each id once. Raises CommandError if no conversation has it, hidden or not."""
     for memory_id in ids:
-        try:
-            check_id(memory_id)
-        except InvalidValue as error:
-            raise wrong_arguments(str(error)) from error
+        check_id(memory_id)
         if not Memory.with_deleted.filter(pk=memory_id).exists():
             raise wrong_arguments(f"no conversation has the id {memory_id!r}")
     return list(dict.fromkeys(ids))

@@ -1,7 +1,8 @@
-"""Incidents, and what compactions lost, are stored when found, until the conversation changes.
+"""What is found of conversations, and stored until they change: incidents, what compactions lost,
+and the figures of the lab, which are computed in slices.
 
 Only numbers and the names of triggers and summarizers are stored. A deletion or a redaction removes
-them. In a server, an `IncidentFinder` finds them anew; otherwise the next read does.
+them. In a server, an `IncidentFinder` finds incidents anew; otherwise the next read does.
 """
 
 from __future__ import annotations
@@ -9,18 +10,22 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
-from time import monotonic
+from functools import partial
 
 from django.db import DatabaseError
+from django.db.models import Max
 from django.utils import timezone
 
 from chatmemory import database
-from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
+from chatmemory.core.policies import Policy
+from chatmemory.core.recall.figures import Figures, Grid, figures_of
 from chatmemory.core.recall.incidents import IncidentKind
-from chatmemory.models import FoundIncidents, Memory, Step
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.models import FoundIncidents, Memory, RecallFigures, Step
 from chatmemory.queries.compactions import lost_count
 from chatmemory.queries.conversations import is_writable
 from chatmemory.queries.incidents import (
@@ -32,10 +37,16 @@ from chatmemory.queries.incidents import (
     stale_incidents,
     words_digest,
 )
+from chatmemory.queries.lab import Chosen, FleetQuery, chosen_of, grid_of, missing, state_of
+from chatmemory.queries.recall import COMPARED_MAX, recall_history
 from chatmemory.services.database_errors import outage
+from chatmemory.services.transaction import unless_changing
 from chatmemory.signals import incidents_found
 
 COMMITTED_WITHIN = timedelta(minutes=1)  # a change is seen after the time that it has
+SECONDS = 1.0
+KEPT_FOR = timedelta(days=30)
+QUESTIONS_KEPT = 50
 
 logger = logging.getLogger(__name__)
 
@@ -55,13 +66,11 @@ def current_incidents(memory_id: str) -> IncidentsUntil:
 
 def _keep_if_unchanged(memory_id: str, found: IncidentsUntil) -> None:
     with database.atomic():
-        # Citus cannot lock rows of several conversations with one statement.
-        locked = Memory.objects.select_for_update(skip_locked=True).filter(id=memory_id)
-        if list(locked.values_list("last_step", flat=True)) == [found.step]:
-            _keep(memory_id, found)
+        if unless_changing(memory_id, "last_step") == (found.step,):
+            _keep_incidents(memory_id, found)
 
 
-def _keep(memory_id: str, found: IncidentsUntil) -> None:
+def _keep_incidents(memory_id: str, found: IncidentsUntil) -> None:
     counts = Counter(each.kind for each in found.incidents)
     told = [each for each in found.incidents if each.kind is not IncidentKind.USED]
     newest = [each.step for each in told[-1:]]
@@ -81,11 +90,9 @@ def _keep(memory_id: str, found: IncidentsUntil) -> None:
     FoundIncidents.objects.update_or_create(memory_id=memory_id, defaults=values)
     new = Counter(each.kind.value for each in told if each.step > (before or 0))
     if new:
-        database.on_commit(lambda: _announce(memory_id, new))
-
-
-def _announce(memory_id: str, new: Counter[str]) -> None:
-    incidents_found.send_robust(FoundIncidents, memory_id=memory_id, new=dict(new))
+        database.on_commit(
+            partial(incidents_found.send_robust, FoundIncidents, memory_id=memory_id, new=dict(new))
+        )
 
 
 class IncidentFinder:
@@ -104,11 +111,8 @@ class IncidentFinder:
         """
         if not is_writable():
             return
-        end = monotonic() + seconds
-        for memory_id in self._stale():
+        for memory_id in database.for_seconds(seconds, self._stale()):
             self._find(memory_id)
-            if monotonic() >= end:
-                return
 
     def _stale(self) -> Iterator[str]:
         now = timezone.now()
@@ -138,3 +142,69 @@ class IncidentFinder:
 def _in_own_order(memory_ids: Iterable[str]) -> list[str]:
     """Sort ids otherwise than other processes do, so that they seldom look for the same ones."""
     return sorted(memory_ids, key=lambda memory_id: hash((os.getpid(), memory_id)))
+
+
+# Figures of the lab
+
+
+def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
+    """Compute figures of the chosen conversations; return how many conversations remain.
+
+    The call ends after about `seconds`, and computes at least one conversation. A conversation that
+    is deleted or changed in between is left out.
+    """
+    grid = grid_of(query)
+    key = query.key(grid)
+    waiting = missing(key, chosen_of(query)[1])
+    found: dict[Chosen, Figures] = {}
+    for each in database.for_seconds(seconds, waiting):
+        figures = _figures(each, query.kind, grid)
+        if figures is not None:
+            found[each] = figures
+    _keep_figures(key, found)
+    return len(waiting) - len(found)
+
+
+def _figures(each: Chosen, kind: Policy, grid: Grid) -> Figures | None:
+    """Return the figures of a conversation; None if it is deleted or has changed meanwhile."""
+    memory = Memory.objects.filter(id=each.id).first()
+    if memory is None or state_of(memory.head, memory.last_step) != each.state:
+        return None
+    try:
+        current_incidents(each.id)
+        history = recall_history(each.id, kind.estimator, latest=COMPARED_MAX)
+        today = memory.policy if can_decide(memory.policy) else None
+        return figures_of(history, kind, grid, today)
+    except MemoryNotFound:
+        return None
+    except ChatMemoryError:
+        return Figures(is_unreadable=True)
+
+
+def forget_old_figures() -> None:
+    """Delete the figures of questions that are old, or older than those that are kept."""
+    last = RecallFigures.objects.values("key").annotate(last=Max("computed_at"))
+    questions = list(last.order_by("-last").values_list("key", "last"))
+    oldest = timezone.now() - KEPT_FOR
+    for n, (key, asked) in enumerate(questions):
+        if n >= QUESTIONS_KEPT or asked < oldest:
+            RecallFigures.objects.filter(key=key).delete()
+
+
+def _keep_figures(key: str, found: Mapping[Chosen, Figures]) -> None:
+    """Store figures of conversations that are still as they were read, and not being changed."""
+    if found and not RecallFigures.objects.filter(key=key).exists():
+        forget_old_figures()
+    with database.atomic():
+        kept = [
+            RecallFigures(memory_id=each.id, key=key, state=each.state, figures=figures.to_dict())
+            for each, figures in found.items()
+            if (row := unless_changing(each.id, "head", "last_step"))
+            and state_of(*row) == each.state
+        ]
+        RecallFigures.objects.bulk_create(
+            kept,
+            update_conflicts=True,
+            unique_fields=["memory", "key"],
+            update_fields=["state", "figures", "computed_at"],
+        )
