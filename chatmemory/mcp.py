@@ -276,11 +276,11 @@ class Tools:
             shown = queries.evidence_of(conversation, each.step)
             if shown is None:  # the database is read-only
                 continue
-            evidence, lost = shown.evidence, shown.listed[:SIZE]
-            needed = explain.counted(len(evidence.needed()), "term")
+            terms, lost = shown.evidence.needed_terms, shown.listed[:SIZE]
+            needed = explain.counted(len(terms.needed()), "term")
             words.append(
                 f"Step {each.step:,}: #{each.summary} took the place of {each.replaced:,} "
-                f"messages; of {needed} needed again it holds {evidence.held():,}."
+                f"messages; of {needed} needed again it holds {terms.held():,}."
             )
             words += [
                 f"  lost {term.term}, said in #{term.said}, used in #{term.used}: {term.back}"

@@ -18,7 +18,6 @@ from chatmemory.explain.captions import (
     what_is_hidden,
 )
 from chatmemory.explain.causes import Cause, cause_of, reason_of, short_reason
-from chatmemory.explain.compactions import came_back, tokens_around, what_became_a_summary
 from chatmemory.explain.doctor import (
     how_it_began,
     problem_title,
@@ -27,13 +26,16 @@ from chatmemory.explain.doctor import (
 )
 from chatmemory.explain.incidents import (
     asked_for,
+    came_back,
     came_up,
     cost_of_fetch,
     cure,
     how_it_left,
     incident_words,
     quoted,
+    tokens_around,
     used_words,
+    what_became_a_summary,
     what_came_up,
 )
 from chatmemory.explain.phrase import (

@@ -63,10 +63,33 @@ class KeptTerm(NamedTuple):
     appended: int | None
     tail: int
 
+    def needed_term(self, name: str = "") -> NeededTerm:
+        """Return the term, of which the name is not kept."""
+        back = CameBack.UNKNOWN
+        if self.came is not None:
+            back = CameBack.USER if self.by_user else CameBack.TOOL
+        return NeededTerm(
+            name,
+            self.said,
+            self.used,
+            back,
+            self.came,
+            is_held=self.is_held,
+            is_told=self.is_told,
+            is_rare=False,
+            is_number=self.is_number,
+            place=self.appended,
+            tail=self.tail,
+        )
 
-class KeptCompaction(NamedTuple):
-    """The numbers that are kept of a compaction; see `StoredEvidence`. `dropped` are messages and
-    the places of the terms among theirs.
+
+class StoredEvidence(NamedTuple):
+    """What the compaction of a step lost, as the numbers that are kept; its messages are seqs.
+
+    `trigger` is the note of the step, and `summarizer` who wrote the summary, as far as known. It
+    replaced so many messages, the `first` to the `last`. Of the terms that the summary does not
+    hold there are `dropped_count`; the best 50 have `dropped_tokens` together, and `dropped` are
+    the messages that mention them and the places of the terms among theirs.
     """
 
     step: int
@@ -85,29 +108,10 @@ class KeptCompaction(NamedTuple):
     dropped: Sequence[Sequence[int]]
     terms: Sequence[KeptTerm]
 
-
-@dataclass(frozen=True)
-class StoredEvidence(NeededTerms):
-    """What the compaction of a step lost; its messages are seqs.
-
-    `trigger` is the note of the step, and `summarizer` who wrote the summary, as far as known. It
-    replaced so many messages, the `first` to the `last`. Of the terms that the summary does not
-    hold there are `dropped_count`; the best 50 have `dropped_tokens` together.
-    """
-
-    step: int
-    summary: int
-    trigger: str
-    summarizer: str
-    replaced: int
-    first: int | None
-    last: int | None
-    tokens_before: int | None
-    tokens_after: int | None
-    is_opaque: bool
-    coverage: float | None
-    dropped_count: int
-    dropped_tokens: int
+    @property
+    def needed_terms(self) -> NeededTerms:
+        """The needed terms, without their names."""
+        return NeededTerms(tuple(each.needed_term() for each in self.terms))
 
     @property
     def why_left_out(self) -> str | None:
@@ -117,7 +121,7 @@ class StoredEvidence(NeededTerms):
     @property
     def not_needed(self) -> int:
         """How many terms the summary does not hold that nobody needed so far."""
-        return self.dropped_count - sum(not each.is_number for each in self.lost())
+        return self.dropped_count - sum(not each.is_number for each in self.needed_terms.lost())
 
 
 # Finding it
@@ -125,7 +129,7 @@ class StoredEvidence(NeededTerms):
 
 def kept_compactions(
     memory: Memory, said: Mapping[int, ChatMessage], injected: Mapping[int, ChatMessage], since: int
-) -> list[KeptCompaction]:
+) -> list[StoredEvidence]:
     """Return what the newest 100 compactions from a step on lost, by step.
 
     `said` and `injected` are the messages of the conversation from then on, by seq.
@@ -183,7 +187,7 @@ def _compactions(memory: Memory, steps: Sequence[Step]) -> Iterator[StoredCompac
 
 def _kept(
     found: Evidence, step: int, session: Session, seqs: Sequence[int], tokens: int
-) -> KeptCompaction:
+) -> StoredEvidence:
     def place(position: int, term: str) -> int:
         return sorted(facts_of(session.messages[position], fact_words())).index(term)
 
@@ -205,7 +209,7 @@ def _kept(
         for each in found.terms
     ]
     dropped = zip(found.mentions[:LIMIT], found.dropped[:LIMIT], strict=True)
-    return KeptCompaction(
+    return StoredEvidence(
         step=step,
         summary=seqs[one.summary],
         trigger=one.trigger or "",
@@ -239,62 +243,18 @@ def _summarizer(session: Session, one: Compaction) -> str:
     return known
 
 
-def lost_count(kept: Iterable[KeptCompaction]) -> int:
+def lost_count(kept: Iterable[StoredEvidence]) -> int:
     """Return how many needed terms were lost by the compactions that can be measured."""
-    return sum(len(each.lost()) for each in map(stored_evidence, kept) if not each.why_left_out)
+    return sum(len(each.needed_terms.lost()) for each in kept if not each.why_left_out)
 
 
 # Reading what is kept
 
 
-def read_kept(rows: Iterable[Sequence[object]]) -> list[KeptCompaction]:
+def read_kept(rows: Iterable[Sequence[object]]) -> list[StoredEvidence]:
     """Return the rows as they were kept."""
-    kept = [KeptCompaction._make(row) for row in rows]
-    return [each._replace(terms=[*map(KeptTerm._make, each.terms)]) for each in kept]
-
-
-def stored_evidence(
-    kept: KeptCompaction, facts: Mapping[int, Sequence[str]] | None = None
-) -> StoredEvidence:
-    """Return what a compaction lost. Terms are named as far as the facts of the messages that used
-    them are given, in order by seq.
-    """
-    known = facts or {}
-    return StoredEvidence(
-        tuple(_needed(each, known.get(each.used)) for each in kept.terms),
-        kept.step,
-        kept.summary,
-        kept.trigger,
-        kept.summarizer,
-        kept.replaced,
-        kept.first,
-        kept.last,
-        kept.tokens_before,
-        kept.tokens_after,
-        kept.is_opaque,
-        kept.coverage,
-        kept.dropped_count,
-        kept.dropped_tokens,
-    )
-
-
-def _needed(kept: KeptTerm, facts: Sequence[str] | None) -> NeededTerm:
-    back = CameBack.UNKNOWN
-    if kept.came is not None:
-        back = CameBack.USER if kept.by_user else CameBack.TOOL
-    return NeededTerm(
-        facts[kept.place] if facts else "",
-        kept.said,
-        kept.used,
-        back,
-        kept.came,
-        is_held=kept.is_held,
-        is_told=kept.is_told,
-        is_rare=False,
-        is_number=kept.is_number,
-        place=kept.appended,
-        tail=kept.tail,
-    )
+    kept = [StoredEvidence._make(row) for row in rows]
+    return [each._replace(terms=tuple(map(KeptTerm._make, each.terms))) for each in kept]
 
 
 @dataclass(frozen=True)
@@ -315,7 +275,7 @@ class ShownEvidence:
 
 
 def shown_evidence(
-    memory: Memory, kept: KeptCompaction, until: int, lists_dropped: bool
+    memory: Memory, kept: StoredEvidence, until: int, lists_dropped: bool
 ) -> ShownEvidence:
     """Return what a compaction lost, with the words of its messages."""
     lost = [each for each in kept.terms if not each.is_held][:LOST_LISTED]
@@ -325,10 +285,10 @@ def shown_evidence(
     words = fact_words()
     facts = {seq: sorted(facts_of(message, words)) for seq, message in messages.items()}
     return ShownEvidence(
-        stored_evidence(kept),
+        kept,
         until,
         until == memory.last_step,
-        listed=[_needed(each, facts[each.used]) for each in lost],
+        listed=[each.needed_term(facts[each.used][each.place]) for each in lost],
         tools={
             seq: name
             for seq, message in messages.items()
@@ -379,7 +339,7 @@ def compactions_of(which: MemoryFilter, words: str) -> Compactions:
     newest = chosen.order_by("-updated_at", "id")
     rows = list(newest.values_list("id", "found_incidents__compactions")[:SUMMED])
     found = [
-        CompactionOf(memory_id, stored_evidence(kept))
+        CompactionOf(memory_id, kept)
         for memory_id, compactions in rows
         for kept in read_kept(compactions)
     ]

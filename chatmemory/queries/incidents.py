@@ -38,9 +38,9 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.models import LIVED, FoundIncidents, Memory, Message, Stay, Step
 from chatmemory.queries.compactions import (
     Compactions,
-    KeptCompaction,
     KeptTerm,
     ShownEvidence,
+    StoredEvidence,
     compactions_of,
     kept_compactions,
     read_kept,
@@ -63,7 +63,7 @@ class IncidentsUntil:
 
     step: int
     incidents: Sequence[Incident]
-    compactions: Sequence[KeptCompaction] = ()
+    compactions: Sequence[StoredEvidence] = ()
     is_current: bool = True
 
 
@@ -132,7 +132,7 @@ def _incident(row: KeptIncident, facts: Mapping[int, list[str]]) -> Incident:
 
 def words_digest() -> str:
     """Return a digest of the words that are facts by the settings, and of what is kept."""
-    known = repr((fact_words(), KeptIncident._fields, KeptCompaction._fields, KeptTerm._fields))
+    known = repr((fact_words(), KeptIncident._fields, StoredEvidence._fields, KeptTerm._fields))
     return hashlib.sha256(known.encode()).hexdigest()[:32]
 
 
