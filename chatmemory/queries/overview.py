@@ -144,7 +144,7 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
         loads[step.memory_id].append(load_or_tokens(step.policy, after))
     memories = [memory_row(row) for row in rows]
     over = windows_over_limit(memories)
-    hidden = {row: {each.seq for each in window.over_limit} for row, window in over.items()}
+    hidden = {memory_id: window.hidden for memory_id, window in over.items()}
     ids = [row.pk for row in rows]
     found = best_matches(search, ids, hidden) if search else {}
     again = newest_incidents(rows)
@@ -181,7 +181,7 @@ class OverviewStats:
 
     `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
     they left. `reach` is the median number of messages in the memories of active conversations.
-    `flagged` is the number of conversations with any flag.
+    `flagged` is the number of conversations with each flag.
     """
 
     conversations: int
@@ -189,14 +189,7 @@ class OverviewStats:
     forgotten: int
     forgotten_in: int
     reach: int
-    flagged: int
-    said_again: int
-    compacted_with_loss: int
-    never_in_memory: int
-    refused: int
-    dangling: int
-    oversized: int
-    over_limit: int
+    flagged: Mapping[Flag, int]
 
 
 def overview_stats(since: datetime) -> OverviewStats:
@@ -205,19 +198,14 @@ def overview_stats(since: datetime) -> OverviewStats:
     counts = Memory.objects.aggregate(
         conversations=Count("pk"),
         active=Count("pk", filter=active),
-        flagged=Count("pk", filter=flagged(Flag.ANY)),
-        said_again=Count("pk", filter=flagged(Flag.SAID_AGAIN)),
-        compacted_with_loss=Count("pk", filter=flagged(Flag.COMPACTED_WITH_LOSS)),
-        never_in_memory=Count("pk", filter=flagged(Flag.NEVER_IN_MEMORY)),
-        refused=Count("pk", filter=flagged(Flag.REFUSED)),
-        dangling=Count("pk", filter=flagged(Flag.DANGLING)),
-        oversized=Count("pk", filter=flagged(Flag.OVERSIZED)),
-        over_limit=Count("pk", filter=flagged(Flag.OVER_LIMIT)),
+        **{flag: Count("pk", filter=flagged(flag)) for flag in Flag},
     )
     adds = evicting_adds().filter(at__gte=since)
     left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))
     return OverviewStats(
-        **counts,
+        conversations=counts["conversations"],
+        active=counts["active"],
+        flagged={flag: counts[flag] for flag in Flag},
         forgotten=left["sum"] or 0,
         forgotten_in=left["memories"],
         reach=_median(Memory.objects.filter(active, window_count__gt=0), "window_count"),

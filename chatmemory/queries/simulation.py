@@ -338,5 +338,4 @@ def _changed(
 
 def _not_in(other: WindowView[WindowPlace], window: WindowView[WindowPlace]) -> tuple[int, ...]:
     """Return what a lowered limit hides of one window, but not of another one."""
-    seqs = {row.seq for row in window.over_limit}
-    return tuple(row.seq for row in other.over_limit if row.seq not in seqs)
+    return tuple(row.seq for row in other.over_limit if row.seq not in window.hidden)

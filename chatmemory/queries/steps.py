@@ -33,15 +33,6 @@ from chatmemory.queries.rows import (
 )
 
 
-class _Entered(NamedTuple):
-    """A stay that a step began."""
-
-    seq: int
-    type: str
-    has_calls: bool
-    tokens: int
-
-
 class _Left(NamedTuple):
     """A stay that a step ended, and whether an older pinned message stayed."""
 
@@ -85,10 +76,11 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
     if previous is None and row.n > 1:
         previous = read_step(row.memory_id, row.n - 1)
     last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
-    left = _left_at(row.memory_id, row.n)
+    left_at = [*[row.memory_id, row.n] * 2, row.n, row.memory_id, row.n]
+    left = [_Left._make(each) for each in rows(_LEFT_AT, left_at)]
     moved = {each.seq for each in left if each.reason == Reason.MOVED}
-    entered = _entered_at(row.memory_id, last_stay, row.last_stay)
-    arrived = _arrived(row, [each for each in entered if each.seq not in moved], last_seq)
+    stays = rows(_ENTERED_AT, [row.memory_id, last_stay, row.last_stay])
+    arrived = _arrived(row, [stay for stay in stays if stay[0] not in moved], last_seq)
     evicted = tuple(_evicted(row, left, arrived))
     found = step_row(row)
     return StepDetail(
@@ -109,15 +101,6 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
             replaced=previous.policy if previous and row.kind == Step.Kind.POLICY else None,
         ),
     )
-
-
-def _left_at(memory_id: str, n: int) -> list[_Left]:
-    """Return what left at a step; each row also tells whether an older pinned message stayed."""
-    return [_Left._make(row) for row in rows(_LEFT_AT, [*[memory_id, n] * 2, n, memory_id, n])]
-
-
-def _entered_at(memory_id: str, stays_before: int, last_stay: int) -> list[_Entered]:
-    return [_Entered._make(row) for row in rows(_ENTERED_AT, [memory_id, stays_before, last_stay])]
 
 
 def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
@@ -169,17 +152,19 @@ def _synthetic(row: Step, seqs: Collection[int]) -> set[int]:
     return set(found.values_list("seq", flat=True))
 
 
-def _arrived(row: Step, entered: Sequence[_Entered], last_seq: int) -> tuple[ArrivedMessage, ...]:
+def _arrived(
+    row: Step, stays: Sequence[tuple[Any, ...]], last_seq: int
+) -> tuple[ArrivedMessage, ...]:
     """Return the arrivals of a step from its stays."""
-    synthetic = _synthetic(row, [each.seq for each in entered])
-    origins = Message.Origin.SAID.value, Message.Origin.SYNTHETIC.value
+    synthetic = _synthetic(row, [seq for seq, *_ in stays])
+    said, injected = Message.Origin.SAID.value, Message.Origin.SYNTHETIC.value
     return tuple(
         ArrivedMessage(
-            *(each.seq, TYPES[each.type], each.has_calls, each.tokens),
-            origin=origins[each.seq in synthetic],
-            is_new=each.seq > last_seq,
+            *(seq, TYPES[type], has_calls, tokens),
+            origin=injected if seq in synthetic else said,
+            is_new=seq > last_seq,
         )
-        for each in entered
+        for seq, type, has_calls, tokens in stays
     )
 
 
@@ -268,18 +253,6 @@ class StepSample(StepPoint):
     arrival: Arrival | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class StepPoints:
-    """The points of some steps by number. They equal only themselves: what is drawn of them can be
-    kept for as long as they are.
-    """
-
-    by_step: Mapping[int, StepPoint]
-
-
-NO_POINTS = StepPoints({})
-
-
 @dataclass(frozen=True)
 class StepSamples:
     """A part of the steps without gaps, and an outline: points at equal distances from the first
@@ -287,7 +260,7 @@ class StepSamples:
     """
 
     part: tuple[StepSample, ...]
-    outline: StepPoints
+    outline: Mapping[int, StepPoint]
     stays: Sequence[Stay]
 
 
@@ -297,7 +270,7 @@ def step_samples(memory: Memory, at: int) -> StepSamples:
     They are read by key, so that the cost does not depend on their number.
     """
     part, head = part_around(memory.last_step, at), bytes(memory.head)
-    points = _points(memory.pk, range(part.start - 1, part.stop), head).by_step
+    points = _points(memory.pk, range(part.start - 1, part.stop), head)
     seqs = [_new_seqs(points.get(n - 1), points[n]) for n in part]
     single = tuple(new[0] for new in seqs if len(new) == 1)
     stays = _stays_of(memory.pk, single, head)
@@ -309,8 +282,7 @@ def step_samples(memory: Memory, at: int) -> StepSamples:
         for n, new in zip(part, seqs, strict=True)
     )
     outline = outline_of(memory.last_step)
-    points_of_all = _points(memory.pk, outline, head) if outline else NO_POINTS
-    return StepSamples(tuple(samples), points_of_all, stays)
+    return StepSamples(tuple(samples), _points(memory.pk, outline, head) if outline else {}, stays)
 
 
 def part_around(steps: int, at: int) -> range:
@@ -329,7 +301,7 @@ def outline_of(steps: int) -> Sequence[int]:
 
 
 @lru_cache(maxsize=KEPT)
-def _points(memory_id: str, numbers: Sequence[int], head: bytes) -> StepPoints:
+def _points(memory_id: str, numbers: Sequence[int], head: bytes) -> Mapping[int, StepPoint]:
     """Return points of the conversation with this head, which is a digest of all its steps.
 
     Each policy is made once.
@@ -338,7 +310,7 @@ def _points(memory_id: str, numbers: Sequence[int], head: bytes) -> StepPoints:
     rows = steps.values_list(*_TOTALS, *_POLICY, Cast("policy_options", TextField()))
     policy = cache(_policy)
     points = {row[0]: _point(row, policy(*row[len(_TOTALS) :])) for row in rows}
-    return StepPoints({n: points[n] for n in numbers if n in points})
+    return {n: points[n] for n in numbers if n in points}
 
 
 def _point(row: Sequence[Any], policy: Policy | None) -> StepPoint:

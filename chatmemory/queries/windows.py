@@ -83,6 +83,11 @@ class WindowView(Generic[Place]):
         return [row.seq for row in self.rows]
 
     @cached_property
+    def hidden(self) -> frozenset[int]:
+        """The messages that a lowered limit hides."""
+        return frozenset(row.seq for row in self.over_limit)
+
+    @cached_property
     def totals(self) -> Totals:
         return total(self.rows)
 

@@ -284,7 +284,7 @@ def test_what_steps_around_have_in_common_is_read_once(long, django_assert_num_q
         assert step_samples(memory, 198).outline is samples.outline
     assert [sample.step for sample in samples.part] == list(part_around(400, 200))
     assert [sample.seqs for sample in samples.part[:2]] == [range(111, 112), range(112, 113)]
-    assert list(samples.outline.by_step)[-1] == 400
+    assert list(samples.outline)[-1] == 400
 
 
 def test_a_long_tape_is_small(long, operator_client):
