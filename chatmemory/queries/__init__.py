@@ -24,12 +24,14 @@ from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.window import Counted, Totals
 from chatmemory.distribution import unreachable_nodes
 from chatmemory.managers import CLIENT, Flag
-from chatmemory.queries.branches import branches, copies
 from chatmemory.queries.compactions import (
     CompactionOf,
     Compactions,
     ShownEvidence,
+    StandsFor,
     StoredEvidence,
+    stands_for,
+    summaries_holding,
 )
 from chatmemory.queries.conversation_state import (
     TEXT_SIZE,
@@ -40,6 +42,8 @@ from chatmemory.queries.conversation_state import (
 )
 from chatmemory.queries.conversations import (
     any_memory,
+    branches,
+    copies,
     free_disk_space,
     is_writable,
     memories,
@@ -151,7 +155,6 @@ from chatmemory.queries.steps import (
     step_samples,
     steps,
 )
-from chatmemory.queries.summaries import StandsFor, stands_for, summaries_holding
 from chatmemory.queries.windows import (
     NoRoom,
     WindowPlace,

@@ -46,7 +46,7 @@ from chatmemory.queries.compactions import (
     read_kept,
     shown_evidence,
 )
-from chatmemory.queries.fact_history import estimator_of, said_with_history
+from chatmemory.queries.history import estimator_of, said_with_history
 from chatmemory.queries.phrase import change_at
 from chatmemory.queries.rows import MessageDetail, StepDetail
 from chatmemory.queries.searching import MemoryFilter

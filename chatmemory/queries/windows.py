@@ -176,31 +176,20 @@ def view_of(
 ) -> WindowView[Place]:
     """Return the window of some rows, without those that a lowered limit hides."""
     stored = tuple(rows)
-    evictions = evicted_by(policy, stored, total(stored))
-    if not evictions:
-        return WindowView(memory_id, step, policy, stored, (), stored)
+    evictions = tuple(_hidden_by(policy, stored)) if can_decide(policy) else ()
     hidden = {each.seq for each in evictions}
     shown = tuple(row for row in stored if row.seq not in hidden)
     over_limit = tuple(row for row in stored if row.seq in hidden)
     return WindowView(memory_id, step, policy, shown, over_limit, stored, evictions)
 
 
-def evicted_by(
-    policy: Policy | None, rows: Iterable[Place], totals: Totals
-) -> tuple[EvictedMessage, ...]:
-    """Return what a limit hides and the next add evicts; nothing without an installed policy.
-
-    The rows may be the first ones of a stored window with these totals.
-    """
-    if not can_decide(policy):
-        return ()
-    return tuple(
-        EvictedMessage(
+def _hidden_by(policy: Policy, rows: Sequence[Place]) -> Iterator[EvictedMessage]:
+    """Yield what a limit hides of a stored window, and the next add evicts."""
+    for entry, reason, because in transitions.hidden_by_limit(_entries(rows), total(rows), policy):
+        yield EvictedMessage(
             *(_seq(entry), entry.type, entry.has_calls, entry.tokens),
             *(reason, _seq(because) if because else None),
         )
-        for entry, reason, because in transitions.hidden_by_limit(_entries(rows), totals, policy)
-    )
 
 
 def _entries(rows: Iterable[Place]) -> Iterator[Entry]:
