@@ -341,23 +341,15 @@ def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
     found = {}
     for stay in at_once:
         place = stay.memory_id, stay.entered_step
-        if place in of_step and (cause := _misfit(of_step[place], stay.tokens, pinned[place])):
+        if place in of_step and (cause := misfit_at(of_step[place], stay.tokens, pinned[place])):
             found[stay.memory_id, stay.n] = cause
     return found
 
 
-def misfit_at(step: Step, tokens: int) -> CannotFit | None:
-    """Return why a message left for want of room in the step that added it.
-
-    None if the step is not an add, or if its policy is not installed.
+def misfit_at(step: Step, tokens: int, held: Totals) -> CannotFit | None:
+    """Return why a message had no room in the step that added it, beside what remained, of which
+    `held` is pinned; None if the policy is not installed.
     """
-    if step.kind != Step.Kind.ADD or step.by_client:
-        return None
-    return _misfit(step, tokens, pinned_at(step))
-
-
-def _misfit(step: Step, tokens: int, held: Totals) -> CannotFit | None:
-    """Return why a message had no room beside what remained, of which `held` is pinned."""
     policy = step.policy
     if not can_decide(policy):
         return None

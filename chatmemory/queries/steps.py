@@ -81,7 +81,8 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
     moved = {each.seq for each in left if each.reason == Reason.MOVED}
     stays = rows(_ENTERED_AT, [row.memory_id, last_stay, row.last_stay])
     arrived = _arrived(row, [stay for stay in stays if stay[0] not in moved], last_seq)
-    evicted = tuple(_evicted(row, left, arrived))
+    held = pinned_at(row) if any(_is_at_once(row, each) for each in left) else NOTHING
+    evicted = tuple(_evicted(row, left, arrived, held))
     found = step_row(row)
     return StepDetail(
         found,
@@ -95,7 +96,7 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
             seq=arrived[0].seq if len(arrived) == 1 else row.seq,
             arrived=arrived,
             evicted=evicted,
-            pinned=pinned_at(row) if any(each.misfit for each in evicted) else NOTHING,
+            pinned=held if any(each.misfit for each in evicted) else NOTHING,
             passed_pins=any(each.passed_pins for each in left[-1:]),
             by_client=row.by_client,
             replaced=previous.policy if previous and row.kind == Step.Kind.POLICY else None,
@@ -136,6 +137,12 @@ def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
     return before, after
 
 
+def _is_at_once(row: Step, left: _Left) -> bool:
+    """Return whether a message left for want of room in the step that added it."""
+    is_add = row.kind == Step.Kind.ADD and not row.by_client
+    return is_add and left.entered_step == row.n and left.reason == Reason.CAPACITY
+
+
 def _policy_before(row: Step, previous: Step | StepPoint | None) -> Policy | None:
     """Return the policy under which an add first trimmed; other changes trim once at most."""
     if row.by_client:
@@ -169,7 +176,7 @@ def _arrived(
 
 
 def _evicted(
-    row: Step, left: Iterable[_Left], arrived: Iterable[ArrivedMessage]
+    row: Step, left: Iterable[_Left], arrived: Iterable[ArrivedMessage], held: Totals
 ) -> Iterator[EvictedMessage]:
     """Yield the evictions of a step from its stays, in the order of eviction.
 
@@ -179,10 +186,9 @@ def _evicted(
     system = next((each.seq for each in arrived if each.type is MessageType.SYSTEM), None)
     call: int | None = None
     for each in left:
-        reason, misfit = REASONS[each.reason], None
-        if reason is Reason.CAPACITY:
-            call = each.seq if each.has_calls else call
-            misfit = misfit_at(row, each.tokens) if each.entered_step == row.n else None
+        reason = REASONS[each.reason]
+        if reason is Reason.CAPACITY and each.has_calls:
+            call = each.seq
         if reason is not Reason.MOVED:
             because = {
                 Reason.ORPHANED: call,
@@ -191,7 +197,8 @@ def _evicted(
             }.get(reason)
             yield EvictedMessage(
                 *(each.seq, TYPES[each.type], each.has_calls, each.tokens),
-                *(reason, because, misfit),
+                *(reason, because),
+                misfit=misfit_at(row, each.tokens, held) if _is_at_once(row, each) else None,
             )
 
 
