@@ -17,6 +17,7 @@ from chatmemory.explain.wording import (
     capitalized,
     counted,
     decapitalized,
+    happened,
     in_unit,
     oldest,
     policy_words,
@@ -27,11 +28,6 @@ from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessa
 from chatmemory.models import Step
 from chatmemory.queries import NoRoom, Outlook, PinPreview, WindowPlace, WindowView
 
-_EVENTS = {
-    "labels": "The labels changed",
-    "clear": "Memory was cleared",
-    "repair": "Memory was repaired",
-}
 _WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}  # reasons of whole lists
 
 
@@ -91,7 +87,7 @@ def _event(change: ChangeResult) -> str:
         case "policy":
             return f"The policy became {policy_words(change.policy, change.replaced)}"
         case "labels" | "clear" | "repair":
-            return _EVENTS[change.kind]
+            return capitalized(happened(change.kind))
         case "redact":
             return f"Message #{change.seq} was redacted"
         case "compact":

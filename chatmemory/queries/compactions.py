@@ -42,12 +42,10 @@ from chatmemory.formats import FORMATS
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.history import message_row
-from chatmemory.queries.searching import MemoryFilter
 
 NEWEST_COMPACTIONS = 100  # of a conversation, of which it is found what they lost
 LOST_LISTED = 100
 NAME_LENGTH = 80  # of a model
-SUMMED = 2_000  # conversations whose compactions are summed up
 
 
 class KeptTerm(NamedTuple):
@@ -331,24 +329,6 @@ class Compactions:
     left_out: int
     matching: int
     conversations: int
-
-
-def compactions_of(which: MemoryFilter, words: str) -> Compactions:
-    """Return the compactions of conversations from what is kept, by one query and a count.
-
-    `words` is the digest of the words that are facts by the settings.
-    """
-    chosen = which.rows().filter(found_incidents__compacted__gt=0, found_incidents__words=words)
-    newest = chosen.order_by("-updated_at", "id")
-    rows = list(newest.values_list("id", "found_incidents__compactions")[:SUMMED])
-    found = [
-        CompactionOf(memory_id, kept)
-        for memory_id, compactions in rows
-        for kept in read_kept(compactions)
-    ]
-    measured = [each for each in found if not each.evidence.why_left_out]
-    matching = len(rows) if len(rows) < SUMMED else chosen.count()
-    return Compactions(measured, len(found) - len(measured), matching, len(rows))
 
 
 # What summaries stand for

@@ -147,11 +147,11 @@ def _with_bit(bit: int) -> list[int]:
     return [bits for bits in range(1 << len(BITS)) if bits & bit]
 
 
-def stored_findings(provider: str, id_prefix: str = "") -> Iterator[tuple[str, list[Finding]]]:
+def stored_findings(provider: str) -> Iterator[tuple[str, list[Finding]]]:
     """Yield the ill conversations that a provider refuses or mishandles, by id, with what the
     linter finds in their windows.
     """
-    ill = Memory.objects.beginning_with(id_prefix).filter(ill_at__isnull=False)
+    ill = Memory.objects.filter(ill_at__isnull=False)
     for memory_id in ill.order_by("id").values_list("id", flat=True).iterator():
         rows = list(open_stays(memory_id).select_related("message"))
         messages = [read_message(row.message) for row in rows]

@@ -37,11 +37,11 @@ from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import LIVED, FoundIncidents, Memory, Message, Stay, Step
 from chatmemory.queries.compactions import (
+    CompactionOf,
     Compactions,
     KeptTerm,
     ShownEvidence,
     StoredEvidence,
-    compactions_of,
     kept_compactions,
     read_kept,
     shown_evidence,
@@ -140,6 +140,7 @@ def words_digest() -> str:
 
 LISTED = 100  # uses without a recorded mention
 LOOKED_AT = 1_000  # incidents whose facts are read at a time
+SUMMED = 2_000  # conversations whose compactions are summed up
 
 
 @dataclass(frozen=True)
@@ -215,8 +216,19 @@ def incidents_at(
 
 
 def fleet_compactions(which: MemoryFilter) -> Compactions:
-    """Return what is kept of the compactions of the conversations that a filter finds."""
-    return compactions_of(which, words_digest())
+    """Return what is kept of the compactions of conversations, by one query and a count."""
+    words = words_digest()
+    chosen = which.rows().filter(found_incidents__compacted__gt=0, found_incidents__words=words)
+    newest = chosen.order_by("-updated_at", "id")
+    rows = list(newest.values_list("id", "found_incidents__compactions")[:SUMMED])
+    found = [
+        CompactionOf(memory_id, kept)
+        for memory_id, compactions in rows
+        for kept in read_kept(compactions)
+    ]
+    measured = [each for each in found if not each.evidence.why_left_out]
+    matching = len(rows) if len(rows) < SUMMED else chosen.count()
+    return Compactions(measured, len(found) - len(measured), matching, len(rows))
 
 
 @one_snapshot()

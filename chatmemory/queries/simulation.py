@@ -26,9 +26,15 @@ from chatmemory.ledger.adding import add_all, change_policy, required_policy
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.windows import stay_entries
 from chatmemory.models import Memory, Trial
-from chatmemory.queries.windows import NoRoom, StoredState, WindowPlace, WindowView, view_of
+from chatmemory.queries.windows import (
+    NoRoom,
+    StoredState,
+    WindowPlace,
+    WindowView,
+    recorded_places,
+    view_of,
+)
 from chatmemory.services.validation import storable_additions
 
 RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
@@ -172,7 +178,7 @@ def _simulated(
     policy = _policy_in_force(stored, recorder)
     added = storable_additions(messages)
     is_recounted = recorder.window.counted_by != counted_by
-    places = _recounted(recorder) if is_recounted else stored.places
+    places = recorded_places(recorder.window) if is_recounted else stored.places
     changes = add_all(recorder, added)
     changes = _as_drafts(changes) if are_drafts else changes
     after = _after(stored, policy, places, changes)
@@ -202,13 +208,6 @@ def _check_recount(memory: Memory, policy: Policy) -> None:
     is_same = family_named(policy.estimator) == family_named(memory.policy_estimator)
     if not is_same and memory.window_count > RECOUNTED_AT_ONCE:
         raise LongRecount(policy.estimator, memory.window_count)
-
-
-def _recounted(recorder: Recorder) -> tuple[WindowPlace, ...]:
-    return tuple(
-        WindowPlace(each.seq, each.type, each.has_calls, each.tokens, pinned=each.pinned)
-        for each in stay_entries(recorder.window)
-    )
 
 
 def _after(

@@ -14,11 +14,11 @@ from chatmemory.core import transitions
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
-from chatmemory.core.window import Entry, Totals, total
+from chatmemory.core.window import Entry, Totals, Window, total
 from chatmemory.ledger.changes import EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.windows import open_stays, read_message, stays_at
+from chatmemory.ledger.windows import open_stays, read_message, stay_entries, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 
 
@@ -292,6 +292,14 @@ def place_from(columns: Sequence[Any]) -> WindowPlace:
 def place_of(entry: Entry) -> WindowPlace:
     """Return the place of an entry whose key is its seq."""
     return WindowPlace(_seq(entry), entry.type, entry.has_calls, entry.tokens)
+
+
+def recorded_places(window: Window) -> list[WindowPlace]:
+    """Return the places of a recorder's window."""
+    return [
+        WindowPlace(each.seq, each.type, each.has_calls, each.tokens, pinned=each.pinned)
+        for each in stay_entries(window)
+    ]
 
 
 def _window_row(stay: Stay) -> WindowRow:
