@@ -157,7 +157,7 @@ def _session(
     """Return the session of a conversation with the compactions of these steps, and its seqs."""
     compactions = list(_compactions(memory, steps))
     seen = {seq for each in compactions for seq in (*each.covered, *each.window)}
-    earlier = _messages(memory.pk, seen - said.keys() - injected.keys())
+    earlier = messages_of(memory.pk, seen - said.keys() - injected.keys())
     stored = [StoredMessage(seq, message) for seq, message in [*said.items(), *earlier.items()]]
     stored += [StoredMessage(seq, message, is_said=False) for seq, message in injected.items()]
     stored.sort(key=lambda each: each.number)
@@ -190,7 +190,7 @@ def _kept(
     found: Evidence, step: int, session: Session, seqs: Sequence[int], tokens: int
 ) -> StoredEvidence:
     def place(position: int, term: str) -> int:
-        return sorted(facts_of(session.messages[position], fact_words())).index(term)
+        return sorted_facts(session.messages[position]).index(term)
 
     one = found.compaction
     covered = [seqs[each] for each in one.covered]
@@ -282,9 +282,8 @@ def shown_evidence(
     lost = [each for each in kept.terms if not each.is_held][:LOST_LISTED]
     dropped = kept.dropped if lists_dropped else ()
     seqs = {each.used for each in lost} | {each.came or each.used for each in lost}
-    messages = _messages(memory.pk, seqs | {seq for seq, _ in dropped})
-    words = fact_words()
-    facts = {seq: sorted(facts_of(message, words)) for seq, message in messages.items()}
+    messages = messages_of(memory.pk, seqs | {seq for seq, _ in dropped})
+    facts = {seq: sorted_facts(message) for seq, message in messages.items()}
     return ShownEvidence(
         kept,
         until,
@@ -299,7 +298,13 @@ def shown_evidence(
     )
 
 
-def _messages(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]:
+def sorted_facts(message: ChatMessage) -> list[str]:
+    """Return the facts of a message in the order in which kept rows have their places."""
+    return sorted(facts_of(message, fact_words()))
+
+
+def messages_of(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]:
+    """Return some messages of a conversation by seq."""
     if not seqs:
         return {}
     rows = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
@@ -353,7 +358,10 @@ def stands_for(memory_id: str, summaries: Collection[int]) -> dict[int, StandsFo
         found = _covered(memory_id, asked)
         covered |= found
         asked = {seq for by_seq in found.values() for seq in by_seq} - covered.keys()
-    return {seq: _followed(covered, seq) for seq in summaries if seq in covered}
+    said = {seq: dict(_said(covered, seq)) for seq in summaries if seq in covered}
+    return {
+        seq: StandsFor(tuple(sorted(tokens)), sum(tokens.values())) for seq, tokens in said.items()
+    }
 
 
 def _covered(memory_id: str, seqs: Collection[int]) -> dict[int, dict[int, int]]:
@@ -372,12 +380,8 @@ def _covered(memory_id: str, seqs: Collection[int]) -> dict[int, dict[int, int]]
     return dict(covered)
 
 
-def _followed(covered: dict[int, dict[int, int]], seq: int) -> StandsFor:
-    tokens = dict(_said(covered, seq))
-    return StandsFor(tuple(sorted(tokens)), sum(tokens.values()))
-
-
 def _said(covered: dict[int, dict[int, int]], seq: int) -> Iterator[tuple[int, int]]:
+    """Yield what a summary stands for, following earlier summaries, with the tokens."""
     for inner, tokens in covered[seq].items():
         if inner in covered:
             yield from _said(covered, inner)

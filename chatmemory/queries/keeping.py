@@ -132,7 +132,7 @@ def replayed_window(step: Step, limit: int) -> WindowView[WindowPlace] | None:
     window = Window()
     for _ in fold(window, said, policy):
         pass
-    return view_of(step.memory_id, step.n, policy, map(place_of, window))
+    return view_of(step.n, policy, map(place_of, window))
 
 
 def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult) -> bool:

@@ -24,6 +24,7 @@ from chatmemory.queries.searching import (
     EVERYTHING,
     BestMatch,
     MemoryFilter,
+    any_of,
     best_matches,
     countable,
     narrow_to_search,
@@ -132,9 +133,8 @@ def _page(
 def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ...]:
     if not rows:
         return ()
-    newest, recent = Q(), Q()
+    newest, recent = any_of({row.pk: [row.last_seq] for row in rows}), Q()
     for row in rows:
-        newest |= Q(memory_id=row.pk, seq=row.last_seq)
         recent |= Q(memory_id=row.pk, n__gt=row.last_step - SPARK_STEPS)
     texts = Message.objects.filter(newest).annotate(start=Left("text", 200))
     snippets: dict[str, str] = dict(texts.values_list("memory_id", "start"))
@@ -170,9 +170,7 @@ def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView[Window
     stays = Stay.objects.filter(memory_id__in=list(over), left_step=None).order_by("rank")
     for memory_id, *columns in stays.values_list("memory_id", *PLACE_COLUMNS):
         places[memory_id].append(place_from(columns))
-    return {
-        row.id: view_of(row.id, row.last_step, row.policy, places[row.id]) for row in over.values()
-    }
+    return {row.id: view_of(row.last_step, row.policy, places[row.id]) for row in over.values()}
 
 
 @dataclass(frozen=True)

@@ -178,7 +178,7 @@ class _Stage:
         memory, policy = self._recorder.memory, self._recorder.policy
         assert policy is not None, "each policy that comes into force is one"
         places = recorded_places(self._recorder.window)
-        window = view_of("", memory.last_step, policy, places)
+        window = view_of(memory.last_step, policy, places)
         return Scene(policy, tuple(self._lines), window, change, dict(self._left_by))
 
     def _set(self, policy: Policy) -> ChangeResult:

@@ -337,7 +337,7 @@ def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
     ids, numbers = {stay.memory_id for stay in at_once}, {stay.entered_step for stay in at_once}
     steps = Step.objects.filter(memory_id__in=ids, n__in=numbers, kind=Step.Kind.ADD)
     of_step = {(step.memory_id, step.n): step for step in steps.filter(by_client=False)}
-    pinned = _pinned_at(of_step.values())
+    pinned = pinned_at(of_step.values())
     found = {}
     for stay in at_once:
         place = stay.memory_id, stay.entered_step
@@ -357,13 +357,8 @@ def misfit_at(step: Step, tokens: int, held: Totals) -> CannotFit | None:
     return why_it_cannot_fit(policy, remaining, tokens)
 
 
-def pinned_at(step: Step) -> Totals:
-    """Return what pinned messages held at a step."""
-    return _pinned_at([step])[step.memory_id, step.n]
-
-
-def _pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
-    """Return what pinned messages held at some steps."""
+def pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
+    """Return what pinned messages held at some steps, by conversation and number."""
     held = {(step.memory_id, step.n): NOTHING for step in steps}
     filled = [step for step in steps if step.count_after]
     if not filled:

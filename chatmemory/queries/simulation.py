@@ -228,7 +228,7 @@ def _after(
             if seq not in gone:
                 place = WindowPlace(seq, type, has_calls, tokens)
                 rows.insert(0 if at_head else len(rows), place)
-    return view_of(stored.memory.pk, stored.window.step, policy, rows)
+    return view_of(stored.window.step, policy, rows)
 
 
 def _trim(window: WindowView[WindowPlace]) -> ChangeResult | None:
@@ -332,7 +332,7 @@ def _changed(
     window: WindowView[WindowPlace], seqs: set[int], pinned: bool
 ) -> WindowView[WindowPlace]:
     rows = (row._replace(pinned=pinned) if row.seq in seqs else row for row in window.in_order)
-    return view_of(window.memory_id, window.step, window.policy, rows)
+    return view_of(window.step, window.policy, rows)
 
 
 def _not_in(other: WindowView[WindowPlace], window: WindowView[WindowPlace]) -> tuple[int, ...]:

@@ -81,7 +81,9 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
     moved = {each.seq for each in left if each.reason == Reason.MOVED}
     stays = rows(_ENTERED_AT, [row.memory_id, last_stay, row.last_stay])
     arrived = _arrived(row, [stay for stay in stays if stay[0] not in moved], last_seq)
-    held = pinned_at(row) if any(_is_at_once(row, each) for each in left) else NOTHING
+    held = NOTHING
+    if any(_is_at_once(row, each) for each in left):
+        held = pinned_at([row])[row.memory_id, row.n]
     evicted = tuple(_evicted(row, left, arrived, held))
     found = step_row(row)
     return StepDetail(

@@ -70,7 +70,6 @@ class WindowView(Generic[Place]):
     shown or hidden.
     """
 
-    memory_id: str
     step: int
     policy: Policy | None
     rows: tuple[Place, ...]
@@ -171,16 +170,14 @@ def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
     return NoRoom.REJECTED if policy.rejects_oversized else None
 
 
-def view_of(
-    memory_id: str, step: int, policy: Policy | None, rows: Iterable[Place]
-) -> WindowView[Place]:
+def view_of(step: int, policy: Policy | None, rows: Iterable[Place]) -> WindowView[Place]:
     """Return the window of some rows, without those that a lowered limit hides."""
     stored = tuple(rows)
     evictions = tuple(_hidden_by(policy, stored)) if can_decide(policy) else ()
     hidden = {each.seq for each in evictions}
     shown = tuple(row for row in stored if row.seq not in hidden)
     over_limit = tuple(row for row in stored if row.seq in hidden)
-    return WindowView(memory_id, step, policy, shown, over_limit, stored, evictions)
+    return WindowView(step, policy, shown, over_limit, stored, evictions)
 
 
 def _hidden_by(policy: Policy, rows: Sequence[Place]) -> Iterator[EvictedMessage]:
@@ -244,7 +241,7 @@ class StoredState:
     def view(self, rows: Iterable[Place]) -> WindowView[Place]:
         """Return the window of these rows, which are those of the stays."""
         step = self.memory.last_step if self.at is None else self.at
-        return view_of(self.memory.pk, step, self.policy, rows)
+        return view_of(step, self.policy, rows)
 
     @cached_property
     def injected(self) -> frozenset[int]:
