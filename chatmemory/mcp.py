@@ -298,7 +298,7 @@ class Tools:
         Each with the step at which it broke a rule. `provider` is openai, openai_responses,
         anthropic or gemini; with a `rule`, also those that are only mishandled.
         """
-        which = queries.Round(rule, provider, self._scope.beginning())
+        which = queries.IllFilter(rule, provider, self._scope.beginning())
         page, counts = queries.doctor_page(which, size=SIZE), queries.doctor_counts(which.id_prefix)
         told = [f"{explain.counted(counts.refused, 'conversation')} would be refused."]
         for ill in page.rows:

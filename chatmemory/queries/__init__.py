@@ -54,9 +54,9 @@ from chatmemory.queries.cursors import CursorPage
 from chatmemory.queries.doctor import (
     PROBLEMS,
     DoctorCounts,
-    Ill,
+    IllConversation,
+    IllFilter,
     Problem,
-    Round,
     doctor_counts,
     doctor_page,
     ill_ids,

@@ -22,7 +22,7 @@ class Doctor(Resource):
         Those that became ill last come first. With `rule`, also those that are only mishandled.
         """
         asked, prefix = requests.read_query(requests.DoctorQuery, request), prefix_of(request)
-        which = queries.Round(asked.get("rule", ""), asked.get("provider", ""), prefix)
+        which = queries.IllFilter(asked.get("rule", ""), asked.get("provider", ""), prefix)
         try:
             page = queries.doctor_page(which, cursor=asked.get("cursor", ""), size=asked["size"])
         except InvalidValue as error:
