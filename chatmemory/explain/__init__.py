@@ -17,7 +17,6 @@ from chatmemory.explain.captions import (
     tried_limit,
     what_is_hidden,
 )
-from chatmemory.explain.causes import cause_of, reason_of, short_reason
 from chatmemory.explain.doctor import (
     how_it_began,
     problem_title,
@@ -55,6 +54,7 @@ from chatmemory.explain.receipts import Receipt, ReceiptLine, receipt, shortened
 from chatmemory.explain.wording import (
     amount,
     capitalized,
+    cause_of,
     counted,
     happened,
     held_words,
@@ -65,6 +65,8 @@ from chatmemory.explain.wording import (
     percent,
     policy_name,
     policy_words,
+    reason_of,
     role,
     seqs,
+    short_reason,
 )

@@ -11,10 +11,10 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
 from chatmemory.core.window import Totals
-from chatmemory.explain.causes import cause_of, why_no_fit
 from chatmemory.explain.wording import (
     amount,
     capitalized,
+    cause_of,
     counted,
     decapitalized,
     happened,
@@ -23,6 +23,7 @@ from chatmemory.explain.wording import (
     policy_words,
     role,
     seqs,
+    why_no_fit,
 )
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.models import Step

@@ -11,10 +11,9 @@ from chatmemory.core.recall.compactions import CameBack
 from chatmemory.core.recall.incidents import Incident, IncidentKind
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
-from chatmemory.explain.causes import cause_of
 from chatmemory.explain.reasons import TRIED_TOO_LONG
 from chatmemory.explain.receipts import ALREADY, NEEDED, exceeded, receipt
-from chatmemory.explain.wording import counted, decapitalized, in_unit
+from chatmemory.explain.wording import cause_of, counted, decapitalized, in_unit
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.queries import ShownIncident, StoredEvidence
 
