@@ -17,6 +17,7 @@ from chatmemory import database
 from chatmemory.core.eviction import REASONS, Reason
 from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import stored_policy
 from chatmemory.core.window import NOTHING, Totals
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step, no_step
@@ -214,16 +215,7 @@ BEFORE = 80
 OUTLINE = 300
 KEPT = 128  # outlines, of 0.2 MB each, parts and their stays
 
-_TOTALS = (
-    "n",
-    "kind",
-    "last_seq",
-    "last_stay",
-    "count_after",
-    "tokens_after",
-    "said_count",
-    "history_tokens",
-)
+_TOTALS = ("last_seq", "last_stay", "count_after", "tokens_after", "said_count", "history_tokens")
 _POLICY = ("policy_kind", "policy_limit", "policy_estimator")
 
 
@@ -316,22 +308,17 @@ def _points(memory_id: str, numbers: Sequence[int], head: bytes) -> Mapping[int,
     Each policy is made once.
     """
     steps = Step.objects.filter(database.in_list("n", numbers), memory_id=memory_id)
-    rows = steps.values_list(*_TOTALS, *_POLICY, Cast("policy_options", TextField()))
-    policy = cache(_policy)
-    points = {row[0]: _point(row, policy(*row[len(_TOTALS) :])) for row in rows}
-    return {n: points[n] for n in numbers if n in points}
+    options = Cast("policy_options", TextField())
+    policy_of, points = cache(_policy), {}
+    for n, kind, *columns in steps.values_list("n", "kind", *_TOTALS, *_POLICY, options):
+        last_seq, last_stay, count, tokens, said, history, *policy = columns
+        after, so_far = Totals(count, tokens), Totals(said, history)
+        points[n] = StepPoint(n, kind, policy_of(*policy), after, so_far, last_seq, last_stay)
+    return dict(sorted(points.items()))
 
 
-def _point(row: Sequence[Any], policy: Policy | None) -> StepPoint:
-    step, kind, last_seq, last_stay, count, tokens, said, history = row[: len(_TOTALS)]
-    after, so_far = Totals(count, tokens), Totals(said, history)
-    return StepPoint(step, kind, policy, after, so_far, last_seq, last_stay)
-
-
-def _policy(kind: str | None, limit: int | None, estimator: str, options: str) -> Policy | None:
-    columns = Step(policy_kind=kind, policy_limit=limit, policy_estimator=estimator)
-    columns.policy_options = json.loads(options)
-    return columns.policy
+def _policy(kind: str | None, limit: int, estimator: str, options: str) -> Policy | None:
+    return stored_policy(kind, limit, estimator, json.loads(options)) if kind else None
 
 
 def _new_seqs(before: StepPoint | None, point: StepPoint) -> range:
