@@ -250,7 +250,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         summaries=stands_for(memory.pk, pinned),
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
         when_said=recounted_tokens(row),
-        said_before=(said_before(memory.pk, history.rows[0].seq) if history.has_earlier else None),
+        said_before=said_before(memory.pk, history.rows[0].seq) if history.earlier else None,
     )
 
 

@@ -207,14 +207,6 @@ class Page:
     earlier: int = 0
     later: int = 0
 
-    @property
-    def has_earlier(self) -> bool:
-        return self.earlier > 0
-
-    @property
-    def has_later(self) -> bool:
-        return self.later > 0
-
 
 def memory_row(row: Memory) -> MemoryRow:
     return MemoryRow(
