@@ -276,11 +276,11 @@ class Tools:
             shown = queries.evidence_of(conversation, each.step)
             if shown is None:  # the database is read-only
                 continue
-            evidence, lost = shown.evidence, shown.listed[:SIZE]
-            needed = explain.counted(len(evidence.needed()), "term")
+            terms, lost = shown.evidence.needed_terms, shown.listed[:SIZE]
+            needed = explain.counted(len(terms.needed()), "term")
             words.append(
                 f"Step {each.step:,}: #{each.summary} took the place of {each.replaced:,} "
-                f"messages; of {needed} needed again it holds {evidence.held():,}."
+                f"messages; of {needed} needed again it holds {terms.held():,}."
             )
             words += [
                 f"  lost {term.term}, said in #{term.said}, used in #{term.used}: {term.back}"
@@ -298,7 +298,7 @@ class Tools:
         Each with the step at which it broke a rule. `provider` is openai, openai_responses,
         anthropic or gemini; with a `rule`, also those that are only mishandled.
         """
-        which = queries.Round(rule, provider, self._scope.beginning())
+        which = queries.IllFilter(rule, provider, self._scope.beginning())
         page, counts = queries.doctor_page(which, size=SIZE), queries.doctor_counts(which.id_prefix)
         told = [f"{explain.counted(counts.refused, 'conversation')} would be refused."]
         for ill in page.rows:

@@ -9,7 +9,7 @@ from functools import cached_property
 from django.utils.http import urlencode
 
 from chatmemory import explain, queries
-from chatmemory.queries import Ill, Problem, Round
+from chatmemory.queries import IllConversation, IllFilter, Problem
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Sign:
 class Patient:
     """A row of the list."""
 
-    ill: Ill
+    ill: IllConversation
     provider: str
 
     @property
@@ -83,8 +83,8 @@ class Visit:
         )
 
     @property
-    def which(self) -> Round:
-        return Round(self.rule, self.provider)
+    def which(self) -> IllFilter:
+        return IllFilter(self.rule, self.provider)
 
     @property
     def given(self) -> dict[str, str]:
@@ -125,5 +125,5 @@ class Visit:
         places = {name: value for name, value in cursor.items() if value}
         return "?" + urlencode({**self.given, **places}) if places else None
 
-    def patient(self, ill: Ill) -> Patient:
+    def patient(self, ill: IllConversation) -> Patient:
         return Patient(ill, self.provider)

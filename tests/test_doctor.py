@@ -22,7 +22,7 @@ from chatmemory.access.tokens import create_token
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.models import Step
-from chatmemory.queries import Round
+from chatmemory.queries import IllFilter
 
 from .conversations import create_and_add
 
@@ -65,7 +65,7 @@ def seed(count: int) -> dict[str, list[str]]:
     return ids
 
 
-def listed(which: Round) -> set[str]:
+def listed(which: IllFilter) -> set[str]:
     """Walk through all pages of the list."""
     found, cursor = [], ""
     while True:
@@ -82,33 +82,33 @@ def test_in_a_fleet_all_faults_are_found_and_none_falsely(size):
     ids = seed(size)
     for rule in SEEDS:
         if rule:
-            assert listed(Round(rule)) == set(ids[rule]), rule
+            assert listed(IllFilter(rule)) == set(ids[rule]), rule
     refused = {memory_id for rule in REFUSED for memory_id in ids[rule]}
-    assert listed(Round()) == refused
+    assert listed(IllFilter()) == refused
     counts = queries.doctor_counts()
     assert counts.refused == len(refused)
     assert counts.by_rule == {rule: len(found) for rule, found in ids.items() if rule}
     assert counts.by_provider["openai"] == len(ids["dangling_call"]) + len(ids["orphan_result"])
     for provider in PROVIDERS:
         found = {name for name, findings in queries.stored_findings(provider) if findings}
-        assert found >= listed(Round(provider=provider))
+        assert found >= listed(IllFilter(provider=provider))
 
 
 def test_a_fault_is_known_from_the_step_on_at_which_it_began():
     create_and_add("m", MessageWindow(20), [HI, HELLO, HI, call("1"), HI, HELLO])
-    (ill,) = queries.doctor_page(Round()).rows
+    (ill,) = queries.doctor_page(IllFilter()).rows
     (problem,) = ill.problems
     assert (problem.rule, problem.since, problem.seq) == ("dangling_call", 5, 4)
     assert problem.refused_by == tuple(PROVIDERS)
     assert Step.objects.get(memory="m", n=5).at == ill.ill_at
     services.add("m", [HI])
-    assert queries.doctor_page(Round()).rows[0].problems == ill.problems
+    assert queries.doctor_page(IllFilter()).rows[0].problems == ill.problems
     services.clear_messages("m")
-    assert queries.doctor_page(Round()).rows == ()
+    assert queries.doctor_page(IllFilter()).rows == ()
 
 
 def test_an_unknown_rule_or_provider_is_refused():
-    for which in (Round("nonsense"), Round(provider="acme")):
+    for which in (IllFilter("nonsense"), IllFilter(provider="acme")):
         with pytest.raises(InvalidValue):
             queries.doctor_page(which)
 
@@ -133,11 +133,11 @@ def test_the_listed_ones_are_repaired_after_a_look(operator_client):
     seed(6)
     asked = operator_client.post("/doctor/repair/", {"rule": "dangling_call"})
     assert "Repair 1 conversation?" in " ".join(asked.content.decode().split())
-    assert listed(Round("dangling_call"))
+    assert listed(IllFilter("dangling_call"))
     done = {"rule": "dangling_call", "confirmed": "1", "reason": "refused"}
     operator_client.post("/doctor/repair/", done)
-    assert not listed(Round("dangling_call"))
-    assert listed(Round("orphan_result"))
+    assert not listed(IllFilter("dangling_call"))
+    assert listed(IllFilter("orphan_result"))
 
 
 def test_a_token_with_a_prefix_has_a_doctor_of_its_own(client):

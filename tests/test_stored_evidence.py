@@ -84,7 +84,7 @@ def check_same(memory_id, session):
     assert len(found) == len(expected)
     for kept, each in zip(found, expected, strict=True):
         evidence = kept.evidence
-        assert figures(evidence) == figures(each)
+        assert figures(evidence.needed_terms) == figures(each)
         assert evidence.why_left_out == each.why_left_out
         assert evidence.dropped_count == len(each.dropped)
         assert listed(kept.listed) == listed(each.lost()[:100], first=1)
@@ -201,7 +201,7 @@ def test_an_incident_of_what_a_summary_lost_is_summarized():
     ]
     first, second = shown("a")
     assert listed(first.listed) == [("A-1182", 1, 5, CameBack.UNKNOWN, None)]
-    assert first.evidence.held() == 1
+    assert first.evidence.needed_terms.held() == 1
     assert second.evidence.terms == ()
 
 

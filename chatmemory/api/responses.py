@@ -25,7 +25,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.recall.compactions import APPENDED, TAILS, CameBack, Level
 from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.core.written_policies import text_of_policy
-from chatmemory.queries import ShownEvidence, StoredEvidence, WindowRow, WindowView
+from chatmemory.queries import NeededTerms, ShownEvidence, WindowRow, WindowView
 from chatmemory.services import ChangeResult
 
 Json = serializers.Serializer[Any]
@@ -495,20 +495,20 @@ class EvidenceSerializer(Json):
 
 def evidence_fields(shown: ShownEvidence) -> dict[str, Any]:
     """Return the fields of what a summary lost."""
-    found = shown.evidence
+    found, terms = shown.evidence, shown.evidence.needed_terms
     return {
-        **vars(found),
+        **found._asdict(),
         "until": shown.until,
         "left_out": found.why_left_out,
-        **{level.value: _needed(found, level) for level in (Level.ALL, Level.TOLD)},
+        **{level.value: _needed(terms, level) for level in (Level.ALL, Level.TOLD)},
         "lost": shown.listed,
-        "lost_count": len(found.lost()),
-        "lost_numbers": sum(each.is_number for each in found.lost()),
+        "lost_count": len(terms.lost()),
+        "lost_numbers": sum(each.is_number for each in terms.lost()),
         "not_needed": found.not_needed,
     }
 
 
-def _needed(found: StoredEvidence, level: Level) -> dict[str, Any]:
+def _needed(found: NeededTerms, level: Level) -> dict[str, Any]:
     return {
         "needed": len(found.needed(level)),
         "held": found.held(level),

@@ -11,27 +11,24 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
 from chatmemory.core.window import Totals
-from chatmemory.explain.causes import cause_of, why_no_fit
 from chatmemory.explain.wording import (
     amount,
     capitalized,
+    cause_of,
     counted,
     decapitalized,
+    happened,
     in_unit,
     oldest,
     policy_words,
     role,
     seqs,
+    why_no_fit,
 )
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.models import Step
 from chatmemory.queries import NoRoom, Outlook, PinPreview, WindowPlace, WindowView
 
-_EVENTS = {
-    "labels": "The labels changed",
-    "clear": "Memory was cleared",
-    "repair": "Memory was repaired",
-}
 _WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}  # reasons of whole lists
 
 
@@ -91,7 +88,7 @@ def _event(change: ChangeResult) -> str:
         case "policy":
             return f"The policy became {policy_words(change.policy, change.replaced)}"
         case "labels" | "clear" | "repair":
-            return _EVENTS[change.kind]
+            return capitalized(happened(change.kind))
         case "redact":
             return f"Message #{change.seq} was redacted"
         case "compact":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.lint import PROVIDERS, RULES
+from chatmemory.core.lint.rules import Law
 from chatmemory.core.texts import named
 from chatmemory.ledger.health import KEPT, SHORT
 from chatmemory.linting import outline
@@ -58,26 +59,15 @@ def provider_names(providers: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
-class ShownLaw:
-    """What a provider makes of a rule's bad example, with the words of its error and the source."""
-
-    provider: str
-    severity: str
-    error: str
-    source: str
-    basis: str
-
-
-@dataclass(frozen=True)
 class ShownRule:
-    """A rule as people read it: what each provider makes of it, and its examples line by line.
+    """A rule as people read it: its law for each provider by name, and its examples line by line.
 
     `is_kept` tells that conversations are listed by it.
     """
 
     id: str
     title: str
-    laws: Sequence[ShownLaw]
+    laws: Mapping[str, Law]
     bad: str
     good: str
     is_kept: bool
@@ -94,10 +84,7 @@ def shown_rules() -> Iterator[ShownRule]:
         yield ShownRule(
             rule.id,
             rule.title,
-            [
-                ShownLaw(PROVIDERS[each], law.severity, law.error, law.source, law.basis)
-                for each, law in rule.laws.items()
-            ],
+            {PROVIDERS[each]: law for each, law in rule.laws.items()},
             "\n".join(outline(rule.bad, next(iter(rule.laws)))) or "(no messages)",
             "\n".join(outline(rule.good, next(iter(rule.laws)))),
             rule.id in KEPT,

@@ -1,18 +1,21 @@
-"""Incidents in words: what came up again, how it left, and what would have kept it."""
+"""Incidents in words: what came up again, how it left, and what would have kept it.
+
+And compactions: what became a summary, and how what it lost came back.
+"""
 
 from __future__ import annotations
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.policies import Policy
+from chatmemory.core.recall.compactions import CameBack
 from chatmemory.core.recall.incidents import Incident, IncidentKind
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
-from chatmemory.explain.causes import cause_of
 from chatmemory.explain.reasons import TRIED_TOO_LONG
 from chatmemory.explain.receipts import ALREADY, NEEDED, exceeded, receipt
-from chatmemory.explain.wording import counted, decapitalized, in_unit
+from chatmemory.explain.wording import cause_of, counted, decapitalized, in_unit
 from chatmemory.ledger.changes import ChangeResult
-from chatmemory.queries import ShownIncident
+from chatmemory.queries import ShownIncident, StoredEvidence
 
 QUOTED = 140
 BEFORE_FACT = 40
@@ -20,6 +23,11 @@ _KINDS = {
     IncidentKind.SAID_AGAIN: "said again by the user",
     IncidentKind.FETCHED_AGAIN: "fetched again by the same call",
     IncidentKind.USED: "used by the assistant without a mention in memory",
+}
+_BACK = {
+    CameBack.TOOL: "fetched again",
+    CameBack.USER: "the user said it again",
+    CameBack.UNKNOWN: "no recorded mention",
 }
 _FOR_ROOM = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 
@@ -132,3 +140,32 @@ def used_words(count: int, are_imported: bool) -> str:
     if are_imported:
         return f"{counted(count, 'term')} would have been missing"
     return f"{counted(count, 'term')} used without a recorded mention"
+
+
+# Compactions
+
+
+def what_became_a_summary(evidence: StoredEvidence) -> str:
+    """Return what one summary replaced: `#1 to #411 became one summary`."""
+    first, last, count = evidence.first, evidence.last, evidence.replaced
+    if first is None or last is None:
+        return "A summary of what is not recorded"
+    if count > 1 and last - first + 1 == count:
+        return f"{named(first)} to {named(last)} became one summary"
+    return f"{counted(count, 'message')} became one summary"
+
+
+def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
+    """Return the tokens before and after: `91,204 tok in 2,711`. Those that an agent recorded are
+    of its prompts, and not those of the `window`; empty if none are known.
+    """
+    before, after = evidence.tokens_before, evidence.tokens_after
+    told = "" if (before, after) == window else "prompts of "
+    if before is None:
+        return "" if after is None else f"{told}{after:,} tok afterwards"
+    return f"{told}{before:,} tok" + (" before" if after is None else f" in {after:,}")
+
+
+def came_back(back: CameBack) -> str:
+    """Return how a lost term was there again: it is never said that it was invented."""
+    return _BACK[back]

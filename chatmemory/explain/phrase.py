@@ -60,59 +60,34 @@ class PhraseAnswer(Explanation):
     decided_by: str = ""
 
 
-@dataclass(frozen=True)
-class PhraseQuestion:
-    """The step of the question, the newest step and message, and what a limit hides.
-
-    What it hides leaves at the next add, unless there is `no_room` for any message.
-    """
-
-    at: int
-    last_step: int
-    last_seq: int
-    hidden: frozenset[int] = frozenset()
-    no_room: NoRoom | None = None
-
-
-def remembers(phrase: str, matches: PhraseMatches, asked: PhraseQuestion) -> PhraseAnswer:
-    """Explain whether a phrase is in memory at a step, and when it was and will be."""
+def remembered(state: ConversationState) -> PhraseAnswer:
+    """Explain whether the phrase of a state is in memory, and when it was and will be."""
+    phrase, matches = state.query.find, state.mentions
     question = f"{'Would' if matches.is_simulated else 'Does'} it still remember “{phrase}”?"
     if not matches.speakers:
         if _NUMBER.fullmatch(phrase):
-            newest = f"The newest is #{asked.last_seq}."
+            newest = f"The newest is #{state.memory.last_seq}."
             return PhraseAnswer(question, f"There is no message {phrase}.", newest)
         detail = "No message contains these words."
         return PhraseAnswer(question, "It was never said.", detail)
     if matches.leaving or (matches.is_simulated and matches.deciding):
         return _simulated(question, matches)
-    return _stored(question, matches, asked)
+    return _stored(question, state)
 
 
-def remembered(state: ConversationState) -> PhraseAnswer:
-    """Explain the same for the phrase that was asked for with a state."""
-    asked = PhraseQuestion(
-        at=state.at,
-        last_step=state.memory.last_step,
-        last_seq=state.memory.last_seq,
-        hidden=frozenset(row.seq for row in state.window.over_limit),
-        no_room=state.window.no_room,
-    )
-    return remembers(state.query.find, state.mentions, asked)
-
-
-def _stored(question: str, matches: PhraseMatches, asked: PhraseQuestion) -> PhraseAnswer:
+def _stored(question: str, state: ConversationState) -> PhraseAnswer:
     """Answer for stored memory; in a simulation, if the phrase was not in memory before it."""
-    periods = periods_of(matches, asked.last_step)
-    here = next((each for each in periods if each.first <= asked.at <= each.last), None)
-    cause, detail = _answer(matches, asked, here)
-    if here and here.is_in and asked.hidden.issuperset(matches.deciding):
-        why = f"{here.why}; over the limit at step {asked.at:,}"
+    matches, at, last_step = state.mentions, state.at, state.memory.last_step
+    periods = periods_of(matches, last_step)
+    here = next((each for each in periods if each.first <= at <= each.last), None)
+    cause, detail = _answer(state, here)
+    if here and here.is_in and state.window.hidden.issuperset(matches.deciding):
+        why = f"{here.why}; over the limit at step {at:,}"
         periods = tuple(replace(each, why=why) if each is here else each for each in periods)
-    is_past = asked.at < asked.last_step
     is_lost = matches.lost is not None and here is not None and not here.is_in
     answer = PhraseAnswer(
         question,
-        f"At step {asked.at:,}: {decapitalized(cause)}" if is_past else cause,
+        f"At step {at:,}: {decapitalized(cause)}" if at < last_step else cause,
         detail,
         receipt(matches.lost) if is_lost and matches.lost else (),
         decided_by=_decided_by(matches),
@@ -121,7 +96,7 @@ def _stored(question: str, matches: PhraseMatches, asked: PhraseQuestion) -> Phr
         return answer
     return replace(
         answer,
-        detail=" ".join(filter(None, [detail, _later(matches, periods, asked)])),
+        detail=" ".join(filter(None, [detail, _later(matches, periods, at)])),
         periods=periods[-PERIODS:],
         earlier=sum(each.is_in is not None for each in periods[:-PERIODS]),
     )
@@ -168,12 +143,13 @@ def without(left: Sequence[int], phrase: str) -> str:
     return f"Without {seqs(left)}, nothing in memory mentions “{phrase}”."
 
 
-def _answer(matches: PhraseMatches, asked: PhraseQuestion, here: Period | None) -> tuple[str, str]:
+def _answer(state: ConversationState, here: Period | None) -> tuple[str, str]:
+    matches = state.mentions
     if here and matches.deciding:
-        return _yes(matches, asked, here)
-    cause, sentence = _out_of_memory(matches, asked, here)
+        return _yes(state, here)
+    cause, sentence = _out_of_memory(matches, state.at, here)
     told = caption(matches.lost).summary if matches.lost else ""
-    echo = _echo(matches, asked.hidden)
+    echo = _echo(matches, state.window.hidden)
     return (echo, f"{sentence} {told}".strip()) if echo else (cause, told)
 
 
@@ -209,17 +185,18 @@ def _are_in(kept: Sequence[int]) -> str:
     return f"{seqs(kept)} {'is' if len(kept) == 1 else 'are'} in memory."
 
 
-def _yes(matches: PhraseMatches, asked: PhraseQuestion, here: Period) -> tuple[str, str]:
+def _yes(state: ConversationState, here: Period) -> tuple[str, str]:
     """Say since when, which mentions are in memory, and when it was last forgotten before.
 
     The assistant may only have asked for it: its own words are no plain yes.
     """
+    matches, hidden = state.mentions, state.window.hidden
     kept = matches.deciding
-    visible = [seq for seq in kept if seq not in asked.hidden]
-    others = _seen_of_others(matches, asked.hidden)
+    visible = [seq for seq in kept if seq not in hidden]
+    others = _seen_of_others(matches, hidden)
     if not visible:
-        return _over_limit(kept, others, asked.no_room)
-    first = here.first if here.is_in else asked.at
+        return _over_limit(kept, others, state.window.no_room)
+    first = here.first if here.is_in else state.at
     turn, since = matches.turns.get(first), f"step {first:,}"
     if turn and len(turn.seqs) == 1:
         since = f"#{turn.seqs[0]}"
@@ -249,15 +226,13 @@ def _over_limit(
     return f"Only over the limit: {seqs(kept)}.", detail
 
 
-def _out_of_memory(
-    matches: PhraseMatches, asked: PhraseQuestion, here: Period | None
-) -> tuple[str, str]:
+def _out_of_memory(matches: PhraseMatches, at: int, here: Period | None) -> tuple[str, str]:
     """Say how the phrase came to be out of memory at a step: as an answer, and in a sentence that
     names whose words decide.
     """
     if here and here.is_in is None:
         return "No, nothing in memory mentions it.", ""
-    if here is None or asked.at < matches.first_step:
+    if here is None or at < matches.first_step:
         return f"{capitalized(_NOT_YET)}.", f"{_WHO_HAVE[matches.speaker]} not said it yet."
     is_plural = matches.speaker is Speaker.ASSISTANT
     whose = capitalized(_WHOSE[matches.speaker])
@@ -265,15 +240,15 @@ def _out_of_memory(
         they_were = "they were" if is_plural else "it was"
         sentence = f"{whose} had no room when {they_were} said, at step {here.first:,}."
         return f"No, {_no_room(matches)}.", sentence
-    since = "at this step" if here.first == asked.at else f"since step {here.first:,}"
+    since = "at this step" if here.first == at else f"since step {here.first:,}"
     state = f"forgotten {since}, {_went(matches, here.first)}"
     return f"No, {state}.", f"{whose} {'are' if is_plural else 'is'} {state}."
 
 
-def _later(matches: PhraseMatches, periods: Sequence[Period], asked: PhraseQuestion) -> str:
+def _later(matches: PhraseMatches, periods: Sequence[Period], at: int) -> str:
     """Say how it goes on after a step in the past."""
     said = (each for each in periods if each.why not in (_NOT_YET, _NOT_LOOKED_AT))
-    later = next((each for each in said if each.first > asked.at), None)
+    later = next((each for each in said if each.first > at), None)
     if later is None:
         return ""
     has_step = later.why == _no_room(matches)

@@ -11,9 +11,16 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
 from chatmemory.core.window import Totals
-from chatmemory.explain.causes import REPAIRED, cause_of, why_no_fit
 from chatmemory.explain.receipts import Receipt, exceeded, is_ahead, receipt
-from chatmemory.explain.wording import at_step, capitalized, counted, in_unit
+from chatmemory.explain.wording import (
+    REPAIRED,
+    at_step,
+    capitalized,
+    cause_of,
+    counted,
+    in_unit,
+    why_no_fit,
+)
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.queries import WhatWouldKeep, WindowPlace, WindowView
 

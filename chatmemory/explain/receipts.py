@@ -11,8 +11,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
 from chatmemory.core.window import Totals
-from chatmemory.explain.causes import reason_of
-from chatmemory.explain.wording import capitalized, oldest, role
+from chatmemory.explain.wording import capitalized, oldest, reason_of, role
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 
 SHORT_HEAD, SHORT_TAIL = 40, 5

@@ -1,10 +1,12 @@
 """What the compactions of a stored conversation lost: found with its incidents, kept as numbers.
 
-The term of a kept row is read again from a message that mentions it.
+The term of a kept row is read again from a message that mentions it. And what summaries stand for:
+the messages that left when one took their place, and their terms.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,7 +29,7 @@ from chatmemory.core.recall.compactions import (
     compaction_evidence,
     why_left_out,
 )
-from chatmemory.core.recall.facts import facts_of
+from chatmemory.core.recall.facts import facts_of, said_texts
 from chatmemory.core.sessions import (
     Compaction,
     Session,
@@ -37,12 +39,11 @@ from chatmemory.core.texts import printable
 from chatmemory.formats import FORMATS
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries.searching import MemoryFilter
+from chatmemory.queries.history import message_row
 
 NEWEST_COMPACTIONS = 100  # of a conversation, of which it is found what they lost
 LOST_LISTED = 100
 NAME_LENGTH = 80  # of a model
-SUMMED = 2_000  # conversations whose compactions are summed up
 
 
 class KeptTerm(NamedTuple):
@@ -61,10 +62,33 @@ class KeptTerm(NamedTuple):
     appended: int | None
     tail: int
 
+    def needed_term(self, name: str = "") -> NeededTerm:
+        """Return the term, of which the name is not kept."""
+        back = CameBack.UNKNOWN
+        if self.came is not None:
+            back = CameBack.USER if self.by_user else CameBack.TOOL
+        return NeededTerm(
+            name,
+            self.said,
+            self.used,
+            back,
+            self.came,
+            is_held=self.is_held,
+            is_told=self.is_told,
+            is_rare=False,
+            is_number=self.is_number,
+            place=self.appended,
+            tail=self.tail,
+        )
 
-class KeptCompaction(NamedTuple):
-    """The numbers that are kept of a compaction; see `StoredEvidence`. `dropped` are messages and
-    the places of the terms among theirs.
+
+class StoredEvidence(NamedTuple):
+    """What the compaction of a step lost, as the numbers that are kept; its messages are seqs.
+
+    `trigger` is the note of the step, and `summarizer` who wrote the summary, as far as known. It
+    replaced so many messages, the `first` to the `last`. Of the terms that the summary does not
+    hold there are `dropped_count`; the best 50 have `dropped_tokens` together, and `dropped` are
+    the messages that mention them and the places of the terms among theirs.
     """
 
     step: int
@@ -83,29 +107,10 @@ class KeptCompaction(NamedTuple):
     dropped: Sequence[Sequence[int]]
     terms: Sequence[KeptTerm]
 
-
-@dataclass(frozen=True)
-class StoredEvidence(NeededTerms):
-    """What the compaction of a step lost; its messages are seqs.
-
-    `trigger` is the note of the step, and `summarizer` who wrote the summary, as far as known. It
-    replaced so many messages, the `first` to the `last`. Of the terms that the summary does not
-    hold there are `dropped_count`; the best 50 have `dropped_tokens` together.
-    """
-
-    step: int
-    summary: int
-    trigger: str
-    summarizer: str
-    replaced: int
-    first: int | None
-    last: int | None
-    tokens_before: int | None
-    tokens_after: int | None
-    is_opaque: bool
-    coverage: float | None
-    dropped_count: int
-    dropped_tokens: int
+    @property
+    def needed_terms(self) -> NeededTerms:
+        """The needed terms, without their names."""
+        return NeededTerms(tuple(each.needed_term() for each in self.terms))
 
     @property
     def why_left_out(self) -> str | None:
@@ -115,7 +120,7 @@ class StoredEvidence(NeededTerms):
     @property
     def not_needed(self) -> int:
         """How many terms the summary does not hold that nobody needed so far."""
-        return self.dropped_count - sum(not each.is_number for each in self.lost())
+        return self.dropped_count - sum(not each.is_number for each in self.needed_terms.lost())
 
 
 # Finding it
@@ -123,7 +128,7 @@ class StoredEvidence(NeededTerms):
 
 def kept_compactions(
     memory: Memory, said: Mapping[int, ChatMessage], injected: Mapping[int, ChatMessage], since: int
-) -> list[KeptCompaction]:
+) -> list[StoredEvidence]:
     """Return what the newest 100 compactions from a step on lost, by step.
 
     `said` and `injected` are the messages of the conversation from then on, by seq.
@@ -150,7 +155,7 @@ def _session(
     """Return the session of a conversation with the compactions of these steps, and its seqs."""
     compactions = list(_compactions(memory, steps))
     seen = {seq for each in compactions for seq in (*each.covered, *each.window)}
-    earlier = _messages(memory.pk, seen - said.keys() - injected.keys())
+    earlier = messages_of(memory.pk, seen - said.keys() - injected.keys())
     messages = dict(sorted({**said, **earlier, **injected}.items()))
     return stored_session(messages, injected, compactions), list(messages)
 
@@ -180,9 +185,9 @@ def _compactions(memory: Memory, steps: Sequence[Step]) -> Iterator[Compaction]:
 
 def _kept(
     found: Evidence, step: int, session: Session, seqs: Sequence[int], tokens: int
-) -> KeptCompaction:
+) -> StoredEvidence:
     def place(position: int, term: str) -> int:
-        return sorted(facts_of(session.messages[position], fact_words())).index(term)
+        return sorted_facts(session.messages[position]).index(term)
 
     one = found.compaction
     covered = [seqs[each] for each in one.covered]
@@ -202,7 +207,7 @@ def _kept(
         for each in found.terms
     ]
     dropped = zip(found.mentions[:LIMIT], found.dropped[:LIMIT], strict=True)
-    return KeptCompaction(
+    return StoredEvidence(
         step=step,
         summary=seqs[one.summary],
         trigger=one.trigger or "",
@@ -236,62 +241,18 @@ def _summarizer(session: Session, one: Compaction) -> str:
     return known
 
 
-def lost_count(kept: Iterable[KeptCompaction]) -> int:
+def lost_count(kept: Iterable[StoredEvidence]) -> int:
     """Return how many needed terms were lost by the compactions that can be measured."""
-    return sum(len(each.lost()) for each in map(stored_evidence, kept) if not each.why_left_out)
+    return sum(len(each.needed_terms.lost()) for each in kept if not each.why_left_out)
 
 
 # Reading what is kept
 
 
-def read_kept(rows: Iterable[Sequence[object]]) -> list[KeptCompaction]:
+def read_kept(rows: Iterable[Sequence[object]]) -> list[StoredEvidence]:
     """Return the rows as they were kept."""
-    kept = [KeptCompaction._make(row) for row in rows]
-    return [each._replace(terms=[*map(KeptTerm._make, each.terms)]) for each in kept]
-
-
-def stored_evidence(
-    kept: KeptCompaction, facts: Mapping[int, Sequence[str]] | None = None
-) -> StoredEvidence:
-    """Return what a compaction lost. Terms are named as far as the facts of the messages that used
-    them are given, in order by seq.
-    """
-    known = facts or {}
-    return StoredEvidence(
-        tuple(_needed(each, known.get(each.used)) for each in kept.terms),
-        kept.step,
-        kept.summary,
-        kept.trigger,
-        kept.summarizer,
-        kept.replaced,
-        kept.first,
-        kept.last,
-        kept.tokens_before,
-        kept.tokens_after,
-        kept.is_opaque,
-        kept.coverage,
-        kept.dropped_count,
-        kept.dropped_tokens,
-    )
-
-
-def _needed(kept: KeptTerm, facts: Sequence[str] | None) -> NeededTerm:
-    back = CameBack.UNKNOWN
-    if kept.came is not None:
-        back = CameBack.USER if kept.by_user else CameBack.TOOL
-    return NeededTerm(
-        facts[kept.place] if facts else "",
-        kept.said,
-        kept.used,
-        back,
-        kept.came,
-        is_held=kept.is_held,
-        is_told=kept.is_told,
-        is_rare=False,
-        is_number=kept.is_number,
-        place=kept.appended,
-        tail=kept.tail,
-    )
+    kept = [StoredEvidence._make(row) for row in rows]
+    return [each._replace(terms=tuple(map(KeptTerm._make, each.terms))) for each in kept]
 
 
 @dataclass(frozen=True)
@@ -312,20 +273,19 @@ class ShownEvidence:
 
 
 def shown_evidence(
-    memory: Memory, kept: KeptCompaction, until: int, lists_dropped: bool
+    memory: Memory, kept: StoredEvidence, until: int, lists_dropped: bool
 ) -> ShownEvidence:
     """Return what a compaction lost, with the words of its messages."""
     lost = [each for each in kept.terms if not each.is_held][:LOST_LISTED]
     dropped = kept.dropped if lists_dropped else ()
     seqs = {each.used for each in lost} | {each.came or each.used for each in lost}
-    messages = _messages(memory.pk, seqs | {seq for seq, _ in dropped})
-    words = fact_words()
-    facts = {seq: sorted(facts_of(message, words)) for seq, message in messages.items()}
+    messages = messages_of(memory.pk, seqs | {seq for seq, _ in dropped})
+    facts = {seq: sorted_facts(message) for seq, message in messages.items()}
     return ShownEvidence(
-        stored_evidence(kept),
+        kept,
         until,
         until == memory.last_step,
-        listed=[_needed(each, facts[each.used]) for each in lost],
+        listed=[each.needed_term(facts[each.used][each.place]) for each in lost],
         tools={
             seq: name
             for seq, message in messages.items()
@@ -335,7 +295,13 @@ def shown_evidence(
     )
 
 
-def _messages(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]:
+def sorted_facts(message: ChatMessage) -> list[str]:
+    """Return the facts of a message in the order in which kept rows have their places."""
+    return sorted(facts_of(message, fact_words()))
+
+
+def messages_of(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]:
+    """Return some messages of a conversation by seq."""
     if not seqs:
         return {}
     rows = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
@@ -367,19 +333,106 @@ class Compactions:
     conversations: int
 
 
-def compactions_of(which: MemoryFilter, words: str) -> Compactions:
-    """Return the compactions of conversations from what is kept, by one query and a count.
+# What summaries stand for
 
-    `words` is the digest of the words that are facts by the settings.
+
+class StandsFor(NamedTuple):
+    """The messages that a summary stands for, those of earlier summaries too, and their tokens."""
+
+    seqs: tuple[int, ...]
+    tokens: int
+
+
+def stands_for(memory_id: str, summaries: Collection[int]) -> dict[int, StandsFor]:
+    """Return what messages stand for by seq. Those that are no summary are left out.
+
+    A summary that another one covered is followed to what was said, by one query for each
+    generation of summaries.
     """
-    chosen = which.rows().filter(found_incidents__compacted__gt=0, found_incidents__words=words)
-    newest = chosen.order_by("-updated_at", "id")
-    rows = list(newest.values_list("id", "found_incidents__compactions")[:SUMMED])
-    found = [
-        CompactionOf(memory_id, stored_evidence(kept))
-        for memory_id, compactions in rows
-        for kept in read_kept(compactions)
+    covered: dict[int, dict[int, int]] = {}
+    asked = set(summaries)
+    while asked:
+        found = _covered(memory_id, asked)
+        covered |= found
+        asked = {seq for by_seq in found.values() for seq in by_seq} - covered.keys()
+    said = {seq: dict(_said(covered, seq)) for seq in summaries if seq in covered}
+    return {
+        seq: StandsFor(tuple(sorted(tokens)), sum(tokens.values())) for seq, tokens in said.items()
+    }
+
+
+def _covered(memory_id: str, seqs: Collection[int]) -> dict[int, dict[int, int]]:
+    """Return the tokens of what each summary covered itself, by seq."""
+    steps = Step.objects.filter(
+        database.in_list("seq", list(seqs)), memory_id=memory_id, kind=Step.Kind.COMPACT
+    )
+    by_step = {step.n: step.seq or 0 for step in steps.only("n", "seq")}
+    stays = Stay.objects.filter(
+        database.in_list("left_step", list(by_step)), memory_id=memory_id, reason=Reason.SUMMARIZED
+    )
+    covered: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    rows = stays.values_list("left_step", "seq", "tokens") if by_step else ()
+    for left_step, seq, tokens in rows:
+        covered[by_step[left_step or 0]][seq] = tokens
+    return dict(covered)
+
+
+def _said(covered: dict[int, dict[int, int]], seq: int) -> Iterator[tuple[int, int]]:
+    """Yield what a summary stands for, following earlier summaries, with the tokens."""
+    for inner, tokens in covered[seq].items():
+        if inner in covered:
+            yield from _said(covered, inner)
+        else:
+            yield inner, tokens
+
+
+def summaries_holding(memory_id: str, seq: int) -> list[int]:
+    """Return the summaries that stand for a message and hold one of its exact terms, by seq.
+
+    There are none of a redacted message, whose terms are gone. Raises MessageNotFound,
+    UnstorableText.
+    """
+    row = message_row(memory_id, seq)
+    return [summary.seq for summary in holding_terms(row, standing_for(row.memory_id, row.seq))]
+
+
+def standing_for(memory_id: str, seq: int) -> list[Message]:
+    """Return the summaries that stand for a message, also through earlier ones, by seq.
+
+    One query tells that no summary ever took its place.
+    """
+    found: set[int] = set()
+    asked = {seq}
+    while asked:
+        asked = _covering(memory_id, asked) - found
+        found |= asked
+    rows = Message.objects.filter(database.in_list("seq", found), memory_id=memory_id)
+    return list(rows.order_by("seq")) if found else []
+
+
+def _covering(memory_id: str, seqs: Collection[int]) -> set[int]:
+    """Return the summaries that took the place of messages themselves."""
+    stays = Stay.objects.filter(
+        database.in_list("seq", seqs), memory_id=memory_id, reason=Reason.SUMMARIZED
+    )
+    left = {stay.left_step or 0 for stay in stays.only("left_step")}
+    steps = Step.objects.filter(
+        database.in_list("n", left), memory_id=memory_id, kind=Step.Kind.COMPACT
+    )
+    return {step.seq or 0 for step in steps.only("seq")} if left else set()
+
+
+def holding_terms(row: Message, summaries: Iterable[Message]) -> list[Message]:
+    """Return those of some summaries whose text holds an exact term of a message.
+
+    There are none of a redacted message, and a redacted summary holds none.
+    """
+    if row.redacted_step is not None:
+        return []
+    readable = [summary for summary in summaries if summary.redacted_step is None]
+    terms = facts_of(read_message(row), fact_words()) if readable else ()
+    return [
+        summary
+        for summary in readable
+        if any(term in text for text in said_texts(read_message(summary)) for term in terms)
     ]
-    measured = [each for each in found if not each.evidence.why_left_out]
-    matching = len(rows) if len(rows) < SUMMED else chosen.count()
-    return Compactions(measured, len(found) - len(measured), matching, len(rows))

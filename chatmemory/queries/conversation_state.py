@@ -26,6 +26,7 @@ from chatmemory.core.texts import readable_text
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.compactions import StandsFor, standing_for, stands_for
 from chatmemory.queries.history import Part, history_page, message_in, said_before
 from chatmemory.queries.incidents import IncidentsAt, incidents_at
 from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep, replayed_window
@@ -44,7 +45,6 @@ from chatmemory.queries.simulation import (
     simulated_trial,
 )
 from chatmemory.queries.steps import StepSamples, evictions_around, step_detail, step_samples
-from chatmemory.queries.summaries import StandsFor, standing_for, stands_for
 from chatmemory.queries.windows import StoredState, WindowPlace, WindowView, recounted_tokens
 
 CallIds = tuple[str | None, ...]
@@ -94,8 +94,7 @@ class ConversationState:
     `stored_window` the one before it (see `simulated_state`). `trim` is what a limit that is tried
     without drafts evicts at the next add. `injected` are the messages of the
     window that were never said: a client put them there. `when_said` are the tokens when they were
-    said of messages that count otherwise in the window. `remembered` are the ranges of steps,
-    first and last, at which a message that contains the phrase was in memory, as far as known.
+    said of messages that count otherwise in the window.
     `said_before` is when the message before the part of the history was said.
     `incidents` are those that are kept, where nothing is selected, searched or simulated. In a
     replay, `window` is what memory would hold under another limit from the first message on.
@@ -125,7 +124,6 @@ class ConversationState:
     trim: ChangeResult | None = None
     outlook: Outlook = NO_OUTLOOK
     trial: WhatIf | None = None
-    remembered: tuple[tuple[int, int], ...] = ()
     injected: frozenset[int] = frozenset()
     when_said: Mapping[int, int] = field(default_factory=dict)
     said_before: datetime | None = None
@@ -248,12 +246,11 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         left_by=left_by,
         would_keep=find_what_would_keep(memory, row, selected, left_by, query.replay),
         compared=None if query.other is None else StoredState(memory, query.other).window,
-        remembered=mentions.spans,
         injected=stored.injected,
         summaries=stands_for(memory.pk, pinned),
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
         when_said=recounted_tokens(row),
-        said_before=(said_before(memory.pk, history.rows[0].seq) if history.has_earlier else None),
+        said_before=said_before(memory.pk, history.rows[0].seq) if history.earlier else None,
     )
 
 

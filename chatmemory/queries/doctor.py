@@ -36,7 +36,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Ill:
+class IllConversation:
     """A conversation with problems, the oldest first, since a time."""
 
     memory: MemoryRow
@@ -50,7 +50,7 @@ class Ill:
 
 
 @dataclass(frozen=True)
-class Round:
+class IllFilter:
     """Which of the ill conversations are asked for: those with a rule, or that a provider refuses.
     Without either, those that any provider refuses.
     """
@@ -98,7 +98,9 @@ def doctor_counts(id_prefix: str = "") -> DoctorCounts:
     return DoctorCounts(refused, dict(providers), dict(rules.most_common()))
 
 
-def doctor_page(which: Round, *, cursor: str = "", size: int = 25) -> CursorPage[Ill]:
+def doctor_page(
+    which: IllFilter, *, cursor: str = "", size: int = 25
+) -> CursorPage[IllConversation]:
     """Return a page of ill conversations, those that became ill last first.
 
     Raises InvalidValue for an unknown rule or provider, and for an invalid cursor.
@@ -108,7 +110,7 @@ def doctor_page(which: Round, *, cursor: str = "", size: int = 25) -> CursorPage
     return CursorPage(tuple(map(_ill, page.rows)), page.previous, page.next)
 
 
-def ill_ids(which: Round, most: int) -> list[str]:
+def ill_ids(which: IllFilter, most: int) -> list[str]:
     """Return the ids of the ill conversations, up to `most`."""
     return list(which.rows().order_by("-ill_at", "-id").values_list("id", flat=True)[:most])
 
@@ -138,20 +140,20 @@ def _problem(rule: str, faults: Sequence[Fault]) -> Problem:
     )
 
 
-def _ill(row: Memory) -> Ill:
+def _ill(row: Memory) -> IllConversation:
     assert row.ill_at is not None
-    return Ill(memory_row(row), row.ill_at, problems_of(row))
+    return IllConversation(memory_row(row), row.ill_at, problems_of(row))
 
 
 def _with_bit(bit: int) -> list[int]:
     return [bits for bits in range(1 << len(BITS)) if bits & bit]
 
 
-def stored_findings(provider: str, id_prefix: str = "") -> Iterator[tuple[str, list[Finding]]]:
+def stored_findings(provider: str) -> Iterator[tuple[str, list[Finding]]]:
     """Yield the ill conversations that a provider refuses or mishandles, by id, with what the
     linter finds in their windows.
     """
-    ill = Memory.objects.beginning_with(id_prefix).filter(ill_at__isnull=False)
+    ill = Memory.objects.filter(ill_at__isnull=False)
     for memory_id in ill.order_by("id").values_list("id", flat=True).iterator():
         rows = list(open_stays(memory_id).select_related("message"))
         messages = [read_message(row.message) for row in rows]

@@ -1,4 +1,7 @@
-"""The history: pages of it, all of it, single messages, and what is nearest to a phrase."""
+"""The history: pages of it, all of it, single messages, and what is nearest to a phrase.
+
+And all of it as a history of facts.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,17 @@ from itertools import islice
 from typing import ClassVar
 
 from django.db.models import Max, Q, QuerySet
+from django.db.models.functions import Length
 
 from chatmemory import search
+from chatmemory.conf import configuration, fact_words
+from chatmemory.core.estimators import estimator_for, family_named, is_known
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound, MessageNotFound
+from chatmemory.core.given import storable_id
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.phrases import SEARCHED
+from chatmemory.core.recall.facts import History, history_from
+from chatmemory.ledger.adding import counter
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
@@ -93,7 +102,7 @@ def message(memory_id: str, seq: int) -> MessageDetail:
 
 def message_in(memory: Memory, seq: int) -> MessageDetail:
     """Return the same of a conversation that is already read. Raises MessageNotFound."""
-    row = _message(memory.pk, seq)
+    row = message_row(memory.pk, seq)
     (found,) = with_stays(memory.pk, [row])
     if row.redacted_step is None:
         return found
@@ -115,8 +124,9 @@ def message_by_client_id(memory_id: str, client_id: str) -> MessageDetail:
     return with_stays(memory.pk, [row])[0]
 
 
-def _message(memory_id: str, seq: int) -> Message:
-    row = Message.objects.filter(memory_id=memory_id, seq=seq).first()
+def message_row(memory_id: str, seq: int) -> Message:
+    """Return the row of a message. Raises MessageNotFound, UnstorableText."""
+    row = Message.objects.filter(memory_id=storable_id(memory_id), seq=seq).first()
     if row is None:
         raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
     return row
@@ -218,3 +228,60 @@ def whole_history(memory_id: str, at: int | None = None) -> WholeHistory:
 def said(memory_id: str, at: int | None = None) -> list[ChatMessage]:
     """Return the same as a list. Raises MemoryNotFound, StepNotFound."""
     return list(whole_history(memory_id, at))
+
+
+# As a history of facts
+
+
+@one_snapshot()
+def said_with_history(
+    memory_id: str,
+    estimator: str | None = None,
+    latest: int | None = None,
+    characters: int | None = None,
+) -> tuple[list[ChatMessage], History]:
+    """Return what was said in a conversation, counted by an estimator; by default its own.
+
+    With `latest`, only so many messages, the last ones, and with `characters` as many of these as
+    have no more together. The numbers of the history are seqs. Raises MemoryNotFound,
+    UnknownEstimator.
+    """
+    memory = find_memory(memory_id)
+    name = estimator or estimator_of(memory)
+    said = said_by(memory_id, memory.last_seq)
+    if characters is not None:
+        said = said.filter(seq__gte=_first_within(said, latest, characters))
+    rows = list(said.order_by("-seq")[:latest])[::-1] if latest else list(said.order_by("seq"))
+    messages = [read_message(row) for row in rows]
+    count = None if _is_counted_by(memory, name) else counter(name)
+    tokens = [
+        count(message) if count and row.redacted_step is None else row.tokens
+        for row, message in zip(rows, messages, strict=True)
+    ]
+    overhead = estimator_for(name).estimate_token_count_in_messages([])
+    seqs = [row.seq for row in rows]
+    return messages, history_from(messages, tokens, overhead, seqs, fact_words())
+
+
+def _first_within(said: QuerySet[Message], latest: int | None, characters: int) -> int:
+    """Return the seq of the first message behind which no more characters are stored."""
+    first, left = 1, characters
+    sizes = said.order_by("-seq").values_list("seq", Length("text") + Length("frame"))
+    for seq, size in sizes[:latest].iterator():
+        left -= size
+        if left < 0:
+            return first
+        first = seq
+    return first
+
+
+def estimator_of(memory: Memory) -> str:
+    """Return the conversation's estimator; that of the settings if it is not installed."""
+    name = memory.policy_estimator
+    return name if name and is_known(name) else configuration().ESTIMATOR
+
+
+def _is_counted_by(memory: Memory, name: str) -> bool:
+    """Return whether the stored numbers of tokens are all of this estimator's family."""
+    steps = Step.objects.filter(memory=memory).values_list("policy_estimator", flat=True)
+    return {family_named(each) for each in steps.distinct()} == {family_named(name)}

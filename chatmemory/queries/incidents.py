@@ -37,19 +37,21 @@ from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import LIVED, FoundIncidents, Memory, Message, Stay, Step
 from chatmemory.queries.compactions import (
+    CompactionOf,
     Compactions,
-    KeptCompaction,
     KeptTerm,
     ShownEvidence,
-    compactions_of,
+    StoredEvidence,
     kept_compactions,
+    messages_of,
     read_kept,
     shown_evidence,
+    sorted_facts,
 )
-from chatmemory.queries.fact_history import estimator_of, said_with_history
+from chatmemory.queries.history import estimator_of, said_with_history
 from chatmemory.queries.phrase import change_at
 from chatmemory.queries.rows import MessageDetail, StepDetail
-from chatmemory.queries.searching import MemoryFilter
+from chatmemory.queries.searching import MemoryFilter, any_of
 
 # That incidents are looked for among: so many messages, or as many as have so many characters.
 NEWEST_MESSAGES, NEWEST_CHARACTERS = 10_000, 4_000_000
@@ -63,7 +65,7 @@ class IncidentsUntil:
 
     step: int
     incidents: Sequence[Incident]
-    compactions: Sequence[KeptCompaction] = ()
+    compactions: Sequence[StoredEvidence] = ()
     is_current: bool = True
 
 
@@ -98,9 +100,9 @@ def incidents(memory_id: str) -> IncidentsUntil:
 
 def _with_facts(memory: Memory, rows: Iterable[KeptIncident]) -> list[Incident]:
     kept = list(rows)
-    messages = Message.objects.filter(memory=memory, seq__in={row.again for row in kept})
-    facts = {row.seq: sorted(facts_of(read_message(row), fact_words())) for row in messages}
-    return [_incident(row, facts) for row in kept]
+    messages = messages_of(memory.pk, {row.again for row in kept})
+    facts = {seq: sorted_facts(message) for seq, message in messages.items()}
+    return [_incident(row, facts[row.again]) for row in kept]
 
 
 def kept_row(found: Incident) -> KeptIncident:
@@ -112,11 +114,12 @@ def kept_row(found: Incident) -> KeptIncident:
     return KeptIncident(*whole, *again, *limits)
 
 
-def _incident(row: KeptIncident, facts: Mapping[int, list[str]]) -> Incident:
+def _incident(row: KeptIncident, facts: Sequence[str]) -> Incident:
+    """Return the incident of a row, given the facts of the message in which it happened."""
     kind, place, said, last, left_step, cause, asked, again, step, tokens, limit, tried_every = row
     return Incident(
         IncidentKind(kind),
-        facts[again][place],
+        facts[place],
         place,
         said,
         last,
@@ -132,7 +135,7 @@ def _incident(row: KeptIncident, facts: Mapping[int, list[str]]) -> Incident:
 
 def words_digest() -> str:
     """Return a digest of the words that are facts by the settings, and of what is kept."""
-    known = repr((fact_words(), KeptIncident._fields, KeptCompaction._fields, KeptTerm._fields))
+    known = repr((fact_words(), KeptIncident._fields, StoredEvidence._fields, KeptTerm._fields))
     return hashlib.sha256(known.encode()).hexdigest()[:32]
 
 
@@ -140,6 +143,7 @@ def words_digest() -> str:
 
 LISTED = 100  # uses without a recorded mention
 LOOKED_AT = 1_000  # incidents whose facts are read at a time
+SUMMED = 2_000  # conversations whose compactions are summed up
 
 
 @dataclass(frozen=True)
@@ -215,8 +219,19 @@ def incidents_at(
 
 
 def fleet_compactions(which: MemoryFilter) -> Compactions:
-    """Return what is kept of the compactions of the conversations that a filter finds."""
-    return compactions_of(which, words_digest())
+    """Return what is kept of the compactions of conversations, by one query and a count."""
+    words = words_digest()
+    chosen = which.rows().filter(found_incidents__compacted__gt=0, found_incidents__words=words)
+    newest = chosen.order_by("-updated_at", "id")
+    rows = list(newest.values_list("id", "found_incidents__compactions")[:SUMMED])
+    found = [
+        CompactionOf(memory_id, kept)
+        for memory_id, compactions in rows
+        for kept in read_kept(compactions)
+    ]
+    measured = [each for each in found if not each.evidence.why_left_out]
+    matching = len(rows) if len(rows) < SUMMED else chosen.count()
+    return Compactions(measured, len(found) - len(measured), matching, len(rows))
 
 
 @one_snapshot()
@@ -243,13 +258,12 @@ def _shown(
     number = min(max(number, 1), len(rows))
     row = rows[number - 1]
     seqs = {seq for seq in (row.said, row.asked, row.again) if seq}
-    found = Message.objects.filter(memory=memory, seq__in=seqs)
-    messages = {each.seq: read_message(each) for each in found}
+    messages = messages_of(memory.pk, seqs)
     again = messages[row.again]
     step = find_step(memory, row.step)
     said_steps = Stay.objects.filter(memory=memory, seq=row.said).values_list("entered_step")
     return ShownIncident(
-        incident=_incident(row, {row.again: sorted(facts_of(again, fact_words()))}),
+        incident=_incident(row, sorted_facts(again)),
         number=number,
         number_then=number - sum(other.step > row.step for other in rows),
         count=len(rows),
@@ -392,16 +406,14 @@ def _newest(kept: Iterable[FoundIncidents]) -> list[NewestIncident]:
     rows = {each.pk: (each, _newest_row(each)) for each in kept}
     if not rows:
         return []
-    wanted = Q()
-    for memory_id, (_, row) in rows.items():
-        wanted |= Q(memory_id=memory_id, seq=row.again)
+    wanted = any_of({memory_id: [row.again] for memory_id, (_, row) in rows.items()})
     messages = {each.memory_id: each for each in Message.objects.filter(wanted)}
     found = []
     for memory_id, (each, row) in rows.items():
         assert each.newest_at
         with suppress(CorruptRow, LookupError):
             again = read_message(messages[memory_id])
-            incident = _incident(row, {row.again: sorted(facts_of(again, fact_words()))})
+            incident = _incident(row, sorted_facts(again))
             tool = getattr(again, "tool_name", None) or ""
             count = each.said_again + each.fetched_again
             found.append(NewestIncident(memory_id, incident, each.newest_at, count, tool))

@@ -78,48 +78,32 @@ def find_what_would_keep(
     installed policy is in force at the moment. A limit that is only measured there is replayed as
     if it were enforced. A long history is replayed only if `is_asked`.
     """
-    if row is None or not left_by or not _left_for_want_of_room(row, left_by):
+    if row is None or left_by is None or not _left_for_want_of_room(row, left_by):
         return None
     need = next_need(memory, row, left_by.step or 0)
     needed, until = need or (None, None)
     step = find_step(memory, needed.step) if needed else step
     if not can_decide(step.policy):
         return None
-    last_seq = needed.again - 1 if needed else step.last_seq
-    return _answered(
-        WhatWouldKeep(
-            row.seq,
-            step.n,
-            step.policy.enforced(),
-            said_before=step.said_count - (step.last_seq - last_seq),
-            needed=needed,
-            known_until=until,
-        ),
-        row,
-        step,
-        last_seq,
-        is_asked,
-    )
-
-
-def _answered(
-    answer: WhatWouldKeep, row: MessageDetail, step: Step, last_seq: int, is_asked: bool
-) -> WhatWouldKeep:
-    """Return an answer with the limit, and with what its replay up to a message leaves out."""
-    policy = answer.policy
+    policy, last_seq = step.policy.enforced(), needed.again - 1 if needed else step.last_seq
     kinds, is_recounted = _changes_until(step)
-    first = _first_that_counts(row) if evicts_oldest_first(policy) else 1
-    answer = replace(
-        answer,
+    answer = WhatWouldKeep(
+        row.seq,
+        step.n,
+        policy,
+        said_before=step.said_count - (step.last_seq - last_seq),
+        needed=needed,
+        known_until=until,
         leaves_out_changes=not kinds.isdisjoint((Step.Kind.SET, Step.Kind.CLEAR)),
         leaves_out_pins=Step.Kind.PIN in kinds,
     )
+    first = _first_that_counts(row) if evicts_oldest_first(policy) else 1
     amount = last_seq - first + 1
     if amount > (COUNTED_AT_ONCE if is_recounted else READ_AT_ONCE) and not is_asked:
         return replace(answer, deferred=amount)
     said = _entries(step.memory_id, first, last_seq, policy if is_recounted else None)
     position = next(i for i, entry in enumerate(said) if entry.key == row.seq)
-    most_adds = MOST_FOLLOWED if answer.needed else MOST_ADDS
+    most_adds = MOST_FOLLOWED if needed else MOST_ADDS
     return replace(answer, keeping=smallest_limit(said, position, policy, most_adds))
 
 
@@ -148,12 +132,12 @@ def replayed_window(step: Step, limit: int) -> WindowView[WindowPlace] | None:
     window = Window()
     for _ in fold(window, said, policy):
         pass
-    return view_of(step.memory_id, step.n, policy, map(place_of, window))
+    return view_of(step.n, policy, map(place_of, window))
 
 
-def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult | None) -> bool:
+def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult) -> bool:
     reasons = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
-    if left_by is None or left_by.by_client or row.origin != Message.Origin.SAID:
+    if left_by.by_client or row.origin != Message.Origin.SAID:
         return False
     eviction = left_by.eviction_of(row.seq)
     return eviction is not None and eviction.reason in reasons

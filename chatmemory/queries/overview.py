@@ -24,6 +24,7 @@ from chatmemory.queries.searching import (
     EVERYTHING,
     BestMatch,
     MemoryFilter,
+    any_of,
     best_matches,
     countable,
     narrow_to_search,
@@ -132,9 +133,8 @@ def _page(
 def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ...]:
     if not rows:
         return ()
-    newest, recent = Q(), Q()
+    newest, recent = any_of({row.pk: [row.last_seq] for row in rows}), Q()
     for row in rows:
-        newest |= Q(memory_id=row.pk, seq=row.last_seq)
         recent |= Q(memory_id=row.pk, n__gt=row.last_step - SPARK_STEPS)
     texts = Message.objects.filter(newest).annotate(start=Left("text", 200))
     snippets: dict[str, str] = dict(texts.values_list("memory_id", "start"))
@@ -144,7 +144,7 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
         loads[step.memory_id].append(load_or_tokens(step.policy, after))
     memories = [memory_row(row) for row in rows]
     over = windows_over_limit(memories)
-    hidden = {row: {each.seq for each in window.over_limit} for row, window in over.items()}
+    hidden = {memory_id: window.hidden for memory_id, window in over.items()}
     ids = [row.pk for row in rows]
     found = best_matches(search, ids, hidden) if search else {}
     again = newest_incidents(rows)
@@ -170,9 +170,7 @@ def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView[Window
     stays = Stay.objects.filter(memory_id__in=list(over), left_step=None).order_by("rank")
     for memory_id, *columns in stays.values_list("memory_id", *PLACE_COLUMNS):
         places[memory_id].append(place_from(columns))
-    return {
-        row.id: view_of(row.id, row.last_step, row.policy, places[row.id]) for row in over.values()
-    }
+    return {row.id: view_of(row.last_step, row.policy, places[row.id]) for row in over.values()}
 
 
 @dataclass(frozen=True)
@@ -181,7 +179,7 @@ class OverviewStats:
 
     `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
     they left. `reach` is the median number of messages in the memories of active conversations.
-    `flagged` is the number of conversations with any flag.
+    `flagged` is the number of conversations with each flag.
     """
 
     conversations: int
@@ -189,14 +187,7 @@ class OverviewStats:
     forgotten: int
     forgotten_in: int
     reach: int
-    flagged: int
-    said_again: int
-    compacted_with_loss: int
-    never_in_memory: int
-    refused: int
-    dangling: int
-    oversized: int
-    over_limit: int
+    flagged: Mapping[Flag, int]
 
 
 def overview_stats(since: datetime) -> OverviewStats:
@@ -205,19 +196,14 @@ def overview_stats(since: datetime) -> OverviewStats:
     counts = Memory.objects.aggregate(
         conversations=Count("pk"),
         active=Count("pk", filter=active),
-        flagged=Count("pk", filter=flagged(Flag.ANY)),
-        said_again=Count("pk", filter=flagged(Flag.SAID_AGAIN)),
-        compacted_with_loss=Count("pk", filter=flagged(Flag.COMPACTED_WITH_LOSS)),
-        never_in_memory=Count("pk", filter=flagged(Flag.NEVER_IN_MEMORY)),
-        refused=Count("pk", filter=flagged(Flag.REFUSED)),
-        dangling=Count("pk", filter=flagged(Flag.DANGLING)),
-        oversized=Count("pk", filter=flagged(Flag.OVERSIZED)),
-        over_limit=Count("pk", filter=flagged(Flag.OVER_LIMIT)),
+        **{flag: Count("pk", filter=flagged(flag)) for flag in Flag},
     )
     adds = evicting_adds().filter(at__gte=since)
     left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))
     return OverviewStats(
-        **counts,
+        conversations=counts["conversations"],
+        active=counts["active"],
+        flagged={flag: counts[flag] for flag in Flag},
         forgotten=left["sum"] or 0,
         forgotten_in=left["memories"],
         reach=_median(Memory.objects.filter(active, window_count__gt=0), "window_count"),

@@ -22,7 +22,7 @@ from chatmemory.core.written_policies import measured
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Step
-from chatmemory.queries.fact_history import estimator_of, said_with_history
+from chatmemory.queries.history import estimator_of, said_with_history
 from chatmemory.queries.incidents import computed_incidents, incidents
 from chatmemory.queries.searching import MemoryFilter
 

@@ -25,9 +25,9 @@ from chatmemory.core.written_policies import measured
 from chatmemory.ledger.adding import add_all, change_policy
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.windows import StoredWindow, stay_entries
+from chatmemory.ledger.windows import StoredWindow
 from chatmemory.models import Memory
-from chatmemory.queries.windows import WindowPlace, WindowView, view_of
+from chatmemory.queries.windows import WindowPlace, WindowView, recorded_places, view_of
 from chatmemory.services.compaction import appended_count, summarized
 
 
@@ -177,11 +177,8 @@ class _Stage:
     def scene(self, change: ChangeResult | None = None) -> Scene:
         memory, policy = self._recorder.memory, self._recorder.policy
         assert policy is not None, "each policy that comes into force is one"
-        places = [
-            WindowPlace(each.seq, each.type, each.has_calls, each.tokens)
-            for each in stay_entries(self._recorder.window)
-        ]
-        window = view_of("", memory.last_step, policy, places)
+        places = recorded_places(self._recorder.window)
+        window = view_of(memory.last_step, policy, places)
         return Scene(policy, tuple(self._lines), window, change, dict(self._left_by))
 
     def _set(self, policy: Policy) -> ChangeResult:

@@ -207,14 +207,6 @@ class Page:
     earlier: int = 0
     later: int = 0
 
-    @property
-    def has_earlier(self) -> bool:
-        return self.earlier > 0
-
-    @property
-    def has_later(self) -> bool:
-        return self.later > 0
-
 
 def memory_row(row: Memory) -> MemoryRow:
     return MemoryRow(
@@ -337,27 +329,19 @@ def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
     ids, numbers = {stay.memory_id for stay in at_once}, {stay.entered_step for stay in at_once}
     steps = Step.objects.filter(memory_id__in=ids, n__in=numbers, kind=Step.Kind.ADD)
     of_step = {(step.memory_id, step.n): step for step in steps.filter(by_client=False)}
-    pinned = _pinned_at(of_step.values())
+    pinned = pinned_at(of_step.values())
     found = {}
     for stay in at_once:
         place = stay.memory_id, stay.entered_step
-        if place in of_step and (cause := _misfit(of_step[place], stay.tokens, pinned[place])):
+        if place in of_step and (cause := misfit_at(of_step[place], stay.tokens, pinned[place])):
             found[stay.memory_id, stay.n] = cause
     return found
 
 
-def misfit_at(step: Step, tokens: int) -> CannotFit | None:
-    """Return why a message left for want of room in the step that added it.
-
-    None if the step is not an add, or if its policy is not installed.
+def misfit_at(step: Step, tokens: int, held: Totals) -> CannotFit | None:
+    """Return why a message had no room in the step that added it, beside what remained, of which
+    `held` is pinned; None if the policy is not installed.
     """
-    if step.kind != Step.Kind.ADD or step.by_client:
-        return None
-    return _misfit(step, tokens, pinned_at(step))
-
-
-def _misfit(step: Step, tokens: int, held: Totals) -> CannotFit | None:
-    """Return why a message had no room beside what remained, of which `held` is pinned."""
     policy = step.policy
     if not can_decide(policy):
         return None
@@ -365,13 +349,8 @@ def _misfit(step: Step, tokens: int, held: Totals) -> CannotFit | None:
     return why_it_cannot_fit(policy, remaining, tokens)
 
 
-def pinned_at(step: Step) -> Totals:
-    """Return what pinned messages held at a step."""
-    return _pinned_at([step])[step.memory_id, step.n]
-
-
-def _pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
-    """Return what pinned messages held at some steps."""
+def pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
+    """Return what pinned messages held at some steps, by conversation and number."""
     held = {(step.memory_id, step.n): NOTHING for step in steps}
     filled = [step for step in steps if step.count_after]
     if not filled:

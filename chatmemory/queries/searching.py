@@ -213,7 +213,7 @@ def _said(
     """Return the messages with the step at which each left for the last time."""
     if not seqs:
         return {}
-    these = _any_of({memory_id: list(each) for memory_id, each in seqs.items()})
+    these = any_of({memory_id: list(each) for memory_id, each in seqs.items()})
     last: dict[tuple[str, int], _Said] = {}
     stays = Stay.objects.filter(these).order_by("memory_id", "n")
     columns = ("memory_id", "seq", "type", "has_calls", "left_step")
@@ -236,12 +236,13 @@ def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:
     if not seqs:
         return {}
     part = Substr("text", Greatest(F("place") - BEFORE, 1), EXCERPT)
-    these = _any_of({memory_id: [seq] for memory_id, seq in seqs.items()})
+    these = any_of({memory_id: [seq] for memory_id, seq in seqs.items()})
     rows = Message.objects.filter(these).alias(place=search.place(words)).annotate(part=part)
     return dict(rows.values_list("memory_id", "part"))
 
 
-def _any_of(seqs: Mapping[str, list[int]]) -> Q:
+def any_of(seqs: Mapping[str, list[int]]) -> Q:
+    """Return the condition for some messages, or their stays, of each conversation."""
     condition = Q()
     for memory_id, each in seqs.items():
         condition |= Q(memory_id=memory_id, seq__in=each)

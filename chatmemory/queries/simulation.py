@@ -26,9 +26,15 @@ from chatmemory.ledger.adding import add_all, change_policy, required_policy
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.windows import stay_entries
 from chatmemory.models import Memory, Trial
-from chatmemory.queries.windows import NoRoom, StoredState, WindowPlace, WindowView, view_of
+from chatmemory.queries.windows import (
+    NoRoom,
+    StoredState,
+    WindowPlace,
+    WindowView,
+    recorded_places,
+    view_of,
+)
 from chatmemory.services.validation import storable_additions
 
 RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
@@ -172,7 +178,7 @@ def _simulated(
     policy = _policy_in_force(stored, recorder)
     added = storable_additions(messages)
     is_recounted = recorder.window.counted_by != counted_by
-    places = _recounted(recorder) if is_recounted else stored.places
+    places = recorded_places(recorder.window) if is_recounted else stored.places
     changes = add_all(recorder, added)
     changes = _as_drafts(changes) if are_drafts else changes
     after = _after(stored, policy, places, changes)
@@ -204,13 +210,6 @@ def _check_recount(memory: Memory, policy: Policy) -> None:
         raise LongRecount(policy.estimator, memory.window_count)
 
 
-def _recounted(recorder: Recorder) -> tuple[WindowPlace, ...]:
-    return tuple(
-        WindowPlace(each.seq, each.type, each.has_calls, each.tokens, pinned=each.pinned)
-        for each in stay_entries(recorder.window)
-    )
-
-
 def _after(
     stored: StoredState,
     policy: Policy,
@@ -229,7 +228,7 @@ def _after(
             if seq not in gone:
                 place = WindowPlace(seq, type, has_calls, tokens)
                 rows.insert(0 if at_head else len(rows), place)
-    return view_of(stored.memory.pk, stored.window.step, policy, rows)
+    return view_of(stored.window.step, policy, rows)
 
 
 def _trim(window: WindowView[WindowPlace]) -> ChangeResult | None:
@@ -333,10 +332,9 @@ def _changed(
     window: WindowView[WindowPlace], seqs: set[int], pinned: bool
 ) -> WindowView[WindowPlace]:
     rows = (row._replace(pinned=pinned) if row.seq in seqs else row for row in window.in_order)
-    return view_of(window.memory_id, window.step, window.policy, rows)
+    return view_of(window.step, window.policy, rows)
 
 
 def _not_in(other: WindowView[WindowPlace], window: WindowView[WindowPlace]) -> tuple[int, ...]:
     """Return what a lowered limit hides of one window, but not of another one."""
-    seqs = {row.seq for row in window.over_limit}
-    return tuple(row.seq for row in other.over_limit if row.seq not in seqs)
+    return tuple(row.seq for row in other.over_limit if row.seq not in window.hidden)

@@ -17,6 +17,7 @@ from chatmemory import database
 from chatmemory.core.eviction import REASONS, Reason
 from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import stored_policy
 from chatmemory.core.window import NOTHING, Totals
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step, no_step
@@ -31,15 +32,6 @@ from chatmemory.queries.rows import (
     stays_of_messages,
     step_row,
 )
-
-
-class _Entered(NamedTuple):
-    """A stay that a step began."""
-
-    seq: int
-    type: str
-    has_calls: bool
-    tokens: int
 
 
 class _Left(NamedTuple):
@@ -85,11 +77,15 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
     if previous is None and row.n > 1:
         previous = read_step(row.memory_id, row.n - 1)
     last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
-    left = _left_at(row.memory_id, row.n)
+    left_at = [*[row.memory_id, row.n] * 2, row.n, row.memory_id, row.n]
+    left = [_Left._make(each) for each in rows(_LEFT_AT, left_at)]
     moved = {each.seq for each in left if each.reason == Reason.MOVED}
-    entered = _entered_at(row.memory_id, last_stay, row.last_stay)
-    arrived = _arrived(row, [each for each in entered if each.seq not in moved], last_seq)
-    evicted = tuple(_evicted(row, left, arrived))
+    stays = rows(_ENTERED_AT, [row.memory_id, last_stay, row.last_stay])
+    arrived = _arrived(row, [stay for stay in stays if stay[0] not in moved], last_seq)
+    held = NOTHING
+    if any(_is_at_once(row, each) for each in left):
+        held = pinned_at([row])[row.memory_id, row.n]
+    evicted = tuple(_evicted(row, left, arrived, held))
     found = step_row(row)
     return StepDetail(
         found,
@@ -103,21 +99,12 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
             seq=arrived[0].seq if len(arrived) == 1 else row.seq,
             arrived=arrived,
             evicted=evicted,
-            pinned=pinned_at(row) if any(each.misfit for each in evicted) else NOTHING,
+            pinned=held if any(each.misfit for each in evicted) else NOTHING,
             passed_pins=any(each.passed_pins for each in left[-1:]),
             by_client=row.by_client,
             replaced=previous.policy if previous and row.kind == Step.Kind.POLICY else None,
         ),
     )
-
-
-def _left_at(memory_id: str, n: int) -> list[_Left]:
-    """Return what left at a step; each row also tells whether an older pinned message stayed."""
-    return [_Left._make(row) for row in rows(_LEFT_AT, [*[memory_id, n] * 2, n, memory_id, n])]
-
-
-def _entered_at(memory_id: str, stays_before: int, last_stay: int) -> list[_Entered]:
-    return [_Entered._make(row) for row in rows(_ENTERED_AT, [memory_id, stays_before, last_stay])]
 
 
 def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
@@ -153,6 +140,12 @@ def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
     return before, after
 
 
+def _is_at_once(row: Step, left: _Left) -> bool:
+    """Return whether a message left for want of room in the step that added it."""
+    is_add = row.kind == Step.Kind.ADD and not row.by_client
+    return is_add and left.entered_step == row.n and left.reason == Reason.CAPACITY
+
+
 def _policy_before(row: Step, previous: Step | StepPoint | None) -> Policy | None:
     """Return the policy under which an add first trimmed; other changes trim once at most."""
     if row.by_client:
@@ -169,22 +162,24 @@ def _synthetic(row: Step, seqs: Collection[int]) -> set[int]:
     return set(found.values_list("seq", flat=True))
 
 
-def _arrived(row: Step, entered: Sequence[_Entered], last_seq: int) -> tuple[ArrivedMessage, ...]:
+def _arrived(
+    row: Step, stays: Sequence[tuple[Any, ...]], last_seq: int
+) -> tuple[ArrivedMessage, ...]:
     """Return the arrivals of a step from its stays."""
-    synthetic = _synthetic(row, [each.seq for each in entered])
-    origins = Message.Origin.SAID.value, Message.Origin.SYNTHETIC.value
+    synthetic = _synthetic(row, [seq for seq, *_ in stays])
+    said, injected = Message.Origin.SAID.value, Message.Origin.SYNTHETIC.value
     return tuple(
         ArrivedMessage(
-            *(each.seq, TYPES[each.type], each.has_calls, each.tokens),
-            origin=origins[each.seq in synthetic],
-            is_new=each.seq > last_seq,
+            *(seq, TYPES[type], has_calls, tokens),
+            origin=injected if seq in synthetic else said,
+            is_new=seq > last_seq,
         )
-        for each in entered
+        for seq, type, has_calls, tokens in stays
     )
 
 
 def _evicted(
-    row: Step, left: Iterable[_Left], arrived: Iterable[ArrivedMessage]
+    row: Step, left: Iterable[_Left], arrived: Iterable[ArrivedMessage], held: Totals
 ) -> Iterator[EvictedMessage]:
     """Yield the evictions of a step from its stays, in the order of eviction.
 
@@ -194,10 +189,9 @@ def _evicted(
     system = next((each.seq for each in arrived if each.type is MessageType.SYSTEM), None)
     call: int | None = None
     for each in left:
-        reason, misfit = REASONS[each.reason], None
-        if reason is Reason.CAPACITY:
-            call = each.seq if each.has_calls else call
-            misfit = misfit_at(row, each.tokens) if each.entered_step == row.n else None
+        reason = REASONS[each.reason]
+        if reason is Reason.CAPACITY and each.has_calls:
+            call = each.seq
         if reason is not Reason.MOVED:
             because = {
                 Reason.ORPHANED: call,
@@ -206,7 +200,8 @@ def _evicted(
             }.get(reason)
             yield EvictedMessage(
                 *(each.seq, TYPES[each.type], each.has_calls, each.tokens),
-                *(reason, because, misfit),
+                *(reason, because),
+                misfit=misfit_at(row, each.tokens, held) if _is_at_once(row, each) else None,
             )
 
 
@@ -220,16 +215,7 @@ BEFORE = 80
 OUTLINE = 300
 KEPT = 128  # outlines, of 0.2 MB each, parts and their stays
 
-_TOTALS = (
-    "n",
-    "kind",
-    "last_seq",
-    "last_stay",
-    "count_after",
-    "tokens_after",
-    "said_count",
-    "history_tokens",
-)
+_TOTALS = ("last_seq", "last_stay", "count_after", "tokens_after", "said_count", "history_tokens")
 _POLICY = ("policy_kind", "policy_limit", "policy_estimator")
 
 
@@ -268,18 +254,6 @@ class StepSample(StepPoint):
     arrival: Arrival | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class StepPoints:
-    """The points of some steps by number. They equal only themselves: what is drawn of them can be
-    kept for as long as they are.
-    """
-
-    by_step: Mapping[int, StepPoint]
-
-
-NO_POINTS = StepPoints({})
-
-
 @dataclass(frozen=True)
 class StepSamples:
     """A part of the steps without gaps, and an outline: points at equal distances from the first
@@ -287,7 +261,7 @@ class StepSamples:
     """
 
     part: tuple[StepSample, ...]
-    outline: StepPoints
+    outline: Mapping[int, StepPoint]
     stays: Sequence[Stay]
 
 
@@ -297,7 +271,7 @@ def step_samples(memory: Memory, at: int) -> StepSamples:
     They are read by key, so that the cost does not depend on their number.
     """
     part, head = part_around(memory.last_step, at), bytes(memory.head)
-    points = _points(memory.pk, range(part.start - 1, part.stop), head).by_step
+    points = _points(memory.pk, range(part.start - 1, part.stop), head)
     seqs = [_new_seqs(points.get(n - 1), points[n]) for n in part]
     single = tuple(new[0] for new in seqs if len(new) == 1)
     stays = _stays_of(memory.pk, single, head)
@@ -309,8 +283,7 @@ def step_samples(memory: Memory, at: int) -> StepSamples:
         for n, new in zip(part, seqs, strict=True)
     )
     outline = outline_of(memory.last_step)
-    points_of_all = _points(memory.pk, outline, head) if outline else NO_POINTS
-    return StepSamples(tuple(samples), points_of_all, stays)
+    return StepSamples(tuple(samples), _points(memory.pk, outline, head) if outline else {}, stays)
 
 
 def part_around(steps: int, at: int) -> range:
@@ -329,28 +302,23 @@ def outline_of(steps: int) -> Sequence[int]:
 
 
 @lru_cache(maxsize=KEPT)
-def _points(memory_id: str, numbers: Sequence[int], head: bytes) -> StepPoints:
+def _points(memory_id: str, numbers: Sequence[int], head: bytes) -> Mapping[int, StepPoint]:
     """Return points of the conversation with this head, which is a digest of all its steps.
 
     Each policy is made once.
     """
     steps = Step.objects.filter(database.in_list("n", numbers), memory_id=memory_id)
-    rows = steps.values_list(*_TOTALS, *_POLICY, Cast("policy_options", TextField()))
-    policy = cache(_policy)
-    points = {row[0]: _point(row, policy(*row[len(_TOTALS) :])) for row in rows}
-    return StepPoints({n: points[n] for n in numbers if n in points})
+    options = Cast("policy_options", TextField())
+    policy_of, points = cache(_policy), {}
+    for n, kind, *columns in steps.values_list("n", "kind", *_TOTALS, *_POLICY, options):
+        last_seq, last_stay, count, tokens, said, history, *policy = columns
+        after, so_far = Totals(count, tokens), Totals(said, history)
+        points[n] = StepPoint(n, kind, policy_of(*policy), after, so_far, last_seq, last_stay)
+    return dict(sorted(points.items()))
 
 
-def _point(row: Sequence[Any], policy: Policy | None) -> StepPoint:
-    step, kind, last_seq, last_stay, count, tokens, said, history = row[: len(_TOTALS)]
-    after, so_far = Totals(count, tokens), Totals(said, history)
-    return StepPoint(step, kind, policy, after, so_far, last_seq, last_stay)
-
-
-def _policy(kind: str | None, limit: int | None, estimator: str, options: str) -> Policy | None:
-    columns = Step(policy_kind=kind, policy_limit=limit, policy_estimator=estimator)
-    columns.policy_options = json.loads(options)
-    return columns.policy
+def _policy(kind: str | None, limit: int, estimator: str, options: str) -> Policy | None:
+    return stored_policy(kind, limit, estimator, json.loads(options)) if kind else None
 
 
 def _new_seqs(before: StepPoint | None, point: StepPoint) -> range:

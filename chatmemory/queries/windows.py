@@ -14,11 +14,11 @@ from chatmemory.core import transitions
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
-from chatmemory.core.window import Entry, Totals, total
+from chatmemory.core.window import Entry, Totals, Window, total
 from chatmemory.ledger.changes import EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.windows import open_stays, read_message, stays_at
+from chatmemory.ledger.windows import open_stays, read_message, stay_entries, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 
 
@@ -70,7 +70,6 @@ class WindowView(Generic[Place]):
     shown or hidden.
     """
 
-    memory_id: str
     step: int
     policy: Policy | None
     rows: tuple[Place, ...]
@@ -81,6 +80,11 @@ class WindowView(Generic[Place]):
     @cached_property
     def seqs(self) -> list[int]:
         return [row.seq for row in self.rows]
+
+    @cached_property
+    def hidden(self) -> frozenset[int]:
+        """The messages that a lowered limit hides."""
+        return frozenset(row.seq for row in self.over_limit)
 
     @cached_property
     def totals(self) -> Totals:
@@ -166,36 +170,23 @@ def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
     return NoRoom.REJECTED if policy.rejects_oversized else None
 
 
-def view_of(
-    memory_id: str, step: int, policy: Policy | None, rows: Iterable[Place]
-) -> WindowView[Place]:
+def view_of(step: int, policy: Policy | None, rows: Iterable[Place]) -> WindowView[Place]:
     """Return the window of some rows, without those that a lowered limit hides."""
     stored = tuple(rows)
-    evictions = evicted_by(policy, stored, total(stored))
-    if not evictions:
-        return WindowView(memory_id, step, policy, stored, (), stored)
+    evictions = tuple(_hidden_by(policy, stored)) if can_decide(policy) else ()
     hidden = {each.seq for each in evictions}
     shown = tuple(row for row in stored if row.seq not in hidden)
     over_limit = tuple(row for row in stored if row.seq in hidden)
-    return WindowView(memory_id, step, policy, shown, over_limit, stored, evictions)
+    return WindowView(step, policy, shown, over_limit, stored, evictions)
 
 
-def evicted_by(
-    policy: Policy | None, rows: Iterable[Place], totals: Totals
-) -> tuple[EvictedMessage, ...]:
-    """Return what a limit hides and the next add evicts; nothing without an installed policy.
-
-    The rows may be the first ones of a stored window with these totals.
-    """
-    if not can_decide(policy):
-        return ()
-    return tuple(
-        EvictedMessage(
+def _hidden_by(policy: Policy, rows: Sequence[Place]) -> Iterator[EvictedMessage]:
+    """Yield what a limit hides of a stored window, and the next add evicts."""
+    for entry, reason, because in transitions.hidden_by_limit(_entries(rows), total(rows), policy):
+        yield EvictedMessage(
             *(_seq(entry), entry.type, entry.has_calls, entry.tokens),
             *(reason, _seq(because) if because else None),
         )
-        for entry, reason, because in transitions.hidden_by_limit(_entries(rows), totals, policy)
-    )
 
 
 def _entries(rows: Iterable[Place]) -> Iterator[Entry]:
@@ -250,7 +241,7 @@ class StoredState:
     def view(self, rows: Iterable[Place]) -> WindowView[Place]:
         """Return the window of these rows, which are those of the stays."""
         step = self.memory.last_step if self.at is None else self.at
-        return view_of(self.memory.pk, step, self.policy, rows)
+        return view_of(step, self.policy, rows)
 
     @cached_property
     def injected(self) -> frozenset[int]:
@@ -298,6 +289,14 @@ def place_from(columns: Sequence[Any]) -> WindowPlace:
 def place_of(entry: Entry) -> WindowPlace:
     """Return the place of an entry whose key is its seq."""
     return WindowPlace(_seq(entry), entry.type, entry.has_calls, entry.tokens)
+
+
+def recorded_places(window: Window) -> list[WindowPlace]:
+    """Return the places of a recorder's window."""
+    return [
+        WindowPlace(each.seq, each.type, each.has_calls, each.tokens, pinned=each.pinned)
+        for each in stay_entries(window)
+    ]
 
 
 def _window_row(stay: Stay) -> WindowRow:

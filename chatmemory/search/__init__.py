@@ -25,17 +25,6 @@ from chatmemory.search.reading import (
 )
 from chatmemory.search.sqlite import SqliteIndex
 
-__all__ = [
-    "DIGEST_LABEL",
-    "given_labels",
-    "has",
-    "index",
-    "index_of",
-    "place",
-    "searched_characters",
-    "searches_messages",
-]
-
 
 def has(words: str, text: str = "text") -> Any:
     """Return the condition for messages with the words in their text, ignoring case."""

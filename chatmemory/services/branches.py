@@ -27,7 +27,7 @@ from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.windows import read_message, stay_entries, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries.branches import source_of
+from chatmemory.queries.conversations import source_of
 from chatmemory.services.conversations import create
 from chatmemory.services.erasure import delete
 from chatmemory.services.imports import SLICE, add_slices, is_long

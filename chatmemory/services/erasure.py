@@ -29,8 +29,8 @@ from chatmemory.models import (
     Step,
     Trial,
 )
-from chatmemory.queries.branches import copies_of, source_of
-from chatmemory.queries.summaries import holding_terms, standing_for
+from chatmemory.queries.compactions import holding_terms, standing_for
+from chatmemory.queries.conversations import copies_of, source_of
 from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services.database_errors import leaving_out_lost_nodes

@@ -48,6 +48,7 @@ class EvidenceCard:
     def __init__(self, shown: ShownEvidence, step: StepRow, *, is_over: bool) -> None:
         self._shown = shown
         self.evidence = shown.evidence
+        self._terms = shown.evidence.needed_terms
         self.when = "later" if is_over else "so far"
         self.became = explain.what_became_a_summary(self.evidence)
         self.tokens = explain.tokens_around(self.evidence, (step.before.tokens, step.after.tokens))
@@ -57,15 +58,15 @@ class EvidenceCard:
 
     @property
     def needed(self) -> int:
-        return len(self.evidence.needed())
+        return len(self._terms.needed())
 
     @property
     def held(self) -> int:
-        return self.evidence.held()
+        return self._terms.held()
 
     @property
     def bars(self) -> list[Held]:
-        return list(bars_of(self.evidence, tails_of(self.evidence)))
+        return list(bars_of(self._terms, tails_of(self.evidence)))
 
     @property
     def words(self) -> str:
@@ -74,7 +75,7 @@ class EvidenceCard:
     @property
     def told(self) -> str:
         """How many of the terms the assistant had been told; empty where it was told all."""
-        needed, held = len(self.evidence.needed(Level.TOLD)), self.evidence.held(Level.TOLD)
+        needed, held = len(self._terms.needed(Level.TOLD)), self._terms.held(Level.TOLD)
         if needed == self.needed:
             return ""
         return f"Of {needed:,} that it had been told, the summary holds {held:,}."
@@ -82,8 +83,8 @@ class EvidenceCard:
     @property
     def better(self) -> str:
         """That an end of the window would have held more than the summary with terms, if so."""
-        most = self.evidence.held(terms=TERMS_APPENDED)
-        ends = [each for each in tails_of(self.evidence) if self.evidence.in_tail(each) > most]
+        most = self._terms.held(terms=TERMS_APPENDED)
+        ends = [each for each in tails_of(self.evidence) if self._terms.in_tail(each) > most]
         if not ends:
             return ""
         return (
@@ -94,7 +95,7 @@ class EvidenceCard:
     @property
     def numbers(self) -> str:
         """How many lost terms are plain numbers; empty without any."""
-        lost = self.evidence.lost()
+        lost = self._terms.lost()
         count = sum(each.is_number for each in lost)
         if not count:
             return ""
@@ -116,7 +117,7 @@ class EvidenceCard:
     @property
     def more(self) -> int:
         """How many lost terms are not listed."""
-        return len(self.evidence.lost()) - len(self._shown.listed)
+        return len(self._terms.lost()) - len(self._shown.listed)
 
 
 def bars_of(found: NeededTerms, tails: Sequence[int], level: Level = Level.ALL) -> Iterator[Held]:

@@ -61,8 +61,7 @@ class HistoryPane:
     def __init__(self, state: ConversationState) -> None:
         self._state = state
         self._related = related(state)
-        self.has_earlier, self.earlier = state.history.has_earlier, state.history.earlier
-        self.has_later, self.later = state.history.has_later, state.history.later
+        self.earlier, self.later = state.history.earlier, state.history.later
 
     @property
     def first(self) -> int:
@@ -87,7 +86,7 @@ class HistoryPane:
             is_new_day = not rows or _date(rows[-1].row) != _date(row)
             rows.append(self._row(row, paired, pause, is_new_day=is_new_day, is_horizon=is_horizon))
             before = row.said_at
-        drafts = () if self.has_later else self._state.drafts
+        drafts = () if self.later else self._state.drafts
         return rows + [self._row(draft, "is-draft") for draft in drafts]
 
     @property

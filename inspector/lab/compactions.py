@@ -115,7 +115,9 @@ class CompactionsPage:
     @property
     def losing(self) -> list[Losing]:
         """The compactions that lost most, the first 50."""
-        found = [(len(each.evidence.lost(self.level)), each) for each in self.found.measured]
+        found = [
+            (len(each.evidence.needed_terms.lost(self.level)), each) for each in self.found.measured
+        ]
         found.sort(key=lambda pair: (-pair[0], pair[1].memory_id, pair[1].evidence.step))
         return [self._losing(lost, each) for lost, each in found[:LISTED] if lost]
 
@@ -123,7 +125,9 @@ class CompactionsPage:
         found = each.evidence
         link = conversation_url(each.memory_id, at=found.step)
         by = ", ".join(filter(None, [found.summarizer, found.trigger]))
-        return Losing(each.memory_id, link, found.step, lost, len(found.needed(self.level)), by)
+        return Losing(
+            each.memory_id, link, found.step, lost, len(found.needed_terms.needed(self.level)), by
+        )
 
 
 def asked_level(given: Mapping[str, str]) -> Level:
@@ -132,4 +136,4 @@ def asked_level(given: Mapping[str, str]) -> Level:
 
 
 def _sum(found: Sequence[CompactionOf]) -> NeededTerms:
-    return NeededTerms(tuple(term for each in found for term in each.evidence.terms))
+    return NeededTerms(tuple(term for each in found for term in each.evidence.needed_terms.terms))

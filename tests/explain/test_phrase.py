@@ -133,7 +133,7 @@ def check_every_answer(most: int) -> None:
         held = [False, *(held_at(step, deciding, injected) for step in range(1, last + 1))]
         check_answer(answer, at, held, mentions)
     if not is_partial:
-        remembered = queries.conversation_state("m", ConversationQuery(find="key")).remembered
+        remembered = queries.conversation_state("m", ConversationQuery(find="key")).mentions.spans
         spans = {step for first, end in remembered for step in range(first, end + 1)}
         assert spans == {step for step, is_held in enumerate(held) if is_held}
 

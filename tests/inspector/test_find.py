@@ -81,7 +81,7 @@ def test_times_and_mentions_are_listed_with_their_steps(operator_client):
         (47, 58, True),
     ]
     page = find(operator_client, "at=43&find=A-1182")
-    assert page.state.remembered == ((25, 42), (47, 58))
+    assert page.state.mentions.spans == ((25, 42), (47, 58))
     assert page.panel.found.answer.receipt[-1].label == "In memory after"
     mentions = page.panel.found.groups[0].mentions
     listed = [(each.row.seq, each.step) for each in mentions]
@@ -99,7 +99,7 @@ def test_what_the_assistant_says_is_no_mention_beside_what_users_said(operator_c
     assert found.answer.detail.startswith(
         "What users and tools said is forgotten since step 43, when #43 arrived."
     )
-    assert page.state.remembered == ((25, 42),)
+    assert page.state.mentions.spans == ((25, 42),)
     headings = [group.heading for group in found.groups]
     assert headings == ["Users and tools", "The assistant itself", "System messages"]
     assert "follow what users and tools said" in found.answer.decided_by
@@ -238,7 +238,7 @@ def test_a_phrase_over_the_lowered_limit_is_hidden(operator_client):
 def test_what_never_fitted_was_never_in_memory(operator_client):
     create_and_add("big", TokenWindow(20), users("hi", "the key is 17 " * 20, "ok"))
     page = find(operator_client, "find=key", "big")
-    assert page.state.remembered == ()
+    assert page.state.mentions.spans == ()
     assert page.panel.found.answer.cause == "No, it had no room when it was said, at step 2."
     assert [(each.steps, each.why) for each in page.panel.found.answer.periods] == [
         ("Step 1", "not said yet"),

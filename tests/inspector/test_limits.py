@@ -202,7 +202,7 @@ def test_the_overview_flags_windows_over_the_limit(operator_client, lowered, cro
         lowered: ("7 messages over the limit will leave at the next add", True),
         crowded: ("over the limit", True),
     }
-    assert context["headlines"].stats.over_limit == 2
+    assert context["headlines"].stats.flagged["over_limit"] == 2
 
 
 def test_the_overview_counts_in_memory_what_the_model_sees(operator_client, lowered):

@@ -284,7 +284,7 @@ def test_what_steps_around_have_in_common_is_read_once(long, django_assert_num_q
         assert step_samples(memory, 198).outline is samples.outline
     assert [sample.step for sample in samples.part] == list(part_around(400, 200))
     assert [sample.seqs for sample in samples.part[:2]] == [range(111, 112), range(112, 113)]
-    assert list(samples.outline.by_step)[-1] == 400
+    assert list(samples.outline)[-1] == 400
 
 
 def test_a_long_tape_is_small(long, operator_client):
@@ -307,5 +307,6 @@ def test_cells_of_a_refused_draft_lead_back_to_the_conversation(long, operator_c
 def test_the_band_tells_its_steps_in_words(db):
     create_and_add("c", MessageWindow(2), users("order A-1", "b", "c", "A-1 again", "d"))
     state = conversation_state("c", ConversationQuery(find="A-1"))
-    drawn = ConversationPage(replace(state, remembered=((1, 2), (4, 5)))).timeline
+    mentions = replace(state.mentions, spans=((1, 2), (4, 5)))
+    drawn = ConversationPage(replace(state, mentions=mentions)).timeline
     assert (drawn.band, drawn.band_words) == ("M0 2H2M3 2H5", "1 to 2 and 4 to 5")

@@ -18,7 +18,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.explain import caption, receipt
-from chatmemory.queries import rehearse
+from chatmemory.queries import WrittenSummary, rehearse
 
 MESSAGES = [
     lambda n: UserMessage(f"question {n}"),
@@ -63,3 +63,11 @@ def test_it_does_what_a_conversation_does(db, seed):
         assert [line.message for line in scene.said] == [
             row.message for row in queries.history("m").rows
         ]
+
+
+def test_a_lowered_limit_does_not_hide_a_summary():
+    said = [UserMessage(f"message {n}") for n in range(5)]
+    happening = [*said, WrittenSummary("They talked.", keep_last=2, append_terms=0)]
+    before, after = rehearse(MessageWindow(6), [*happening, MessageWindow(2)])[-2:]
+    assert before.window.seqs == [6, 4, 5]
+    assert after.window.seqs == [6, 5]

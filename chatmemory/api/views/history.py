@@ -31,10 +31,10 @@ class MemoryHistory(Resource):
         at = asked.pop("at", None)
         page = queries.history(memory_id, queries.Part(**asked), at)
         earlier = later = None
-        if page.has_earlier:
+        if page.earlier:
             first = page.rows[0].seq
             earlier = with_query(request, before=first, after=None, around=None)
-        if page.has_later:
+        if page.later:
             last = page.rows[-1].seq
             later = with_query(request, before=None, after=last, around=None)
         answer = {"messages": page.rows, "earlier": earlier, "later": later}

@@ -121,7 +121,7 @@ class Doctor(Resource):
         Those that became ill last come first. With `rule`, also those that are only mishandled.
         """
         prefix = prefix_of(request)
-        which = queries.Round(asked.get("rule", ""), asked.get("provider", ""), prefix)
+        which = queries.IllFilter(asked.get("rule", ""), asked.get("provider", ""), prefix)
         with field_at_fault("cursor"):
             page = queries.doctor_page(which, cursor=asked.get("cursor", ""), size=asked["size"])
         answer = {**vars(queries.doctor_counts(prefix)), **_listed(request, page)}

@@ -112,13 +112,12 @@ def _rows(
             waiting[row.seq], held = held, []
         elif row.pinned or row.type is MessageType.SYSTEM or row.seq > first:
             held.append(row)
-    hidden = {row.seq for row in window.over_limit}
     in_memory = {row.seq: row for row in window.rows}
     for each in history:
         yield from (_beside(row, summaries) for row in waiting.get(each.seq, ()))
         role = explain.role(each.type, each.has_calls)
         inside = in_memory.get(each.seq)
-        text = _in_memory(inside) if inside else _left(each, window.step, each.seq in hidden)
+        text = _in_memory(inside) if inside else _left(each, window.step, each.seq in window.hidden)
         yield ShownRow(each.seq, role, each.readable, text, inside is not None)
     yield from (_beside(row, summaries) for row in held)
 

@@ -105,7 +105,7 @@ def draw(
         labels=tuple(strip_labels(strip, at, flag)),
         at=at,
         flag=flag,
-        band="".join(f"M{begin - 1} 2H{end}" for begin, end in state.remembered),
+        band="".join(f"M{begin - 1} 2H{end}" for begin, end in state.mentions.spans),
         band_words=_band_words(state.mentions),
         brackets=brackets(state),
         is_simulated=state.is_simulated,

@@ -101,7 +101,7 @@ def points(state: ConversationState, measure: Measure) -> list[Point]:
     the steps after the playhead, and a limit that is tried alone that of the playhead's step.
     """
     part = state.samples.part
-    stored = _measured(state.samples.outline.by_step.values() or part, measure)
+    stored = _measured(state.samples.outline.values() or part, measure)
     if not state.is_simulated:
         return stored
     simulated = _measured([sample for sample in part if sample.step == state.at], measure)
