@@ -1,7 +1,5 @@
 """Measure adds against a raw transaction, and in long conversations against short ones.
 
-    .venv/bin/python -m benchmarks.add
-
 All write to the real schema, with its indexes, in a temporary folder. The raw transaction reads the
 conversation's row and its oldest stays, ends a stay, inserts a message, a stay and a step, puts the
 message into SQLite's search index, and changes the conversation's row, by the database's driver and
@@ -14,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from benchmarks import raw
-from benchmarks.database import ON_POSTGRESQL, analyse, migrated
-from benchmarks.measuring import Figure, compared, in_turns, show
+from benchmarks.database import ON_POSTGRESQL, analyse
+from benchmarks.measuring import Figure, compared, in_turns
 from benchmarks.texts import texts
 
 WINDOW_TOKENS = 4_000
@@ -146,8 +144,3 @@ def in_long_windows() -> Iterator[Figure]:
 def figures(folder: str) -> Iterator[Figure]:
     yield from against_raw()
     yield from in_long_windows()
-
-
-if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))

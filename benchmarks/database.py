@@ -18,7 +18,12 @@ def migrated() -> Iterator[str]:
     """Set up Django with a new database, and give a folder for files."""
     with tempfile.TemporaryDirectory() as folder, _new_database(Path(folder)) as url:
         os.environ["DATABASE_URL"] = url
-        set_up()
+        os.environ["DJANGO_SETTINGS_MODULE"] = "inspector.project.settings"
+        import django
+        from django.core.management import call_command
+
+        django.setup()
+        call_command("migrate", verbosity=0)
         yield folder
 
 
@@ -47,13 +52,3 @@ def analyse() -> None:
     if ON_POSTGRESQL:
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
-
-
-def set_up() -> None:
-    """Set up Django with the database of DATABASE_URL, and make its tables."""
-    os.environ["DJANGO_SETTINGS_MODULE"] = "inspector.project.settings"
-    import django
-    from django.core.management import call_command
-
-    django.setup()
-    call_command("migrate", verbosity=0)

@@ -1,7 +1,5 @@
 """Measure adds, pages and the overview at 100 messages or conversations, and at ten times as many,
 up to 100,000. RECORD=1 draws them into docs/images.
-
-.venv/bin/python -m benchmarks.growth
 """
 
 from __future__ import annotations
@@ -10,10 +8,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from benchmarks.database import ON_POSTGRESQL, migrated
+from benchmarks.database import ON_POSTGRESQL
 from benchmarks.fleets import MESSAGES, fleet
 from benchmarks.made import connected, copied, made, opened, use
-from benchmarks.measuring import QUICK, Figure, compared, in_turns, show
+from benchmarks.measuring import QUICK, Figure, compared, in_turns
 from benchmarks.plots import Plot, draw
 from benchmarks.record import IMAGES, RECORD
 from benchmarks.server import client
@@ -93,8 +91,3 @@ def _ms(times: dict[str, float]) -> tuple[float, ...]:
 
 def _of(size: int) -> str:
     return f"of {size:,}"
-
-
-if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))

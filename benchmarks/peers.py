@@ -18,10 +18,8 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 
 from benchmarks.add import LEVELS, Raw, fill
-from benchmarks.database import migrated
-from benchmarks.measuring import Elsewhere, Figure, compared, in_turns, show
-from benchmarks.of_peers.conversation import MESSAGES, WINDOW_TOKENS
-from benchmarks.texts import texts
+from benchmarks.measuring import Elsewhere, Figure, compared, in_turns
+from benchmarks.texts import MESSAGES, WINDOW_TOKENS, texts
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = ROOT / ".venv-peers"
@@ -136,8 +134,3 @@ def _turn() -> Callable[[], object]:
         memory.messages()
 
     return turn
-
-
-if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))

@@ -9,6 +9,11 @@ from pathlib import Path
 from typing import Any
 
 WORDS = 60
+# The conversation in which all libraries take turns
+MESSAGES = 10_000
+WINDOW_TOKENS = 4_000
+TOKENS_PER_MESSAGE = 4  # beside its text, as OpenAI counts
+
 _FILE = Path(__file__).parents[2] / "shared/data/tau_bench_airline.openai_chat.json"
 _LINE = "the customer would like to change the flight of reservation 8JX2WO and keep both bags"
 
