@@ -10,7 +10,6 @@ import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import NamedTuple
 
 from django.http import QueryDict
@@ -20,7 +19,7 @@ from django.utils.http import urlencode
 from chatmemory import ChatMessage, InvalidValue, Policy, policy_from_dict, policy_kinds
 from chatmemory.explain import Caption, caption
 from chatmemory.formats.script import read_script
-from chatmemory.queries import Scene, Verdict, rehearse
+from chatmemory.queries import rehearse
 from inspector.lessons.board import Board
 from inspector.lessons.lesson import Lesson
 from inspector.lessons.stage import Happening
@@ -112,42 +111,31 @@ class KindSwitch(NamedTuple):
     is_chosen: bool
 
 
-@dataclass(frozen=True)
 class Playground:
-    """The page of a state. `scenes` are those before and after each message."""
+    """The page of a state. `scenes` are those before and after each message.
 
-    play: Play
-    policy: Policy
-    scenes: tuple[Scene, ...]
+    Raises InvalidValue for a chat that cannot be played, or fits into no link.
+    """
 
-    @classmethod
-    def of(cls, play: Play) -> Playground:
-        """Play a chat. Raises InvalidValue where it cannot be played, or fits into no link."""
-        pack(play.script)
-        policy = play.policy()
-        return cls(play, policy, tuple(rehearse(policy, play.messages())))
+    def __init__(self, play: Play) -> None:
+        self.play, self.policy = play, play.policy()
+        self.packed = pack(play.script)
+        self.scenes = rehearse(self.policy, play.messages())
+        self.last = len(self.scenes) - 1
+        # The number of messages that are said; one that is asked about comes after them.
+        most = self.last - 1 if play.asks else self.last
+        self.at = most if play.at is None else min(play.at, most)
+        self.happening = self._happening()
+        is_revealed = not play.asks or play.picked is not None
+        self.board = Board(self.happening, is_revealed, play.asks, play.picked)
+        self.verdicts = self.board.scene.verdicts()
 
-    @property
-    def last(self) -> int:
-        return len(self.scenes) - 1
-
-    @property
-    def at(self) -> int:
-        """The number of messages that are said; one that is asked about comes after them."""
-        most = self.last - 1 if self.play.asks else self.last
-        return most if self.play.at is None else min(self.play.at, most)
-
-    @property
-    def happening(self) -> Happening:
-        """What is asked about, or what happened last."""
+    def _happening(self) -> Happening:
+        """Return what is asked about, or what happened last."""
         end = self.at + 1 if self.play.asks else self.at
-        return Happening(self.scenes[max(0, end - 1)], self.scenes[end : end + 1] if end else ())
-
-    @cached_property
-    def board(self) -> Board:
-        asks, picked = self.play.asks, self.play.picked
-        is_revealed = not asks or picked is not None
-        return Board(self.happening, is_revealed, asks=asks, picked=picked)
+        if not end:
+            return Happening(self.scenes[0])
+        return Happening(self.scenes[end - 1], (self.scenes[end],))
 
     @property
     def caption(self) -> Caption | None:
@@ -161,30 +149,18 @@ class Playground:
         return None if picked is None else judge_picks(self.happening, picked)
 
     @property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        return self.board.scene.verdicts()
-
-    @property
-    def packed(self) -> str:
-        return pack(self.play.script)
-
-    @property
     def back(self) -> str:
-        return self._at(self.at - 1) if self.at else ""
+        return self.play.moved(self.at - 1).url if self.at else ""
 
     @property
     def forward(self) -> str:
-        return self._at(self.at + 1) if self.at < self.last else ""
+        """The link to the next step, also to the one that a question asks about."""
+        return self.play.moved(self.at + 1).url if self.at < self.last else ""
 
     @property
     def question_url(self) -> str:
         """The link that asks what leaves when the next message arrives."""
         return self.play.moved(self.at, asks=True).url if self.at < self.last else ""
-
-    @property
-    def reveal_url(self) -> str:
-        """The link to the step that a question asks about."""
-        return self._at(self.at + 1)
 
     @property
     def kinds(self) -> Iterator[KindSwitch]:
@@ -205,9 +181,6 @@ class Playground:
         policy = replace(self.play, kind=kind).policy()
         said = self.scenes[-1].said
         return policy.load(len(said), sum(line.tokens for line in said))
-
-    def _at(self, at: int) -> str:
-        return self.play.moved(at).url
 
 
 def of_sample(lesson: Lesson) -> Play:

@@ -25,7 +25,7 @@ def playground(request: HttpRequest) -> HttpResponse:
     if "chat" not in request.GET:
         return redirect(_sample(request.GET.get("sample", "")))
     try:
-        page = Playground.of(Play.read(request.GET))
+        page = Playground(Play.read(request.GET))
         return _shown(request, page.play, page)
     except ChatMemoryError as error:
         return _shown(request, Play(""), problem=str(error), status=400)
@@ -35,7 +35,7 @@ def _written(request: HttpRequest) -> HttpResponse:
     """Lead to the page of what was written, or say what is wrong with it."""
     play = Play.written(request.POST)
     try:
-        return redirect(Playground.of(play).play.url)
+        return redirect(Playground(play).play.url)
     except ChatMemoryError as error:
         return _shown(request, play, problem=str(error), status=422)
 
