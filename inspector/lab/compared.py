@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
@@ -57,7 +57,6 @@ class ValueRow(NamedTuple):
     values: Sequence[Value]
 
 
-@dataclass(frozen=True)
 class ComparedColumn:
     """One policy of the page: its name, its line in the chart, what it lost, and its links.
 
@@ -65,22 +64,27 @@ class ComparedColumn:
     that limit.
     """
 
-    name: str
-    short: str
-    limit: str
-    options: str
-    css: str
-    text: str
-    is_current: bool
-    tokens: int
-    path: str
-    limit_path: str
-    strip: str
-    remove: str
-    keeps: str
-    try_it: str
-    lost: tuple[LostFact, ...]
-    more_lost: int
+    def __init__(self, page: ComparePage, css: str, each: Compared, followed: Followed) -> None:
+        policy, found, asked = each.policy, page.found, page.asked
+        self.css = css
+        self.name = "Everything" if policy is None else policy.label
+        self.short = "All" if policy is None else policy.short_unit.capitalize()
+        self.limit = "" if policy is None else f"{policy.limit:,}"
+        self.options = ", ".join(explain.option_words(policy))
+        self.text = text_of_policy(policy)
+        self.is_current = policy is not None and policy == found.in_force
+        sizes = each.prompt_sizes()
+        self.tokens = sizes[page.at - 1] if page.at else 0
+        self.path = _stepped(sizes, page.top)
+        self.limit_path = page.limit_path(policy)
+        self.strip = _strip(each, page.at)
+        self.remove = asked.without(self.text) if len(found.policies) > 1 else ""
+        self.keeps = _keeps(each, followed)
+        least = followed.keeping.limit if followed.keeping else None
+        kept = replace(policy, limit=least) if policy and least else None
+        self.try_it = asked.plus(text_of_policy(kept)) if kept else ""
+        self.lost = list(map(page.lost_fact, islice(examples_first(each.lost), LISTED)))
+        self.more_lost = len(each.lost) - len(self.lost)
 
 
 class ComparePage:
@@ -203,35 +207,10 @@ class ComparePage:
 
     @cached_property
     def policies(self) -> list[ComparedColumn]:
-        return list(map(self._column, STYLES, self.found.policies, self.found.followed))
+        found = zip(STYLES, self.found.policies, self.found.followed, strict=False)
+        return [ComparedColumn(self, *each) for each in found]
 
-    def _column(self, css: str, each: Compared, followed: Followed) -> ComparedColumn:
-        policy, text, keeping = each.policy, text_of_policy(each.policy), followed.keeping
-        tokens = each.prompt_sizes()
-        facts = tuple(map(self._lost_fact, islice(examples_first(each.lost), LISTED)))
-        least = keeping.limit if keeping else None
-        return ComparedColumn(
-            name="Everything" if policy is None else policy.label,
-            short="All" if policy is None else policy.short_unit.capitalize(),
-            limit="" if policy is None else f"{policy.limit:,}",
-            options=", ".join(explain.option_words(policy)),
-            css=css,
-            text=text,
-            is_current=policy is not None and policy == self.found.in_force,
-            tokens=tokens[self.at - 1] if self.at else 0,
-            path=_stepped(tokens, self.top),
-            limit_path=self._limit_path(each),
-            strip=_strip(each, self.at),
-            remove=self.asked.without(text) if len(self.found.policies) > 1 else "",
-            keeps=_keeps(each, followed),
-            try_it=self.asked.plus(text_of_policy(replace(policy, limit=least)))
-            if policy and least
-            else "",
-            lost=facts,
-            more_lost=len(each.lost) - len(facts),
-        )
-
-    def _lost_fact(self, use: Use) -> LostFact:
+    def lost_fact(self, use: Use) -> LostFact:
         numbers = self.found.history.numbers
         said, needed = numbers[use.mention], numbers[use.position]
         return LostFact(
@@ -262,9 +241,8 @@ class ComparePage:
         path = _stepped(sums, self.top)
         return f"{path}V{HEIGHT}Z" if path else ""
 
-    def _limit_path(self, each: Compared) -> str:
+    def limit_path(self, policy: Policy | None) -> str:
         """Return the line of a limit in tokens, if it is within the chart."""
-        policy = each.policy
         if policy is None or policy.unit != "tokens" or policy.limit > self.top:
             return ""
         return f"M0 {HEIGHT - policy.limit * HEIGHT / self.top:.2f}H{self.columns}"
