@@ -259,6 +259,11 @@ class FleetAsked:
         return ", ".join(filter(None, parts)) or "of this site"
 
 
+def hold(limits: str) -> str:
+    """Return the verb for limits in words: 1 message holds, 3 messages hold."""
+    return "hold" if limits.endswith("s") else "holds"
+
+
 def _written(kind: str, limit: str, *options: str) -> str:
     """Return the policy of a form as text."""
     return ",".join(filter(None, [f"{kind}:{limit}".replace(" ", ""), *options]))

@@ -21,8 +21,9 @@ from chatmemory.queries import (
 )
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
-from inspector.lab.asked import ComparisonAsked
+from inspector.lab.asked import ComparisonAsked, hold
 
+SAID_AGAIN, FETCHED_AGAIN = IncidentKind.SAID_AGAIN, IncidentKind.FETCHED_AGAIN
 LISTED = 12
 STYLES = ("p-a", "p-b", "p-c", "p-d")
 COLUMNS_MAX = 400
@@ -124,8 +125,8 @@ class ComparePage:
             "recalls": each.recalls,
             "held": each.held,
             "lost": len(each.lost),
-            "said_again": each.count_of(IncidentKind.SAID_AGAIN),
-            "fetched_again": each.count_of(IncidentKind.FETCHED_AGAIN),
+            "said_again": each.count_of(SAID_AGAIN),
+            "fetched_again": each.count_of(FETCHED_AGAIN),
             "forgotten": each.forgotten,
             "calls": sums.calls,
             "prompt_tokens": sums.tokens,
@@ -155,7 +156,7 @@ class ComparePage:
             kept = [each.keeps for each in self.policies if each.keeps]
             if kept:
                 limits = " or ".join(dict.fromkeys(kept))
-                return limits, f"still {_hold(limits)} “{self.phrase}” at {self.place}."
+                return limits, f"still {hold(limits)} “{self.phrase}” at {self.place}."
         offered, today = self.found.offered, self._today
         if self.found.recalls < FACTS_ENOUGH and (self.found.recalls or self.found.quiet):
             return f"{explain.counted(self.found.recalls, 'fact')}:", "too few to choose by."
@@ -167,10 +168,10 @@ class ComparePage:
             limit = explain.in_unit(today.limit, today)
             return (
                 f"Today’s {limit}",
-                f"already {_hold(limit)} 95 % of what the assistant needed here.",
+                f"already {hold(limit)} 95 % of what the assistant needed here.",
             )
         limit = explain.in_unit(offered.limit, offered)
-        return limit, f"{_hold(limit)} 95 % of what the assistant needed here."
+        return limit, f"{hold(limit)} 95 % of what the assistant needed here."
 
     @property
     def _today(self) -> Policy | None:
@@ -251,28 +252,24 @@ class ComparePage:
 
     @property
     def rows(self) -> Iterator[ValueRow]:
-        policies, prompts = self.found.policies, [each.prompts for each in self.found.policies]
-        recalls, calls = policies[0].recalls, prompts[0].calls
-        held = [each.held for each in policies]
-        yield _ranked("Facts still held", f"of {recalls:,} needed again", held, max)
-        lost = [len(each.lost) for each in policies]
-        yield _ranked("Facts lost", "had left before", lost)
-        again = [each.count_of(IncidentKind.SAID_AGAIN) for each in policies]
-        yield _ranked("Said again by the user", "facts that were forgotten", again)
-        fetched = [each.count_of(IncidentKind.FETCHED_AGAIN) for each in policies]
-        if any(fetched):
-            yield _ranked("Fetched again by calls", "facts that were forgotten", fetched)
-        forgotten = [each.forgotten for each in policies]
-        yield _ranked("Messages forgotten", f"of {self.size:,} said", forgotten)
-        per_call = [round(each.per_call) for each in prompts]
-        yield _ranked("Prompt tokens per call", f"of {calls:,} calls", per_call)
-        tokens = [each.tokens for each in prompts]
-        yield _ranked("Prompt tokens in all", "of all calls together", tokens)
+        policies, ranked = self.found.policies, self._ranked
+        recalls, calls = policies[0].recalls, policies[0].prompts.calls
+        yield ranked("Facts still held", f"of {recalls:,} needed again", lambda p: p.held, max)
+        yield ranked("Facts lost", "had left before", lambda p: len(p.lost))
+        again = "facts that were forgotten"
+        yield ranked("Said again by the user", again, lambda p: p.count_of(SAID_AGAIN))
+        if any(each.count_of(FETCHED_AGAIN) for each in policies):
+            yield ranked("Fetched again by calls", again, lambda p: p.count_of(FETCHED_AGAIN))
+        yield ranked("Messages forgotten", f"of {self.size:,} said", lambda p: p.forgotten)
+        per_call = f"of {calls:,} calls"
+        yield ranked("Prompt tokens per call", per_call, lambda p: round(p.prompts.per_call))
+        in_all = "of all calls together"
+        yield ranked("Prompt tokens in all", in_all, lambda p: p.prompts.tokens)
         if self.asked.prices.input is not None:
             yield self._costs()
-        breaks = [each.breaks for each in prompts]
         note = "prompts that do not begin like the one before"
-        yield _ranked("Prompt-cache breaks", note, breaks)
+        yield ranked("Prompt-cache breaks", note, lambda p: p.prompts.breaks)
+        prompts = [each.prompts for each in policies]
         shares = [explain.percent(each.reusable, each.tokens) or "no prompts" for each in prompts]
         note = "of prompts that begin alike; minimums of providers are ignored"
         yield ValueRow("Reusable tokens", note, list(map(Value, shares)))
@@ -284,6 +281,19 @@ class ComparePage:
             yield self._phrase_forgotten()
             kept = [Value(each.keeps or "—") for each in self.policies]
             yield ValueRow("Smallest limit that still holds it", f"at {self.place}", kept)
+
+    def _ranked(
+        self,
+        label: str,
+        note: str,
+        value_of: Callable[[Compared], int],
+        choose: Callable[[list[int]], int] = min,
+    ) -> ValueRow:
+        """Return a row of numbers in which the best is marked, unless all are equal."""
+        values = list(map(value_of, self.found.policies))
+        best, is_close = choose(values), len(set(values)) < 2
+        cells = [Value(f"{n:,}", css="" if is_close or n != best else "best") for n in values]
+        return ValueRow(label, note, cells)
 
     def _costs(self) -> ValueRow:
         prices = self.asked.prices
@@ -337,26 +347,12 @@ class ComparePage:
         return f"left at #{self.found.history.numbers[each.left[position]]:,}"
 
 
-def _ranked(
-    label: str, note: str, values: Sequence[int], choose: Callable[..., int] = min
-) -> ValueRow:
-    """Return a row of numbers in which the best is marked, unless all are equal."""
-    best, is_close = choose(values), len(set(values)) < 2
-    cells = [Value(f"{n:,}", css="" if is_close or n != best else "best") for n in values]
-    return ValueRow(label, note, cells)
-
-
 def _refused(provider: str, refused: Sequence[int], calls: int) -> ValueRow:
     cells = [
         Value(f"{number:,} refused", f"of {calls:,}", "bad") if number else Value("accepts")
         for number in refused
     ]
     return ValueRow(provider, "would accept each prompt?", cells)
-
-
-def _hold(limits: str) -> str:
-    """Return the verb for limits in words: 1 message holds, 3 messages hold."""
-    return "hold" if limits.endswith("s") else "holds"
 
 
 def _keeps(each: Compared, followed: Followed) -> str:

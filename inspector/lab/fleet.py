@@ -18,7 +18,7 @@ from chatmemory.queries import (
     smallest_limit,
 )
 from inspector.conversation.links import conversation_url
-from inspector.lab.asked import ComparisonAsked, FleetAsked
+from inspector.lab.asked import ComparisonAsked, FleetAsked, hold
 from inspector.lab.curve import Curve
 
 SHARES = (0.9, 0.95, 0.99, 1.0)
@@ -57,10 +57,9 @@ class FleetPage:
         self.sums = found.sums
         self.left_out = found.sums.unreadable + len(refused)
         self.kind = asked.query.kind
-        self.grid_noun = self.kind.unit.removesuffix("s")
         self.pick = pick = self._pick()
         if pick:
-            self.limit_words = explain.counted(pick.limit, self.grid_noun)
+            self.limit_words = explain.in_unit(pick.limit, self.kind)
             self.held_share = explain.percent(pick.held, self.sums.recalls)
             self.token_share = explain.percent(pick.prompts, self.sums.everything)
             self.lost = self.sums.recalls - pick.held
@@ -115,10 +114,9 @@ class FleetPage:
         is_enough = sums.today_held >= ANSWER * sums.today_recalls
         if self.asked.limit or len(limits) != 1 or sums.today_count < sums.count or not is_enough:
             return ""
-        limit = explain.counted(next(iter(limits)), self.grid_noun)
-        holds = "holds" if limit.startswith("1 ") else "hold"
+        limit = explain.in_unit(next(iter(limits)), self.kind)
         share = explain.percent(sums.today_held, sums.today_recalls)
-        return f"Today’s {limit} already {holds} {share}."
+        return f"Today’s {limit} already {hold(limit)} {share}."
 
     @property
     def instead(self) -> str:

@@ -17,13 +17,12 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory import ChatMessage, InvalidValue, Policy, policy_from_dict, policy_kinds
-from chatmemory.explain import Caption, caption
+from chatmemory.explain import caption
 from chatmemory.formats.script import read_script
 from chatmemory.queries import rehearse
 from inspector.lessons.board import Board
-from inspector.lessons.lesson import Lesson
 from inspector.lessons.stage import Happening
-from inspector.lessons.words import Judgement, judge_picks, number_in, picked_in
+from inspector.lessons.words import judge_picks, number_in, picked_in
 
 MESSAGES_MAX = 60
 LIMIT_MAX = 100_000
@@ -125,10 +124,18 @@ class Playground:
         # The number of messages that are said; one that is asked about comes after them.
         most = self.last - 1 if play.asks else self.last
         self.at = most if play.at is None else min(play.at, most)
-        self.happening = self._happening()
+        happening = self._happening()
         is_revealed = not play.asks or play.picked is not None
-        self.board = Board(self.happening, is_revealed, play.asks, play.picked)
+        self.board = Board(happening, is_revealed, play.asks, play.picked)
         self.verdicts = self.board.scene.verdicts()
+        self.judgement = None if play.picked is None else judge_picks(happening, play.picked)
+        change = self.scenes[self.at].change
+        self.caption = None if play.asks or change is None else caption(change)
+        # The links to other steps, and to the question what leaves when the next message arrives
+        is_last = self.at == self.last
+        self.back = play.moved(self.at - 1).url if self.at else ""
+        self.forward = "" if is_last else play.moved(self.at + 1).url
+        self.question_url = "" if is_last else play.moved(self.at, asks=True).url
 
     def _happening(self) -> Happening:
         """Return what is asked about, or what happened last."""
@@ -136,31 +143,6 @@ class Playground:
         if not end:
             return Happening(self.scenes[0])
         return Happening(self.scenes[end - 1], (self.scenes[end],))
-
-    @property
-    def caption(self) -> Caption | None:
-        """What happened at the step, in a sentence."""
-        change = self.scenes[self.at].change
-        return None if self.play.asks or change is None else caption(change)
-
-    @property
-    def judgement(self) -> Judgement | None:
-        picked = self.play.picked
-        return None if picked is None else judge_picks(self.happening, picked)
-
-    @property
-    def back(self) -> str:
-        return self.play.moved(self.at - 1).url if self.at else ""
-
-    @property
-    def forward(self) -> str:
-        """The link to the next step, also to the one that a question asks about."""
-        return self.play.moved(self.at + 1).url if self.at < self.last else ""
-
-    @property
-    def question_url(self) -> str:
-        """The link that asks what leaves when the next message arrives."""
-        return self.play.moved(self.at, asks=True).url if self.at < self.last else ""
 
     @property
     def kinds(self) -> Iterator[KindSwitch]:
@@ -181,11 +163,6 @@ class Playground:
         policy = replace(self.play, kind=kind).policy()
         said = self.scenes[-1].said
         return policy.load(len(said), sum(line.tokens for line in said))
-
-
-def of_sample(lesson: Lesson) -> Play:
-    """Return the state that shows a lesson's chat under its policy."""
-    return Play(lesson.script, lesson.policy.kind, lesson.policy.limit)
 
 
 def pack(script: str) -> str:

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 
 from chatmemory import ChatMemoryError
 from inspector.lessons.catalogue import catalogue
-from inspector.lessons.playground import Play, Playground, of_sample
+from inspector.lessons.playground import Play, Playground
 from inspector.middleware.refusals import throttled
 
 FIRST_SAMPLE = "message-window"
@@ -43,8 +43,8 @@ def _written(request: HttpRequest) -> HttpResponse:
 def _sample(slug: str) -> str:
     """Return the address of a lesson's chat, or of that of another lesson."""
     lessons = catalogue().lessons
-    staged = lessons.get(slug) or lessons[FIRST_SAMPLE]
-    return of_sample(staged.lesson).url
+    lesson = (lessons.get(slug) or lessons[FIRST_SAMPLE]).lesson
+    return Play(lesson.script, lesson.policy.kind, lesson.policy.limit).url
 
 
 def _shown(
