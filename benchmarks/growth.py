@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from benchmarks.add import add_one
 from benchmarks.database import ON_POSTGRESQL
 from benchmarks.fleets import MESSAGES, fleet
 from benchmarks.made import connected, copied, made, opened, use
@@ -24,7 +25,7 @@ ADDS, ROUNDS = 300, 40
 
 def figures(folder: str) -> Iterator[Figure]:
     with copied(made(f"growing-{MANY}", make_conversations), folder) as copy, opened(copy):
-        adds = in_turns({_of(n): partial(add, f"m-{n}", texts()) for n in SIZES}, ADDS)
+        adds = in_turns({_of(n): partial(add_one, f"m-{n}", texts()) for n in SIZES}, ADDS)
         reader = client()
         pages = in_turns({_of(n): partial(read, reader, f"/c/m-{n}/") for n in SIZES}, ROUNDS)
     overviews = in_turns(dict(overviews_of_fleets()), ROUNDS)
@@ -40,12 +41,6 @@ def make_conversations() -> None:
 
     for size in SIZES:
         long_conversation(f"m-{size}", size)
-
-
-def add(memory_id: str, said: Iterator[str]) -> None:
-    from chatmemory import UserMessage, services
-
-    services.add(memory_id, [UserMessage(next(said))])
 
 
 def read(reader: Any, url: str) -> None:

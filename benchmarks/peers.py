@@ -14,10 +14,11 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen
 
-from benchmarks.add import LEVELS, Raw, fill
+from benchmarks.add import LEVELS, Raw, add_one, fill
 from benchmarks.measuring import Elsewhere, Figure, compared, in_turns
 from benchmarks.texts import MESSAGES, WINDOW_TOKENS, texts
 
@@ -102,11 +103,9 @@ def _beside_raw(figure: Figure, times: dict[str, float]) -> Figure:
 
 def _add() -> Callable[[], object]:
     """Return a call that adds to a conversation whose window is full."""
-    from chatmemory import UserMessage, services
-
     said = texts()
     fill("short", said)
-    return lambda: services.add("short", [UserMessage(next(said))])
+    return partial(add_one, "short", said)
 
 
 def _raw() -> Callable[[], object]:

@@ -20,13 +20,10 @@ _LINE = "the customer would like to change the flight of reservation 8JX2WO and 
 
 def texts() -> Iterator[str]:
     """Yield texts of 60 words without end, of tau-bench where its file is, else of one sentence."""
-    endless = itertools.cycle(_tau_bench() if _FILE.exists() else _LINE.split())
+    words = _words(json.loads(_FILE.read_text())) if _FILE.exists() else _LINE.split()
+    endless = itertools.cycle(words)
     while True:
         yield " ".join(itertools.islice(endless, WORDS))
-
-
-def _tau_bench() -> list[str]:
-    return list(_words(json.loads(_FILE.read_text())))
 
 
 def _words(value: Any) -> Iterator[str]:
