@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import django
 
 from benchmarks.plots import svg, words
+from benchmarks.record import write_between
 
 if TYPE_CHECKING:
     from chatmemory.management.commands.compactions import Total
@@ -96,10 +97,7 @@ def _panel(left: int, level: str, total: Total) -> Iterator[str]:
 
 def main(files: Sequence[Path]) -> None:
     sums = sums_of(files)
-    page = PAGE.read_text("utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{table(sums)}\n{END}{after}", "utf-8")
+    write_between(BEGIN, END, table(sums), PAGE)
     PLOT.write_text(bars(sums), "utf-8")
 
 

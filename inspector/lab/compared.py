@@ -79,37 +79,35 @@ class ComparedColumn:
         self.path = _stepped(sizes, page.top)
         self.limit_path = page.limit_path(policy)
         self.strip = _strip(each, page.at)
-        self.remove = asked.without(self.text) if len(found.policies) > 1 else ""
+        self.remove = asked.without(policy) if len(found.policies) > 1 else ""
         self.keeps = _keeps(each, followed)
         least = followed.keeping.limit if followed.keeping else None
         kept = replace(policy, limit=least) if policy and least else None
-        self.try_it = asked.plus(text_of_policy(kept)) if kept else ""
+        self.try_it = asked.plus(kept)
         self.lost = list(map(page.lost_fact, islice(examples_first(each.lost), LISTED)))
         self.more_lost = len(each.lost) - len(self.lost)
 
 
 class ComparePage:
     def __init__(self, found: Comparison, asked: ComparisonAsked) -> None:
-        texts = tuple(text_of_policy(each.policy) for each in found.policies)
+        policies = tuple(each.policy for each in found.policies)
         self.found = found
         at = asked.at if asked.step is None else found.at
-        self.asked = replace(asked, policies=texts, at=at, step=None)
+        self.asked = replace(asked, policies=policies, at=at, step=None)
         self.is_stored = bool(asked.memory_id)
         self.size = len(found.history)
         self.at = found.at
         self.phrase = found.phrase
         self.top = max(1, sum(found.history.tokens) + found.history.overhead)
         self.columns = len(_columns(self.size))
+        # The chosen place in words, and the x of its playhead
+        self.place = f"#{found.history.numbers[self.at - 1]:,}" if self.at else "the beginning"
+        self.head = self.at * self.columns / self.size if self.size else 0.0
         self.earlier = self.asked.link(at=max(0, self.at - 1))
         self.later = self.asked.link(at=min(self.size, self.at + 1))
         self.csv = self.asked.link(form="csv")
         self.json = self.asked.link(form="json")
         self.kinds = [(name, kind.label) for name, kind in policy_kinds().items()]
-
-    @property
-    def place(self) -> str:
-        """The chosen place in words."""
-        return f"#{self.found.history.numbers[self.at - 1]:,}" if self.at else "the beginning"
 
     @cached_property
     def numbers(self) -> list[dict[str, Any]]:
@@ -194,7 +192,7 @@ class ComparePage:
         """The address with the limit of the answer, if it is not among the policies."""
         if self.phrase and self.found.mentions:
             return next((each.try_it for each in self.policies if each.try_it), "")
-        return self.asked.plus(text_of_policy(self.found.offered)) if self.found.offered else ""
+        return self.asked.plus(self.found.offered)
 
     @property
     def offer_words(self) -> str:
@@ -228,11 +226,6 @@ class ComparePage:
         return conversation_url(memory_id, msg=number, **more) if memory_id else ""
 
     # The chart
-
-    @property
-    def head(self) -> float:
-        """The x of the playhead."""
-        return self.at * self.columns / self.size if self.size else 0
 
     @property
     def said_path(self) -> str:

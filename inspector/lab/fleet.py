@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from chatmemory import explain, policy_kinds, text_of_policy
+from chatmemory import explain, policy_kinds
 from chatmemory.formats import Refused
 from chatmemory.queries import (
     FACTS_ENOUGH,
@@ -58,6 +58,7 @@ class FleetPage:
         self.left_out = found.sums.unreadable + len(refused)
         self.kind = asked.query.kind
         self.pick = pick = self._pick()
+        self.curve = Curve(found, pick) if pick else None
         if pick:
             self.limit_words = explain.in_unit(pick.limit, self.kind)
             self.held_share = explain.percent(pick.held, self.sums.recalls)
@@ -85,10 +86,6 @@ class FleetPage:
         if limit > points[-1].limit:
             return replace(points[-1], limit=limit)
         return next(point for point in points if point.limit >= limit)
-
-    @property
-    def curve(self) -> Curve | None:
-        return Curve(self.found, self.pick) if self.pick else None
 
     # The answer
 
@@ -202,9 +199,9 @@ class FleetPage:
     @property
     def losers(self) -> Iterator[tuple[Loser, str]]:
         """The conversations that lose most, each with the address that shows it."""
-        policies = (self.policy_text, "everything")
+        policy = self.asked.policy(self.pick.limit) if self.pick else None
         for each in self.lists.losers:
-            asked = ComparisonAsked(each.id, policies, each.at, each.fact)
+            asked = ComparisonAsked(each.id, (policy, None), each.at, each.fact)
             yield each, "" if self.file else asked.link()
 
     @property
@@ -222,11 +219,6 @@ class FleetPage:
             (name, kind.unit, self.asked.link(kind=name, limit=""), name == self.asked.kind)
             for name, kind in policy_kinds().items()
         ]
-
-    @property
-    def policy_text(self) -> str:
-        """The policy of the chosen limit, which can be put in force; empty if none is chosen."""
-        return text_of_policy(self.asked.policy(self.pick.limit)) if self.pick else ""
 
 
 def _change(now: int, before: int) -> str:

@@ -54,7 +54,7 @@ def lab_of_file(request: HttpRequest) -> HttpResponse:
     except InvalidValue as error:
         return _stored(request, replace(asked, problem=str(error)))
     page = FleetPage(found.fleet(), asked, name, reading.refused)
-    if page.pick and page.policy_text:
+    if page.pick:
         page.lists = found.lists(page.pick.limit)
     return _page(request, page)
 
