@@ -42,15 +42,12 @@ class Peer:
     def call(self, name: str) -> Elsewhere:
         return Elsewhere(lambda: float(self._answer(name)))
 
-    def wait_until_ready(self) -> None:
-        self._next_line()
-
     def _answer(self, name: str) -> str:
         assert self._process.stdin is not None
         print(name, file=self._process.stdin, flush=True)
-        return self._next_line()
+        return self.next_line()
 
-    def _next_line(self) -> str:
+    def next_line(self) -> str:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -81,7 +78,7 @@ def figures(folder: str) -> Iterator[Figure]:
     with _peers(folder) as peers:
         add, turn, raw = _add(), _turn(), _raw()
         for peer in peers.values():
-            peer.wait_until_ready()
+            peer.next_line()  # it is ready
         other = {"SQLiteSession.add_items": peers["openai_agents"].call("add")}
         adds = compared(
             "add, against openai_agents", 2.5, in_turns({"services.add": add} | other, ADDS)

@@ -61,8 +61,8 @@ class Prices:
         fresh = (prompt - reusable) * self.input + reusable * cached
         return (fresh + output * (self.output or 0)) / MILLION
 
-    def words(self, cost: Decimal | None, times: float = 1) -> str:
-        """Return a cost in words, such as `€2.43`."""
+    def words(self, cost: Decimal | None, times: float) -> str:
+        """Return so many times a cost in words, such as `€2.43`."""
         return "" if cost is None else f"{self.currency}{cost * Decimal(times):,.2f}"
 
     @property

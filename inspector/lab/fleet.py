@@ -26,16 +26,11 @@ ANSWER = 0.95
 
 
 class LimitRow(NamedTuple):
-    """A row of the table."""
+    """A row of the table; `cells` are behind the limit, empty where there is no such limit."""
 
     label: str
     limit: str
-    lost: str = ""
-    lossless: str = ""
-    incidents: str = ""
-    per_call: str = ""
-    share: str = ""
-    cost: str = ""
+    cells: Sequence[str]
     css: str = ""
     link: str = ""
 
@@ -146,7 +141,10 @@ class FleetPage:
         for share in SHARES if sums.recalls else ():
             label = f"{100 * share:.0f} %"
             point = smallest_limit(self.found.points, sums.recalls, share)
-            yield self._point_row(label, point) if point else LimitRow(label, "no limit")
+            if point:
+                yield self._point_row(label, point)
+            else:
+                yield LimitRow(label, "no limit", [""] * (5 + self.has_price))
         if quiet := self._quiet:
             yield self._point_row("nothing again", quiet)
         if self.asked.limit is not None and pick:
@@ -178,18 +176,13 @@ class FleetPage:
         link: str = "",
     ) -> LimitRow:
         tokens, prices = point.prompts, self.asked.prices
-        return LimitRow(
-            label,
-            limit,
-            f"{lost:,}",
-            f"{point.lossless:,}",
-            f"{point.incidents:,}",
-            f"{round(tokens / calls):,} tok" if calls else "",
-            explain.percent(tokens, self.sums.everything),
-            prices.words(prices.cost(tokens), 1_000 / calls) if calls else "",
-            css,
-            link,
-        )
+        numbers = (lost, point.lossless, point.incidents)
+        cells = [f"{number:,}" for number in numbers]
+        cells.append(f"{round(tokens / calls):,} tok" if calls else "")
+        cells.append(explain.percent(tokens, self.sums.everything))
+        if self.has_price:
+            cells.append(prices.words(prices.cost(tokens), 1_000 / calls) if calls else "")
+        return LimitRow(label, limit, cells, css, link)
 
     def _in_unit(self, limit: int) -> str:
         return f"{limit:,} {self.kind.short_unit}"
