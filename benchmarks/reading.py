@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from functools import partial
 
-from benchmarks.made import made, opened, read_once
+from benchmarks.made import DATABASES, made, opened
 from benchmarks.measuring import QUICK, Figure, compared, in_turns
 
 STEPS = 100_000 if QUICK else 1_000_000
@@ -18,7 +18,7 @@ def figures(folder: str) -> Iterator[Figure]:
     from tests.long_conversations import long_conversation
 
     name = made(f"long-{STEPS}", partial(long_conversation, "long", STEPS, KEPT))
-    read_once(name)
+    DATABASES.read_once(name)
     with opened(name):
         yield past_windows()
 

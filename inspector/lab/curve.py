@@ -36,15 +36,6 @@ class Mark(NamedTuple):
         return replace(label, anchor="end", dx=MARGIN) if is_cut else label
 
 
-class LabelGroup(NamedTuple):
-    """Labels of one style, at the same height."""
-
-    css: str
-    y: str
-    dy: int
-    labels: Sequence[Label]
-
-
 class Curve:
     """The chart of a fleet, in which a limit is marked."""
 
@@ -67,11 +58,12 @@ class Curve:
         return Mark(limit, min(1000.0, limit * 1000 / self._last))
 
     @property
-    def labels(self) -> Iterator[LabelGroup]:
-        yield LabelGroup("lab__now lab__phone", "97%", 0, labels_in(self.today, NARROW))
-        yield LabelGroup("lab__now lab__desk", "97%", 0, labels_in(self.today, WIDE))
-        yield LabelGroup("lab__chosen", "0", -5, [self.picked.label])
-        yield LabelGroup("lab__tick", "100%", 16, [tick.label for tick in self.ticks])
+    def labels(self) -> Iterator[tuple[str, str, int, Sequence[Label]]]:
+        """Yield groups of labels: the style, the height, the pixels below it, and the labels."""
+        yield "lab__now lab__phone", "97%", 0, labels_in(self.today, NARROW)
+        yield "lab__now lab__desk", "97%", 0, labels_in(self.today, WIDE)
+        yield "lab__chosen", "0", -5, [self.picked.label]
+        yield "lab__tick", "100%", 16, [tick.label for tick in self.ticks]
 
     @property
     def ticks(self) -> list[Mark]:

@@ -10,7 +10,6 @@ import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from django.http import QueryDict
 from django.urls import reverse
@@ -102,14 +101,6 @@ class Play:
         return replace(self, at=at, asks=asks, picked=None)
 
 
-class KindSwitch(NamedTuple):
-    """A kind of policy to switch to, with the address that does it."""
-
-    label: str
-    url: str
-    is_chosen: bool
-
-
 class Playground:
     """The page of a state. `scenes` are those before and after each message.
 
@@ -145,13 +136,15 @@ class Playground:
         return Happening(self.scenes[end - 1], (self.scenes[end],))
 
     @property
-    def kinds(self) -> Iterator[KindSwitch]:
-        """Yield the kinds to switch to, each with a limit that half of the chat fits in."""
+    def kinds(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield the kinds to switch to, each with a limit that half of the chat fits in: name,
+        address, and whether it is the chosen one.
+        """
         for name, kind in policy_kinds().items():
             is_chosen = name == self.play.kind
             limit = self.play.limit if is_chosen else max(1, self._whole(name) // 2)
             url = replace(self.play, kind=name, limit=limit, asks=False, picked=None).url
-            yield KindSwitch(kind.label, url, is_chosen)
+            yield kind.label, url, is_chosen
 
     @property
     def limit_max(self) -> int:
