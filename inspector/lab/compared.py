@@ -89,6 +89,8 @@ class ComparedColumn:
 
 
 class ComparePage:
+    """The presenter of a comparison: its answer, its chart, and its tables."""
+
     def __init__(self, found: Comparison, asked: ComparisonAsked) -> None:
         policies = tuple(each.policy for each in found.policies)
         self.found = found

@@ -51,14 +51,22 @@ class FleetPage:
         self.lists = FleetLists()
         self.sums = found.sums
         self.left_out = found.sums.unreadable + len(refused)
+        recalls = found.sums.recalls
+        # How many facts there are, if they are too few to choose a limit by
+        self.too_few = explain.counted(recalls, "fact") if recalls < FACTS_ENOUGH else ""
         self.kind = asked.query.kind
         self.pick = pick = self._pick()
         self.curve = Curve(found, pick) if pick else None
         if pick:
             self.limit_words = explain.in_unit(pick.limit, self.kind)
-            self.held_share = explain.percent(pick.held, self.sums.recalls)
+            self.held_share = explain.percent(pick.held, recalls)
             self.token_share = explain.percent(pick.prompts, self.sums.everything)
-            self.lost = self.sums.recalls - pick.held
+            self.lost = recalls - pick.held
+        # The kinds of policies: name, unit, address, and whether it is the chosen one
+        self.kinds = [
+            (name, kind.unit, asked.link(kind=name, limit=""), name == asked.kind)
+            for name, kind in policy_kinds().items()
+        ]
         self.csv = asked.link(**{"as": "csv"})
         self.stop = asked.link(stop="1")
         self.has_price = asked.prices.input is not None
@@ -92,12 +100,6 @@ class FleetPage:
             return ""
         why = "these options need a larger limit"
         return f"The figures are those of {self.limit_words}, not of {asked:,}: {why}."
-
-    @property
-    def too_few(self) -> str:
-        """How many facts there are, if they are too few to choose a limit by."""
-        count = self.sums.recalls
-        return explain.counted(count, "fact") if count < FACTS_ENOUGH else ""
 
     @property
     def today(self) -> str:
@@ -202,16 +204,6 @@ class FleetPage:
         """Users who had to say something again, each with the address that shows it."""
         for each in self.lists.repeats:
             yield each, conversation_url(each.id, msg=each.again, find=each.fact)
-
-    # The forms
-
-    @property
-    def kinds(self) -> list[tuple[str, str, str, bool]]:
-        """The kinds of policies: name, unit, address, and whether it is the chosen one."""
-        return [
-            (name, kind.unit, self.asked.link(kind=name, limit=""), name == self.asked.kind)
-            for name, kind in policy_kinds().items()
-        ]
 
 
 def _change(now: int, before: int) -> str:

@@ -17,10 +17,10 @@ from inspector.lessons.lesson import Ask, Practice
 from inspector.lessons.stage import Happening, LessonMoment
 from inspector.lessons.words import (
     Answer,
+    choice_text,
     filled,
     judge,
     marked_up,
-    of_choice,
     solution,
 )
 
@@ -76,7 +76,7 @@ class Told:
             known = [(limit, f"{limit:,}", limit == moment.keeping) for limit in step.limits]
         else:
             known = [
-                (number, of_choice(choice, moment), moment.holds(choice))
+                (number, choice_text(choice, moment), moment.holds(choice))
                 for number, choice in enumerate(step.choices, 1)
             ]
         return [
@@ -125,13 +125,10 @@ class LessonPage:
             self.why_of_choice = marked_up(filled(self.judgement.why, moment, moment.after))
         self.offers = self.told.offers(answer, is_revealed=not self.is_open)
         self.board = self.told.board(not self.is_open, answer)
-        self.remember = marked_up(staged.lesson.remember)
-
-    @property
-    def practices(self) -> list[tuple[str, str]]:
-        """The addresses of the same in real life, with their texts."""
-        found = [(practice_url(practice), practice.text) for practice in self.lesson.practices]
-        return [(url, text) for url, text in found if url]
+        self.remember = marked_up(self.lesson.remember)
+        # The addresses of the same in real life, with their texts
+        practices = [(practice_url(each), each.text) for each in self.lesson.practices]
+        self.practices = [(url, text) for url, text in practices if url]
 
 
 def practice_url(practice: Practice) -> str:

@@ -122,6 +122,8 @@ class Playground:
         self.judgement = None if play.picked is None else judge_picks(happening, play.picked)
         change = self.scenes[self.at].change
         self.caption = None if play.asks or change is None else caption(change)
+        # The end of the slider: everything fits, and there is some room
+        self.limit_max = max(self._whole(play.kind) + 2, play.limit)
         # The links to other steps, and to the question what leaves when the next message arrives
         is_last = self.at == self.last
         self.back = play.moved(self.at - 1).url if self.at else ""
@@ -145,11 +147,6 @@ class Playground:
             limit = self.play.limit if is_chosen else max(1, self._whole(name) // 2)
             url = replace(self.play, kind=name, limit=limit, asks=False, picked=None).url
             yield kind.label, url, is_chosen
-
-    @property
-    def limit_max(self) -> int:
-        """The end of the slider: everything fits, and there is some room."""
-        return max(self._whole(self.play.kind) + 2, self.play.limit)
 
     def _whole(self, kind: str) -> int:
         """Return the load of all messages under a kind of policy."""

@@ -79,7 +79,7 @@ def filled(text: str, moment: LessonMoment, scene: Scene) -> str:
     return _FACT.sub(fact, text)
 
 
-def of_choice(choice: Choice, moment: LessonMoment) -> str:
+def choice_text(choice: Choice, moment: LessonMoment) -> str:
     """Return the text of a choice; `{value}` is what it claims."""
     value = choice.claim[1]
     words = number_word(value) if isinstance(value, int) else str(value)
@@ -202,7 +202,7 @@ def judge(moment: LessonMoment, answer: Answer) -> Judgement:
 def right_choice(moment: LessonMoment) -> str:
     """Return the text of the choice that is right."""
     choices = (choice for choice in moment.step.choices if moment.holds(choice))
-    return of_choice(next(choices), moment)
+    return choice_text(next(choices), moment)
 
 
 def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
