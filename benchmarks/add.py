@@ -1,7 +1,5 @@
 """Measure adds against a raw transaction, and in long conversations against short ones.
 
-    .venv/bin/python -m benchmarks.add
-
 All write to the real schema, with its indexes, in a temporary folder. The raw transaction reads the
 conversation's row and its oldest stays, ends a stay, inserts a message, a stay and a step, puts the
 message into SQLite's search index, and changes the conversation's row, by the database's driver and
@@ -11,11 +9,12 @@ without Django.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from benchmarks import raw
-from benchmarks.database import ON_POSTGRESQL, analyse, migrated
-from benchmarks.measuring import Figure, compared, in_turns, show
+from benchmarks.database import ON_POSTGRESQL, analyse
+from benchmarks.measuring import Figure, compared, in_turns
 from benchmarks.texts import texts
 
 WINDOW_TOKENS = 4_000
@@ -96,11 +95,16 @@ def fill(memory_id: str, said: Iterator[str]) -> None:
     services.add(memory_id, [UserMessage(next(said)) for _ in range(FILL)])
 
 
+def add_one(memory_id: str, said: Iterator[str]) -> None:
+    """Add the next text to a conversation."""
+    from chatmemory import UserMessage, services
+
+    services.add(memory_id, [UserMessage(next(said))])
+
+
 def against_raw() -> Iterator[Figure]:
     """Compare an add with the raw transaction, which waits for the same."""
     from django.db import connection
-
-    from chatmemory import UserMessage, services
 
     said = texts()
     for name in ("library", "raw"):
@@ -110,7 +114,7 @@ def against_raw() -> Iterator[Figure]:
             cursor.execute(statement)
         by_hand = Raw("raw", statement)
         calls: dict[str, Callable[[], object]] = {
-            "services.add": lambda: services.add("library", [UserMessage(next(said))]),
+            "services.add": partial(add_one, "library", said),
             "a raw transaction": lambda raw=by_hand: raw.add(next(said)),  # type: ignore[misc]
         }
         name = f"add, {level}, against a raw transaction"
@@ -119,7 +123,6 @@ def against_raw() -> Iterator[Figure]:
 
 def in_long_windows() -> Iterator[Figure]:
     """Compare adds to long windows with adds to short ones."""
-    from chatmemory import UserMessage, services
     from tests.long_conversations import long_conversation
 
     said = texts()
@@ -130,9 +133,7 @@ def in_long_windows() -> Iterator[Figure]:
         analyse()
         return in_turns(
             {
-                f"{messages:,} messages, {window:,} in the window": (
-                    lambda name=name: services.add(name, [UserMessage(next(said))])
-                )
+                f"{messages:,} messages, {window:,} in the window": partial(add_one, name, said)
                 for name, (messages, window) in kept.items()
             },
             ROUNDS // 2,
@@ -146,8 +147,3 @@ def in_long_windows() -> Iterator[Figure]:
 def figures(folder: str) -> Iterator[Figure]:
     yield from against_raw()
     yield from in_long_windows()
-
-
-if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))

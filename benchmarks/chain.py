@@ -1,7 +1,5 @@
 """Measure adds with the chain of digests against adds without it.
 
-    .venv/bin/python -m benchmarks.chain
-
 Without the chain, the same columns are written, with nothing in them. The adds are those of
 `benchmarks.add`.
 """
@@ -14,8 +12,7 @@ from contextlib import ExitStack
 from unittest.mock import patch
 
 from benchmarks.add import fill
-from benchmarks.database import migrated
-from benchmarks.measuring import Elsewhere, Figure, compared, in_turns, show
+from benchmarks.measuring import Elsewhere, Figure, compared, in_turns
 from benchmarks.texts import texts
 
 ROUNDS = 1_500  # many, as the difference is small
@@ -44,8 +41,3 @@ def figures(_: str) -> Iterator[Figure]:
         "without them": Elsewhere(lambda: milliseconds(without=COMPUTED)),
     }
     yield compared("add with digests of all that it writes", LIMIT, in_turns(calls, ROUNDS))
-
-
-if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))

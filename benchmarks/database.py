@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from unittest.mock import patch
 
@@ -16,19 +16,17 @@ SERVER = os.environ.get("BENCH_DATABASE_URL", "postgresql://postgres@127.0.0.1:5
 @contextmanager
 def migrated() -> Iterator[str]:
     """Set up Django with a new database, and give a folder for files."""
-    with tempfile.TemporaryDirectory() as folder, _new_database(Path(folder)) as url:
-        os.environ["DATABASE_URL"] = url
-        set_up()
-        yield folder
+    with tempfile.TemporaryDirectory() as folder:
+        file = nullcontext(f"sqlite:///{folder}/benchmark.sqlite3")
+        with on_server(Path(folder)) if ON_POSTGRESQL else file as url:
+            os.environ["DATABASE_URL"] = url
+            os.environ["DJANGO_SETTINGS_MODULE"] = "inspector.project.settings"
+            import django
+            from django.core.management import call_command
 
-
-@contextmanager
-def _new_database(folder: Path) -> Iterator[str]:
-    if not ON_POSTGRESQL:
-        yield f"sqlite:///{folder}/benchmark.sqlite3"
-        return
-    with on_server(folder) as url:
-        yield url
+            django.setup()
+            call_command("migrate", verbosity=0)
+            yield folder
 
 
 @contextmanager
@@ -47,13 +45,3 @@ def analyse() -> None:
     if ON_POSTGRESQL:
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
-
-
-def set_up() -> None:
-    """Set up Django with the database of DATABASE_URL, and make its tables."""
-    os.environ["DJANGO_SETTINGS_MODULE"] = "inspector.project.settings"
-    import django
-    from django.core.management import call_command
-
-    django.setup()
-    call_command("migrate", verbosity=0)

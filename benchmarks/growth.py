@@ -1,7 +1,5 @@
 """Measure adds, pages and the overview at 100 messages or conversations, and at ten times as many,
 up to 100,000. RECORD=1 draws them into docs/images.
-
-.venv/bin/python -m benchmarks.growth
 """
 
 from __future__ import annotations
@@ -10,10 +8,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from benchmarks.database import ON_POSTGRESQL, migrated
+from benchmarks.add import add_one
+from benchmarks.database import ON_POSTGRESQL
 from benchmarks.fleets import MESSAGES, fleet
 from benchmarks.made import connected, copied, made, opened, use
-from benchmarks.measuring import QUICK, Figure, compared, in_turns, show
+from benchmarks.measuring import QUICK, Figure, compared, in_turns
 from benchmarks.plots import Plot, draw
 from benchmarks.record import IMAGES, RECORD
 from benchmarks.server import client
@@ -26,7 +25,7 @@ ADDS, ROUNDS = 300, 40
 
 def figures(folder: str) -> Iterator[Figure]:
     with copied(made(f"growing-{MANY}", make_conversations), folder) as copy, opened(copy):
-        adds = in_turns({_of(n): partial(add, f"m-{n}", texts()) for n in SIZES}, ADDS)
+        adds = in_turns({_of(n): partial(add_one, f"m-{n}", texts()) for n in SIZES}, ADDS)
         reader = client()
         pages = in_turns({_of(n): partial(read, reader, f"/c/m-{n}/") for n in SIZES}, ROUNDS)
     overviews = in_turns(dict(overviews_of_fleets()), ROUNDS)
@@ -42,12 +41,6 @@ def make_conversations() -> None:
 
     for size in SIZES:
         long_conversation(f"m-{size}", size)
-
-
-def add(memory_id: str, said: Iterator[str]) -> None:
-    from chatmemory import UserMessage, services
-
-    services.add(memory_id, [UserMessage(next(said))])
 
 
 def read(reader: Any, url: str) -> None:
@@ -93,8 +86,3 @@ def _ms(times: dict[str, float]) -> tuple[float, ...]:
 
 def _of(size: int) -> str:
     return f"of {size:,}"
-
-
-if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))

@@ -9,13 +9,13 @@ in a temporary folder.
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 from types import FrameType
+
+from benchmarks.database import migrated
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = (str(ROOT / "chatmemory"), str(ROOT / "inspector"))
@@ -54,14 +54,7 @@ def measure(name: str, call: Callable[[], object]) -> None:
     print(f"{name}: {len(hops.files)} files, {hops.count} hops")
 
 
-def main() -> None:
-    folder = tempfile.mkdtemp()
-    os.environ["CHATMEMORY_VAR"] = folder
-    os.environ["DATABASE_URL"] = f"sqlite:///{folder}/hops.sqlite3"
-    os.environ["DJANGO_SETTINGS_MODULE"] = "inspector.project.settings"
-    import django
-
-    django.setup()
+def main(folder: str) -> None:
     from django.contrib.auth import get_user_model
     from django.core.management import call_command
     from django.test import Client
@@ -70,7 +63,6 @@ def main() -> None:
     from chatmemory.stores.database import DjangoChatMemoryStore
     from inspector import demo
 
-    call_command("migrate", verbosity=0)
     demo.load()
     client = Client(headers={"host": "localhost"})
     client.force_login(get_user_model().objects.create_superuser("operator"))
@@ -95,4 +87,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with migrated() as folder:
+        main(folder)

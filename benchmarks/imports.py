@@ -1,7 +1,5 @@
 """Measure an import against counting tokens and inserting the same rows by hand.
 
-    .venv/bin/python -m benchmarks.imports
-
 The rows are inserted by the database's driver with one `executemany` for each table, into the same
 database with its indexes, also that of SQLite for searches. Each conversation is one transaction.
 """
@@ -14,8 +12,7 @@ from itertools import count, islice
 from typing import Any
 
 from benchmarks import raw
-from benchmarks.database import migrated
-from benchmarks.measuring import QUICK, Elsewhere, Figure, compared, in_turns, show
+from benchmarks.measuring import QUICK, Elsewhere, Figure, compared, in_turns
 from benchmarks.texts import texts
 
 EACH = 50
@@ -77,8 +74,3 @@ def figures(folder: str) -> Iterator[Figure]:
 
     calls = {"services.import_conversation": Elsewhere(import_one), "by hand": by_hand.insert}
     yield compared(f"import of conversations of {EACH}", 2, in_turns(calls, CONVERSATIONS))
-
-
-if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))

@@ -1,18 +1,14 @@
-"""Measure the memories of the library, without a database, against counting tokens.
-
-.venv/bin/python -m benchmarks.library
-"""
+"""Measure the memories of the library, without a database, against counting tokens."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from statistics import median
 
-from benchmarks.measuring import Figure, compared, in_turns, show
+from benchmarks.measuring import Figure, compared, in_turns
 from benchmarks.texts import texts
 
 ROUNDS = 2_000
@@ -64,8 +60,3 @@ def _first_times(folder: str) -> dict[str, float]:
     milliseconds(FIRST["first token count"])  # unpacks it
     starts = [{name: milliseconds(call) for name, call in FIRST.items()} for _ in range(STARTS)]
     return {name: median(each[name] for each in starts) for name in FIRST}
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        show(figures(folder))

@@ -45,6 +45,7 @@ class _Files:
         return shutil.copyfile(name, f"{folder}/copy.sqlite3")
 
     def read_once(self, name: str) -> None:
+        """Have the system keep a file in memory, where it has the newest pages in any case."""
         with Path(name).open("rb") as file:
             while file.read(2**24):
                 pass
@@ -115,22 +116,22 @@ class _Databases:
             return admin.execute(statement)  # type: ignore[arg-type]
 
 
-_KEPT = _Databases() if ON_POSTGRESQL else _Files()
+DATABASES = _Databases() if ON_POSTGRESQL else _Files()
 
 
 def made(name: str, make: Callable[[], None]) -> str:
     """Return the database that `make` has filled, now or in an earlier run."""
     from django.core.management import call_command
 
-    kept = _KEPT.named(f"{name}-{_made_of()}")
-    if kept not in _KEPT.like(name):
-        for old in _KEPT.like(name):
-            _KEPT.drop(old)
-        started, unfinished = process_time(), _KEPT.named(f"{name}-unfinished")
-        _KEPT.create(unfinished)
+    kept = DATABASES.named(f"{name}-{_made_of()}")
+    if kept not in DATABASES.like(name):
+        for old in DATABASES.like(name):
+            DATABASES.drop(old)
+        started, unfinished = process_time(), DATABASES.named(f"{name}-unfinished")
+        DATABASES.create(unfinished)
         with opened(unfinished):
             _fill(make)
-        _KEPT.rename(unfinished, kept)
+        DATABASES.rename(unfinished, kept)
         print(f"made {kept} in {process_time() - started:.0f} s of processor time", flush=True)
     with opened(kept):
         call_command("migrate", verbosity=0)  # the tables that the digest leaves out
@@ -140,14 +141,9 @@ def made(name: str, make: Callable[[], None]) -> str:
 @contextmanager
 def copied(name: str, folder: str) -> Iterator[str]:
     """Give a copy of a database for a while."""
-    copy = _KEPT.copy(name, folder)
+    copy = DATABASES.copy(name, folder)
     yield copy
-    _KEPT.drop(copy)
-
-
-def read_once(name: str) -> None:
-    """Have the system keep a file in memory, where it has the newest pages in any case."""
-    _KEPT.read_once(name)
+    DATABASES.drop(copy)
 
 
 def connected(name: str) -> Any:
@@ -191,7 +187,7 @@ def _fill(make: Callable[[], None]) -> None:
     from chatmemory import search
 
     call_command("migrate", verbosity=0)
-    with connection.cursor() as cursor, _KEPT.filling(cursor, search.index_of(connection)):
+    with connection.cursor() as cursor, DATABASES.filling(cursor, search.index_of(connection)):
         make()
 
 
@@ -200,7 +196,7 @@ def _made_of() -> str:
     from django.db import connection
 
     with connection.cursor() as cursor:
-        cursor.execute(_KEPT.tables, [])
+        cursor.execute(DATABASES.tables, [])
         tables = cursor.fetchall()
         cursor.execute("SELECT name FROM django_migrations WHERE app = 'chatmemory'")
         facts = json.dumps([tables, cursor.fetchall(), *(file.read_text() for file in MAKERS)])

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from statistics import median
@@ -81,16 +81,11 @@ def compared(name: str, limit: float, times: Mapping[str, float]) -> Figure:
     return Figure(name, first / second, limit, detail)
 
 
-def show(figures: Iterable[Figure]) -> list[Figure]:
-    """Print each figure as soon as it is measured."""
-    shown = []
-    for figure in figures:
-        print(figure, flush=True)
-        shown.append(figure)
-    return shown
-
-
 def measure(part: str) -> list[Figure]:
-    """Measure and print the figures of a module, in a new database."""
+    """Measure the figures of a module in a new database, and print each as soon as it is known."""
+    figures = []
     with migrated() as folder:
-        return show(import_module(f"benchmarks.{part}").figures(folder))
+        for figure in import_module(f"benchmarks.{part}").figures(folder):
+            print(figure, flush=True)
+            figures.append(figure)
+    return figures

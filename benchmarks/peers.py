@@ -14,14 +14,13 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from subprocess import PIPE, Popen
 
-from benchmarks.add import LEVELS, Raw, fill
-from benchmarks.database import migrated
-from benchmarks.measuring import Elsewhere, Figure, compared, in_turns, show
-from benchmarks.of_peers.conversation import MESSAGES, WINDOW_TOKENS
-from benchmarks.texts import texts
+from benchmarks.add import LEVELS, Raw, add_one, fill
+from benchmarks.measuring import Elsewhere, Figure, compared, in_turns
+from benchmarks.texts import MESSAGES, WINDOW_TOKENS, texts
 
 ROOT = Path(__file__).parents[1]
 ENVIRONMENT = ROOT / ".venv-peers"
@@ -43,15 +42,12 @@ class Peer:
     def call(self, name: str) -> Elsewhere:
         return Elsewhere(lambda: float(self._answer(name)))
 
-    def wait_until_ready(self) -> None:
-        self._next_line()
-
     def _answer(self, name: str) -> str:
         assert self._process.stdin is not None
         print(name, file=self._process.stdin, flush=True)
-        return self._next_line()
+        return self.next_line()
 
-    def _next_line(self) -> str:
+    def next_line(self) -> str:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
@@ -82,7 +78,7 @@ def figures(folder: str) -> Iterator[Figure]:
     with _peers(folder) as peers:
         add, turn, raw = _add(), _turn(), _raw()
         for peer in peers.values():
-            peer.wait_until_ready()
+            peer.next_line()  # it is ready
         other = {"SQLiteSession.add_items": peers["openai_agents"].call("add")}
         adds = compared(
             "add, against openai_agents", 2.5, in_turns({"services.add": add} | other, ADDS)
@@ -104,11 +100,9 @@ def _beside_raw(figure: Figure, times: dict[str, float]) -> Figure:
 
 def _add() -> Callable[[], object]:
     """Return a call that adds to a conversation whose window is full."""
-    from chatmemory import UserMessage, services
-
     said = texts()
     fill("short", said)
-    return lambda: services.add("short", [UserMessage(next(said))])
+    return partial(add_one, "short", said)
 
 
 def _raw() -> Callable[[], object]:
@@ -136,8 +130,3 @@ def _turn() -> Callable[[], object]:
         memory.messages()
 
     return turn
-
-
-if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))

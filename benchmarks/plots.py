@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import floor, log10
@@ -10,10 +10,6 @@ from pathlib import Path
 
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM, INSET = 56, 24, 72, 52, 28
-ROOT = (
-    f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" '
-    f'height="{HEIGHT}" role="img" aria-labelledby="title described"'
-)
 COLOURS = ("memory", "user")
 STYLE = """
   svg { font: 13px system-ui, "Segoe UI", Roboto, Arial, sans-serif; background: #fff }
@@ -68,19 +64,23 @@ class Plot:
 
 def draw(file: Path, plot: Plot) -> None:
     """Write a plot as SVG."""
-    file.write_text(svg(plot))
+    lines = (_line(plot, name, css) for name, css in zip(plot.lines, COLOURS, strict=False))
+    file.write_text(svg(plot.title, plot.described, (WIDTH, HEIGHT), [*_axes(plot), *lines]))
 
 
-def svg(plot: Plot) -> str:
+def svg(title: str, described: str, size: tuple[int, int], drawn: Iterable[str]) -> str:
+    """Return a picture with a title, which `described` tells to those who do not see it."""
+    width, height = size
+    place = f'viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
+    role = 'role="img" aria-labelledby="title described"'
     return "\n".join(
         [
-            f"<svg {ROOT}>",
-            f'<title id="title">{escape(plot.title)}</title>',
-            f'<desc id="described">{escape(plot.described)}</desc>',
+            f'<svg xmlns="http://www.w3.org/2000/svg" {place} {role}>',
+            f'<title id="title">{escape(title)}</title>',
+            f'<desc id="described">{escape(described)}</desc>',
             f"<style>{STYLE}\n</style>",
-            _text(20, 30, plot.title, "title"),
-            *_axes(plot),
-            *(_line(plot, name, css) for name, css in zip(plot.lines, COLOURS, strict=False)),
+            words(20, 30, title, "title"),
+            *drawn,
             "</svg>\n",
         ]
     )
@@ -92,11 +92,11 @@ def _axes(plot: Plot) -> list[str]:
     for tick in plot.ticks:
         y = plot.y(tick)
         marks.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{right}"/>')
-        marks.append(_text(LEFT - 8, y + 4, f"{tick:,g}", "axis", "end"))
+        marks.append(words(LEFT - 8, y + 4, f"{tick:,g}", "axis", "end"))
     for size in plot.sizes:
-        marks.append(_text(plot.x(size), bottom + 20, f"{size:,}", "axis", "middle"))
-    marks.append(_text(LEFT - 8, TOP - 14, "ms", "axis", "end"))
-    marks.append(_text((LEFT + right) / 2, bottom + 40, plot.sizes_of, "axis", "middle"))
+        marks.append(words(plot.x(size), bottom + 20, f"{size:,}", "axis", "middle"))
+    marks.append(words(LEFT - 8, TOP - 14, "ms", "axis", "end"))
+    marks.append(words((LEFT + right) / 2, bottom + 40, plot.sizes_of, "axis", "middle"))
     return marks
 
 
@@ -107,9 +107,9 @@ def _line(plot: Plot, name: str, css: str) -> str:
     dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in points)
     place = list(plot.lines).index(name)
     legend = f'<circle cx="{LEFT + 60 + 240 * place}" cy="{TOP - 18}" r="4"/>'
-    legend += _text(LEFT + 70 + 240 * place, TOP - 14, name, "value")
+    legend += words(LEFT + 70 + 240 * place, TOP - 14, name, "value")
     numbers = "".join(
-        _text(x, y - 10, _number(ms), "value", "middle")
+        words(x, y - 10, _number(ms), "value", "middle")
         for (x, y), ms in zip(points, values, strict=True)
     )
     return f'<g class="{css}"><path d="M{path}"/>{dots}{legend}{numbers}</g>'
@@ -119,6 +119,7 @@ def _number(milliseconds: float) -> str:
     return f"{milliseconds:,.0f}" if milliseconds >= 100 else f"{milliseconds:.3g}"
 
 
-def _text(x: float, y: float, text: str, css: str, anchor: str = "start") -> str:
+def words(x: float, y: float, text: str, css: str, anchor: str = "start") -> str:
+    """Return a text of a picture."""
     place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
     return f'<text class="{css}" {place}>{escape(text)}</text>'

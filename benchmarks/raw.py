@@ -5,33 +5,16 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from benchmarks.database import ON_POSTGRESQL
 
 Rows = Iterable[Sequence[Any]]
 
 
-class Cursor(Protocol):
-    """What both drivers give for a statement."""
-
-    @property
-    def description(self) -> Any: ...
-    def fetchone(self) -> Any: ...
-    def fetchall(self) -> list[Any]: ...
-
-
-class Connection(Protocol):
+class Sqlite:
     """A connection that begins no transaction by itself. Places for values are question marks."""
 
-    begin: str
-    locked: str
-
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> Cursor: ...
-    def executemany(self, statement: str, rows: Rows) -> object: ...
-
-
-class _Sqlite:
     begin, locked = "BEGIN IMMEDIATE", ""
 
     def __init__(self, path: str) -> None:
@@ -41,7 +24,9 @@ class _Sqlite:
         self.execute, self.executemany = connection.execute, connection.executemany
 
 
-class _Postgresql:
+class Postgresql:
+    """The same to PostgreSQL."""
+
     begin, locked = "BEGIN", " FOR UPDATE"
 
     def __init__(self, url: str) -> None:
@@ -59,10 +44,13 @@ class _Postgresql:
         self._cursor.executemany(statement.replace("?", "%s"), rows)  # type: ignore[arg-type]
 
 
+Connection = Sqlite | Postgresql
+
+
 def connect() -> Connection:
     """Return a new connection to the database of DATABASE_URL."""
     url = os.environ["DATABASE_URL"]
-    return _Postgresql(url) if ON_POSTGRESQL else _Sqlite(url.removeprefix("sqlite:///"))
+    return Postgresql(url) if ON_POSTGRESQL else Sqlite(url.removeprefix("sqlite:///"))
 
 
 def index(connection: Connection, memory_id: str, first: int, last: int) -> None:

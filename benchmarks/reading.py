@@ -1,7 +1,4 @@
-"""Measure reads of windows in the past of a long conversation against the window of now.
-
-.venv/bin/python -m benchmarks.reading
-"""
+"""Measure reads of windows in the past of a long conversation against the window of now."""
 
 from __future__ import annotations
 
@@ -9,9 +6,8 @@ import random
 from collections.abc import Iterator
 from functools import partial
 
-from benchmarks.database import migrated
-from benchmarks.made import made, opened, read_once
-from benchmarks.measuring import QUICK, Figure, compared, in_turns, show
+from benchmarks.made import DATABASES, made, opened
+from benchmarks.measuring import QUICK, Figure, compared, in_turns
 
 STEPS = 100_000 if QUICK else 1_000_000
 KEPT = 100
@@ -22,7 +18,7 @@ def figures(folder: str) -> Iterator[Figure]:
     from tests.long_conversations import long_conversation
 
     name = made(f"long-{STEPS}", partial(long_conversation, "long", STEPS, KEPT))
-    read_once(name)
+    DATABASES.read_once(name)
     with opened(name):
         yield past_windows()
 
@@ -39,8 +35,3 @@ def past_windows() -> Figure:
         ROUNDS,
     )
     return compared(f"window at a random step of {STEPS:,}, of {KEPT} messages", 3, times)
-
-
-if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))

@@ -1,14 +1,11 @@
-"""Measure what recall costs for a long history, against counting its tokens once.
-
-.venv/bin/python -m benchmarks.recall
-"""
+"""Measure what recall costs for a long history, against counting its tokens once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
 
-from benchmarks.measuring import QUICK, Figure, compared, in_turns, show
+from benchmarks.measuring import QUICK, Figure, compared, in_turns
 from benchmarks.texts import texts
 
 MESSAGES = 2_000 if QUICK else 10_000
@@ -55,7 +52,3 @@ def figures(folder: str) -> Iterator[Figure]:
     tokenising = {"tokenising": times["tokenising"]}
     yield compared(f"recall curve {whole}", 2, {"curve": times["curve"]} | tokenising)
     yield compared(f"four policies {whole}", 2, {"replays": times["four"]} | tokenising)
-
-
-if __name__ == "__main__":
-    show(figures(""))

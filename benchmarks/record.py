@@ -25,10 +25,14 @@ CPU = "model name"
 
 def record(figures: Sequence[Figure]) -> None:
     """Replace the figures of the page by these."""
-    page = PAGE.read_text()
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END, 1)
-    PAGE.write_text(f"{before}{BEGIN}\n{_lines(figures)}\n{END}{after}")
+    write_between(BEGIN, END, _lines(figures), PAGE)
+
+
+def write_between(begin: str, end: str, text: str, page: Path) -> None:
+    """Replace what a page has between two lines."""
+    before, rest = page.read_text("utf-8").split(begin)
+    _, after = rest.split(end, 1)
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}", "utf-8")
 
 
 def machine() -> str:

@@ -1,7 +1,4 @@
-"""Measure searches of 100,000 conversations with 2,000,000 messages.
-
-.venv/bin/python -m benchmarks.searches
-"""
+"""Measure searches of 100,000 conversations with 2,000,000 messages."""
 
 from __future__ import annotations
 
@@ -9,10 +6,9 @@ import os
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from benchmarks.database import migrated
 from benchmarks.fleets import ABSENT, COMMON, MESSAGES, RARE, fleet
 from benchmarks.made import made, opened
-from benchmarks.measuring import QUICK, Figure, compared, in_turns, show
+from benchmarks.measuring import QUICK, Figure, compared, in_turns
 
 MANY = int(os.environ.get("CONVERSATIONS", 5_000 if QUICK else 100_000))
 ROUNDS = 40
@@ -62,8 +58,3 @@ def assert_found(words: str) -> None:
     is_absent = words in (ABSENT, SEARCHES["an absent phrase of common words"][0])
     assert bool(rows) != is_absent
     assert all(row.mention and words in row.mention.text for row in rows)
-
-
-if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))

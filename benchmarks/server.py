@@ -1,7 +1,4 @@
-"""Measure the server time of a step of a long conversation.
-
-.venv/bin/python -m benchmarks.server
-"""
+"""Measure the server time of a step of a long conversation."""
 
 from __future__ import annotations
 
@@ -9,8 +6,8 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
-from benchmarks.database import analyse, migrated
-from benchmarks.measuring import Figure, compared, in_turns, show
+from benchmarks.database import analyse
+from benchmarks.measuring import Figure, compared, in_turns
 
 TAPE = 10_000
 ROUNDS = 40
@@ -49,8 +46,3 @@ def figures(folder: str) -> Iterator[Figure]:
         "an empty view": get("/empty/"),
     }
     yield compared(f"a step of time travel at {TAPE:,} messages", 8, in_turns(views, ROUNDS))
-
-
-if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))

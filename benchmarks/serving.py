@@ -1,7 +1,5 @@
 """Measure a server by its clients: adds over REST against a bare view, and live streams.
 
-    .venv/bin/python -m benchmarks.serving
-
 Adds are measured on PostgreSQL: a new database of the server that BENCH_DATABASE_URL names. Live
 streams are measured on SQLite. Both servers are one process, as `manage.py serve` starts it. A full
 run watches the idle streams for a minute, in which all readers are checked once.
@@ -21,8 +19,8 @@ from statistics import quantiles
 import psycopg
 
 from benchmarks.clients import Load, asking, following, in_own_process, request
-from benchmarks.database import SERVER, migrated, on_server
-from benchmarks.measuring import QUICK, Figure, show
+from benchmarks.database import SERVER, on_server
+from benchmarks.measuring import QUICK, Figure
 from benchmarks.texts import texts
 from tests.serving import Served, prepare
 
@@ -108,8 +106,3 @@ def streams(folder: Path) -> Iterator[Figure]:
     cpu = 1000 * followed.cpu / CHANGES
     detail = f"{CHANGES} changes: median {late[49]:.0f}, CPU {cpu:.0f}; {followed.untold} untold"
     yield Figure("a change told to all of them, p99 in ms", late[98], 250, detail)
-
-
-if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))

@@ -1,15 +1,11 @@
-"""Measure the bytes that a message takes in the database against those of its payload.
-
-.venv/bin/python -m benchmarks.size
-"""
+"""Measure the bytes that a message takes in the database against those of its payload."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
 
-from benchmarks.database import migrated
-from benchmarks.measuring import QUICK, Figure, show
+from benchmarks.measuring import QUICK, Figure
 from benchmarks.texts import texts
 
 MESSAGES = 10_000 if QUICK else 100_000
@@ -50,8 +46,3 @@ def figures(folder: str) -> Iterator[Figure]:
     whole = float(sum(size for _, size in sizes))
     where = ", ".join(f"{name} {size / payload:.2f}" for name, size in sizes[:6])
     yield Figure(f"bytes a message at {MESSAGES:,} messages", whole / payload, LIMIT, where)
-
-
-if __name__ == "__main__":
-    with migrated() as folder:
-        show(figures(folder))

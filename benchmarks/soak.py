@@ -23,6 +23,7 @@ from typing import Any
 
 import requests
 
+from benchmarks.clients import Usage
 from tests.deployed import Deployed
 from tests.serving import serving
 
@@ -123,11 +124,7 @@ class Soak:
 
     def megabytes(self) -> float:
         """Return the resident memory of all workers."""
-        pages = sum(
-            int(Path(f"/proc/{worker}/statm").read_text().split()[1])
-            for worker in self.deployed.workers()
-        )
-        return pages * 4096 / 2**20
+        return sum(Usage.of(worker).megabytes for worker in self.deployed.workers())
 
     def capacity(self) -> float:
         """Return the adds per second of CLIENTS clients that each wait for the response."""

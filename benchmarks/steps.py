@@ -16,20 +16,20 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from benchmarks.database import migrated
+from benchmarks.server import client
 from tests.browser.chromium import chromium, launch
 from tests.browser.touched import COUNT, TOUCHED
 from tests.serving import served_by
 
-HTMX = {"HX-Request": "true"}
 STEPS = 12
 LONG = 10_000
 
 
-def sent(client: Any) -> None:
+def sent(reader: Any) -> None:
     """Print how large a step is as it is sent, compressed."""
     steps = range(LONG // 2, LONG // 2 + STEPS)
     urls = [f"/c/long/?at={at}" for at in steps]
-    sizes = [len(gzip.compress(client.get(url, headers=HTMX).content)) for url in urls]
+    sizes = [len(gzip.compress(reader.get(url).content)) for url in urls]
     print(f"a step of 10,000 messages sends {max(sizes):,} bytes at most, compressed")
 
 
@@ -58,15 +58,10 @@ def touched(folder: str) -> None:
 
 
 def main(folder: str) -> None:
-    from django.contrib.auth import get_user_model
-    from django.test import Client
-
     from tests.long_conversations import long_conversation
 
     long_conversation("long", LONG)
-    client = Client(headers={"host": "localhost"})
-    client.force_login(get_user_model().objects.create_superuser("bench"))
-    sent(client)
+    sent(client())
     touched(folder)
 
 

@@ -8,8 +8,7 @@ from itertools import count, islice
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, trim_messages
 
 from benchmarks.of_peers.answering import Calls, answer, encode
-from benchmarks.of_peers.conversation import MESSAGES, TOKENS_PER_MESSAGE, WINDOW_TOKENS
-from benchmarks.texts import texts
+from benchmarks.texts import MESSAGES, TOKENS_PER_MESSAGE, WINDOW_TOKENS, texts
 
 with warnings.catch_warnings(action="ignore"):  # the package says that nobody maintains it
     from langchain_community.chat_message_histories import SQLChatMessageHistory

@@ -14,8 +14,7 @@ from llama_index.core.memory import Memory
 from llama_index.core.storage.chat_store.base_db import MessageStatus
 
 from benchmarks.of_peers.answering import Calls, answer, encode
-from benchmarks.of_peers.conversation import MESSAGES, WINDOW_TOKENS
-from benchmarks.texts import texts
+from benchmarks.texts import MESSAGES, WINDOW_TOKENS, texts
 
 RATIO = 0.7
 ACTIVE = 40  # messages; the next turns archive the first of them

@@ -11,8 +11,7 @@ from typing import Any
 from agents import SQLiteSession
 
 from benchmarks.of_peers.answering import Calls, answer, encode
-from benchmarks.of_peers.conversation import MESSAGES, TOKENS_PER_MESSAGE, WINDOW_TOKENS
-from benchmarks.texts import texts
+from benchmarks.texts import MESSAGES, TOKENS_PER_MESSAGE, WINDOW_TOKENS, texts
 
 
 async def calls_in(folder: str) -> Calls:

@@ -9,13 +9,13 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import django
 
-from benchmarks.plots import STYLE
+from benchmarks.plots import svg, words
+from benchmarks.record import write_between
 
 if TYPE_CHECKING:
     from chatmemory.management.commands.compactions import Total
@@ -25,7 +25,6 @@ PAGE = FOLDER.parent / "compaction.md"
 PLOT = FOLDER / "compaction.svg"
 BEGIN, END = "<!-- figures: python -m docs.images.compactions -->", "<!-- end of figures -->"
 WIDTH, LEFT, PANEL, GAP, TOP, ROW = 760, 168, 268, 28, 84, 26
-ROLE = 'role="img" aria-labelledby="title described"'
 DRAWN = ("all", "told")
 TITLE = "Exact terms needed again, and what holds them"
 
@@ -76,25 +75,16 @@ def bars(sums: Mapping[str, Total]) -> str:
         for level, total in drawn.items()
     )
     height = TOP + ROW * len(ways(sums["all"])) + 12
-    size = f'viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {ROLE}>',
-        f'<title id="title">{TITLE}</title>',
-        f'<desc id="described">{escape(described)}.</desc>',
-        f"<style>{STYLE}\n</style>",
-        _words(20, 30, TITLE, "title"),
-        *(
-            _words(20, TOP + ROW * row + 13, name, "value")
-            for row, name in enumerate(ways(sums["all"]))
-        ),
+        words(20, TOP + ROW * row + 13, name, "value") for row, name in enumerate(ways(sums["all"]))
     ]
     for place, (level, total) in enumerate(drawn.items()):
         parts += _panel(LEFT + (PANEL + GAP) * place, level, total)
-    return "\n".join([*parts, "</svg>\n"])
+    return svg(TITLE, f"{described}.", (WIDTH, height), parts)
 
 
 def _panel(left: int, level: str, total: Total) -> Iterator[str]:
-    yield _words(left, TOP - 18, f"level {level}, {total.needed} needed", "axis")
+    yield words(left, TOP - 18, f"level {level}, {total.needed} needed", "axis")
     room = PANEL - 88
     for row, (name, held) in enumerate(ways(total).items()):
         y, share = TOP + ROW * row, held / total.needed
@@ -102,19 +92,12 @@ def _panel(left: int, level: str, total: Total) -> Iterator[str]:
         yield f'<rect class="{css}" opacity=".16" x="{left}" y="{y}" width="{room}" height="16"/>'
         width = f"{room * share:.1f}"
         yield f'<rect class="{css}" x="{left}" y="{y}" width="{width}" height="16"/>'
-        yield _words(left + room + 10, y + 13, f"{held}, {share:.0%}", "value")
-
-
-def _words(x: int, y: int, text: str, css: str) -> str:
-    return f'<text class="{css}" x="{x}" y="{y}">{escape(text)}</text>'
+        yield words(left + room + 10, y + 13, f"{held}, {share:.0%}", "value")
 
 
 def main(files: Sequence[Path]) -> None:
     sums = sums_of(files)
-    page = PAGE.read_text("utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n{table(sums)}\n{END}{after}", "utf-8")
+    write_between(BEGIN, END, table(sums), PAGE)
     PLOT.write_text(bars(sums), "utf-8")
 
 

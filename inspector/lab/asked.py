@@ -61,8 +61,8 @@ class Prices:
         fresh = (prompt - reusable) * self.input + reusable * cached
         return (fresh + output * (self.output or 0)) / MILLION
 
-    def words(self, cost: Decimal | None, times: float = 1) -> str:
-        """Return a cost in words, such as `€2.43`."""
+    def words(self, cost: Decimal | None, times: float) -> str:
+        """Return so many times a cost in words, such as `€2.43`."""
         return "" if cost is None else f"{self.currency}{cost * Decimal(times):,.2f}"
 
     @property
@@ -74,7 +74,7 @@ class Prices:
 
 @dataclass(frozen=True)
 class ComparisonAsked:
-    """The policies as texts, the place, the phrase and the prices of a comparison.
+    """The policies, the place, the phrase and the prices of a comparison.
 
     Without a `memory_id` it is of a file. Its links are then only the parameters of an address,
     which the form of the page sends together with the messages of the file. `problem` says what was
@@ -84,7 +84,7 @@ class ComparisonAsked:
     """
 
     memory_id: str
-    policies: tuple[str, ...] = ()
+    policies: tuple[Policy | None, ...] = ()
     at: int | None = None
     phrase: str = ""
     prices: Prices = field(default_factory=Prices)
@@ -108,7 +108,7 @@ class ComparisonAsked:
         place = _number(values, "at")
         return cls(
             memory_id,
-            tuple(map(text_of_policy, policies)),
+            tuple(policies),
             None if is_step else place,
             searchable(values.get("find" if is_step else "phrase", "")),
             Prices.read(values),
@@ -118,8 +118,10 @@ class ComparisonAsked:
             **(typed if is_refused else {}),
         )
 
-    def chosen(self) -> list[Policy | None]:
-        return [policy for text in self.policies for policy in policies_from_text(text)]
+    @property
+    def texts(self) -> list[str]:
+        """The policies as addresses have them."""
+        return list(map(text_of_policy, self.policies))
 
     @property
     def action(self) -> str:
@@ -131,9 +133,9 @@ class ComparisonAsked:
     @property
     def query(self) -> str:
         """The parameters of the address."""
-        given = {"policy": self.policies, "at": self.at, "phrase": self.phrase}
+        given = {"policy": self.texts, "at": self.at, "phrase": self.phrase}
         given |= {**self.prices.given, "as": self.form}
-        kept = {name: value for name, value in given.items() if value not in ("", None, ())}
+        kept = {name: value for name, value in given.items() if value not in ("", None, [])}
         return urlencode(kept, doseq=True)
 
     def link(self, **changes: Any) -> str:
@@ -141,16 +143,17 @@ class ComparisonAsked:
         query = replace(self, **changes).query
         return f"{self.action}?{query}" if self.memory_id else query
 
-    def without(self, text: str) -> str:
+    def without(self, policy: Policy | None) -> str:
         """Return the address without a policy."""
-        return self.link(policies=tuple(each for each in self.policies if each != text))
+        return self.link(policies=tuple(each for each in self.policies if each != policy))
 
-    def plus(self, text: str) -> str:
+    def plus(self, policy: Policy | None) -> str:
         """Return the address with another policy, in place of the last one if there are four;
         empty without one, or if it is there.
         """
-        is_new = text and text not in self.policies
-        return self.link(policies=(*self.policies[: POLICIES_MAX - 1], text)) if is_new else ""
+        if policy is None or policy in self.policies:
+            return ""
+        return self.link(policies=(*self.policies[: POLICIES_MAX - 1], policy))
 
 
 @dataclass(frozen=True)
@@ -257,6 +260,11 @@ class FleetAsked:
             self.flagged and f"flagged “{self.flagged.replace('_', ' ')}”",
         ]
         return ", ".join(filter(None, parts)) or "of this site"
+
+
+def hold(limits: str) -> str:
+    """Return the verb for limits in words: 1 message holds, 3 messages hold."""
+    return "hold" if limits.endswith("s") else "holds"
 
 
 def _written(kind: str, limit: str, *options: str) -> str:

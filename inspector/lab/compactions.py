@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -21,13 +21,12 @@ WITH_TERMS = (25, 50)
 FIELDS = ("q", "label", "prefix", "since", "flagged")
 
 
-@dataclass(frozen=True)
-class CompactionRow:
+class CompactionRow(NamedTuple):
     """A row of the table: compactions of one summarizer and trigger, or all of them."""
 
     summarizer: str
     trigger: str
-    count: int
+    compactions: int
     needed: int
     held: int
     share: str
@@ -35,8 +34,7 @@ class CompactionRow:
     css: str = ""
 
 
-@dataclass(frozen=True)
-class Losing:
+class LosingCompaction(NamedTuple):
     """A compaction of the list, with the address of its step."""
 
     id: str
@@ -52,11 +50,10 @@ class CompactionsPage:
 
     def __init__(self, found: Compactions, asked: FleetAsked, level: Level) -> None:
         self.found, self.asked, self.level = found, asked, level
-        self.count = len(found.measured)
         self._all = _sum(found.measured)
-        self.needed = len(self._all.needed(level))
-        self.held = self._all.held(level)
-        self.share = explain.percent(self.held, self.needed) if self.needed else ""
+        self.rows = self._rows()
+        total = self.rows[-1]
+        self.count, self.needed, self.share = total.compactions, total.needed, total.share
         self.bars: list[Held] = list(bars_of(self._all, TAILS, level))
         self.words = bars_in_words(self.bars, self.needed)
         self.columns = [f"with {terms} terms" for terms in WITH_TERMS]
@@ -91,9 +88,8 @@ class CompactionsPage:
         count = sum(each.is_number for each in lost)
         return f"{count:,} of {len(lost):,} lost are plain numbers." if count else ""
 
-    @property
-    def rows(self) -> list[CompactionRow]:
-        """Those of each summarizer and trigger, the most frequent first, and all of them."""
+    def _rows(self) -> list[CompactionRow]:
+        """Return those of each summarizer and trigger, the most frequent first, and all of them."""
         groups: defaultdict[tuple[str, str], list[CompactionOf]] = defaultdict(list)
         for each in self.found.measured:
             groups[each.evidence.summarizer, each.evidence.trigger].append(each)
@@ -113,26 +109,19 @@ class CompactionsPage:
         return CompactionRow(name, trigger, len(found), needed, held, share, others, css)
 
     @property
-    def losing(self) -> list[Losing]:
+    def losing(self) -> Iterator[LosingCompaction]:
         """The compactions that lost most, the first 50."""
         found = [
             (len(each.evidence.needed_terms.lost(self.level)), each) for each in self.found.measured
         ]
         found.sort(key=lambda pair: (-pair[0], pair[1].memory_id, pair[1].evidence.step))
-        return [self._losing(lost, each) for lost, each in found[:LISTED] if lost]
-
-    def _losing(self, lost: int, each: CompactionOf) -> Losing:
-        found = each.evidence
-        link = conversation_url(each.memory_id, at=found.step)
-        by = ", ".join(filter(None, [found.summarizer, found.trigger]))
-        return Losing(
-            each.memory_id, link, found.step, lost, len(found.needed_terms.needed(self.level)), by
-        )
-
-
-def asked_level(given: Mapping[str, str]) -> Level:
-    """Return the level of an address; all terms for any other."""
-    return Level.TOLD if given.get("level") == Level.TOLD else Level.ALL
+        for lost, each in found[:LISTED]:
+            if lost:
+                id, evidence = each.memory_id, each.evidence
+                link = conversation_url(id, at=evidence.step)
+                needed = len(evidence.needed_terms.needed(self.level))
+                by = ", ".join(filter(None, [evidence.summarizer, evidence.trigger]))
+                yield LosingCompaction(id, link, evidence.step, lost, needed, by)
 
 
 def _sum(found: Sequence[CompactionOf]) -> NeededTerms:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
@@ -21,8 +21,9 @@ from chatmemory.queries import (
 )
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
-from inspector.lab.asked import ComparisonAsked
+from inspector.lab.asked import ComparisonAsked, hold
 
+SAID_AGAIN, FETCHED_AGAIN = IncidentKind.SAID_AGAIN, IncidentKind.FETCHED_AGAIN
 LISTED = 12
 STYLES = ("p-a", "p-b", "p-c", "p-d")
 COLUMNS_MAX = 400
@@ -57,7 +58,6 @@ class ValueRow(NamedTuple):
     values: Sequence[Value]
 
 
-@dataclass(frozen=True)
 class ComparedColumn:
     """One policy of the page: its name, its line in the chart, what it lost, and its links.
 
@@ -65,46 +65,51 @@ class ComparedColumn:
     that limit.
     """
 
-    name: str
-    short: str
-    limit: str
-    options: str
-    css: str
-    text: str
-    is_current: bool
-    tokens: int
-    path: str
-    limit_path: str
-    strip: str
-    remove: str
-    keeps: str
-    try_it: str
-    lost: tuple[LostFact, ...]
-    more_lost: int
+    def __init__(self, page: ComparePage, css: str, each: Compared, followed: Followed) -> None:
+        policy, found, asked = each.policy, page.found, page.asked
+        self.css = css
+        self.name = "Everything" if policy is None else policy.label
+        self.short = "All" if policy is None else policy.short_unit.capitalize()
+        self.limit = "" if policy is None else f"{policy.limit:,}"
+        self.options = ", ".join(explain.option_words(policy))
+        self.text = text_of_policy(policy)
+        self.is_current = policy is not None and policy == found.in_force
+        sizes = each.prompt_sizes()
+        self.tokens = sizes[page.at - 1] if page.at else 0
+        self.path = _stepped(sizes, page.top)
+        self.limit_path = page.limit_path(policy)
+        self.strip = _strip(each, page.at)
+        self.remove = asked.without(policy) if len(found.policies) > 1 else ""
+        self.keeps = _keeps(each, followed)
+        least = followed.keeping.limit if followed.keeping else None
+        kept = replace(policy, limit=least) if policy and least else None
+        self.try_it = asked.plus(kept)
+        self.lost = list(map(page.lost_fact, islice(examples_first(each.lost), LISTED)))
+        self.more_lost = len(each.lost) - len(self.lost)
 
 
 class ComparePage:
+    """The presenter of a comparison: its answer, its chart, and its tables."""
+
     def __init__(self, found: Comparison, asked: ComparisonAsked) -> None:
-        texts = tuple(text_of_policy(each.policy) for each in found.policies)
+        policies = tuple(each.policy for each in found.policies)
         self.found = found
         at = asked.at if asked.step is None else found.at
-        self.asked = replace(asked, policies=texts, at=at, step=None)
+        self.asked = replace(asked, policies=policies, at=at, step=None)
         self.is_stored = bool(asked.memory_id)
         self.size = len(found.history)
         self.at = found.at
         self.phrase = found.phrase
         self.top = max(1, sum(found.history.tokens) + found.history.overhead)
         self.columns = len(_columns(self.size))
+        # The chosen place in words, and the x of its playhead
+        self.place = f"#{found.history.numbers[self.at - 1]:,}" if self.at else "the beginning"
+        self.head = self.at * self.columns / self.size if self.size else 0.0
         self.earlier = self.asked.link(at=max(0, self.at - 1))
         self.later = self.asked.link(at=min(self.size, self.at + 1))
         self.csv = self.asked.link(form="csv")
         self.json = self.asked.link(form="json")
         self.kinds = [(name, kind.label) for name, kind in policy_kinds().items()]
-
-    @property
-    def place(self) -> str:
-        """The chosen place in words."""
-        return f"#{self.found.history.numbers[self.at - 1]:,}" if self.at else "the beginning"
 
     @cached_property
     def numbers(self) -> list[dict[str, Any]]:
@@ -120,8 +125,8 @@ class ComparePage:
             "recalls": each.recalls,
             "held": each.held,
             "lost": len(each.lost),
-            "said_again": each.count_of(IncidentKind.SAID_AGAIN),
-            "fetched_again": each.count_of(IncidentKind.FETCHED_AGAIN),
+            "said_again": each.count_of(SAID_AGAIN),
+            "fetched_again": each.count_of(FETCHED_AGAIN),
             "forgotten": each.forgotten,
             "calls": sums.calls,
             "prompt_tokens": sums.tokens,
@@ -151,7 +156,7 @@ class ComparePage:
             kept = [each.keeps for each in self.policies if each.keeps]
             if kept:
                 limits = " or ".join(dict.fromkeys(kept))
-                return limits, f"still {_hold(limits)} “{self.phrase}” at {self.place}."
+                return limits, f"still {hold(limits)} “{self.phrase}” at {self.place}."
         offered, today = self.found.offered, self._today
         if self.found.recalls < FACTS_ENOUGH and (self.found.recalls or self.found.quiet):
             return f"{explain.counted(self.found.recalls, 'fact')}:", "too few to choose by."
@@ -163,10 +168,10 @@ class ComparePage:
             limit = explain.in_unit(today.limit, today)
             return (
                 f"Today’s {limit}",
-                f"already {_hold(limit)} 95 % of what the assistant needed here.",
+                f"already {hold(limit)} 95 % of what the assistant needed here.",
             )
         limit = explain.in_unit(offered.limit, offered)
-        return limit, f"{_hold(limit)} 95 % of what the assistant needed here."
+        return limit, f"{hold(limit)} 95 % of what the assistant needed here."
 
     @property
     def _today(self) -> Policy | None:
@@ -189,7 +194,7 @@ class ComparePage:
         """The address with the limit of the answer, if it is not among the policies."""
         if self.phrase and self.found.mentions:
             return next((each.try_it for each in self.policies if each.try_it), "")
-        return self.asked.plus(text_of_policy(self.found.offered)) if self.found.offered else ""
+        return self.asked.plus(self.found.offered)
 
     @property
     def offer_words(self) -> str:
@@ -203,35 +208,10 @@ class ComparePage:
 
     @cached_property
     def policies(self) -> list[ComparedColumn]:
-        return list(map(self._column, STYLES, self.found.policies, self.found.followed))
+        found = zip(STYLES, self.found.policies, self.found.followed, strict=False)
+        return [ComparedColumn(self, *each) for each in found]
 
-    def _column(self, css: str, each: Compared, followed: Followed) -> ComparedColumn:
-        policy, text, keeping = each.policy, text_of_policy(each.policy), followed.keeping
-        tokens = each.prompt_sizes()
-        facts = tuple(map(self._lost_fact, islice(examples_first(each.lost), LISTED)))
-        least = keeping.limit if keeping else None
-        return ComparedColumn(
-            name="Everything" if policy is None else policy.label,
-            short="All" if policy is None else policy.short_unit.capitalize(),
-            limit="" if policy is None else f"{policy.limit:,}",
-            options=", ".join(explain.option_words(policy)),
-            css=css,
-            text=text,
-            is_current=policy is not None and policy == self.found.in_force,
-            tokens=tokens[self.at - 1] if self.at else 0,
-            path=_stepped(tokens, self.top),
-            limit_path=self._limit_path(each),
-            strip=_strip(each, self.at),
-            remove=self.asked.without(text) if len(self.found.policies) > 1 else "",
-            keeps=_keeps(each, followed),
-            try_it=self.asked.plus(text_of_policy(replace(policy, limit=least)))
-            if policy and least
-            else "",
-            lost=facts,
-            more_lost=len(each.lost) - len(facts),
-        )
-
-    def _lost_fact(self, use: Use) -> LostFact:
+    def lost_fact(self, use: Use) -> LostFact:
         numbers = self.found.history.numbers
         said, needed = numbers[use.mention], numbers[use.position]
         return LostFact(
@@ -250,11 +230,6 @@ class ComparePage:
     # The chart
 
     @property
-    def head(self) -> float:
-        """The x of the playhead."""
-        return self.at * self.columns / self.size if self.size else 0
-
-    @property
     def said_path(self) -> str:
         """The area of everything that was said."""
         history = self.found.history
@@ -262,9 +237,8 @@ class ComparePage:
         path = _stepped(sums, self.top)
         return f"{path}V{HEIGHT}Z" if path else ""
 
-    def _limit_path(self, each: Compared) -> str:
+    def limit_path(self, policy: Policy | None) -> str:
         """Return the line of a limit in tokens, if it is within the chart."""
-        policy = each.policy
         if policy is None or policy.unit != "tokens" or policy.limit > self.top:
             return ""
         return f"M0 {HEIGHT - policy.limit * HEIGHT / self.top:.2f}H{self.columns}"
@@ -273,28 +247,24 @@ class ComparePage:
 
     @property
     def rows(self) -> Iterator[ValueRow]:
-        policies, prompts = self.found.policies, [each.prompts for each in self.found.policies]
-        recalls, calls = policies[0].recalls, prompts[0].calls
-        held = [each.held for each in policies]
-        yield _ranked("Facts still held", f"of {recalls:,} needed again", held, max)
-        lost = [len(each.lost) for each in policies]
-        yield _ranked("Facts lost", "had left before", lost)
-        again = [each.count_of(IncidentKind.SAID_AGAIN) for each in policies]
-        yield _ranked("Said again by the user", "facts that were forgotten", again)
-        fetched = [each.count_of(IncidentKind.FETCHED_AGAIN) for each in policies]
-        if any(fetched):
-            yield _ranked("Fetched again by calls", "facts that were forgotten", fetched)
-        forgotten = [each.forgotten for each in policies]
-        yield _ranked("Messages forgotten", f"of {self.size:,} said", forgotten)
-        per_call = [round(each.per_call) for each in prompts]
-        yield _ranked("Prompt tokens per call", f"of {calls:,} calls", per_call)
-        tokens = [each.tokens for each in prompts]
-        yield _ranked("Prompt tokens in all", "of all calls together", tokens)
+        policies, ranked = self.found.policies, self._ranked
+        recalls, calls = policies[0].recalls, policies[0].prompts.calls
+        yield ranked("Facts still held", f"of {recalls:,} needed again", lambda p: p.held, max)
+        yield ranked("Facts lost", "had left before", lambda p: len(p.lost))
+        again = "facts that were forgotten"
+        yield ranked("Said again by the user", again, lambda p: p.count_of(SAID_AGAIN))
+        if any(each.count_of(FETCHED_AGAIN) for each in policies):
+            yield ranked("Fetched again by calls", again, lambda p: p.count_of(FETCHED_AGAIN))
+        yield ranked("Messages forgotten", f"of {self.size:,} said", lambda p: p.forgotten)
+        per_call = f"of {calls:,} calls"
+        yield ranked("Prompt tokens per call", per_call, lambda p: round(p.prompts.per_call))
+        in_all = "of all calls together"
+        yield ranked("Prompt tokens in all", in_all, lambda p: p.prompts.tokens)
         if self.asked.prices.input is not None:
             yield self._costs()
-        breaks = [each.breaks for each in prompts]
         note = "prompts that do not begin like the one before"
-        yield _ranked("Prompt-cache breaks", note, breaks)
+        yield ranked("Prompt-cache breaks", note, lambda p: p.prompts.breaks)
+        prompts = [each.prompts for each in policies]
         shares = [explain.percent(each.reusable, each.tokens) or "no prompts" for each in prompts]
         note = "of prompts that begin alike; minimums of providers are ignored"
         yield ValueRow("Reusable tokens", note, list(map(Value, shares)))
@@ -306,6 +276,19 @@ class ComparePage:
             yield self._phrase_forgotten()
             kept = [Value(each.keeps or "—") for each in self.policies]
             yield ValueRow("Smallest limit that still holds it", f"at {self.place}", kept)
+
+    def _ranked(
+        self,
+        label: str,
+        note: str,
+        value_of: Callable[[Compared], int],
+        choose: Callable[[list[int]], int] = min,
+    ) -> ValueRow:
+        """Return a row of numbers in which the best is marked, unless all are equal."""
+        values = list(map(value_of, self.found.policies))
+        best, is_close = choose(values), len(set(values)) < 2
+        cells = [Value(f"{n:,}", css="" if is_close or n != best else "best") for n in values]
+        return ValueRow(label, note, cells)
 
     def _costs(self) -> ValueRow:
         prices = self.asked.prices
@@ -359,26 +342,12 @@ class ComparePage:
         return f"left at #{self.found.history.numbers[each.left[position]]:,}"
 
 
-def _ranked(
-    label: str, note: str, values: Sequence[int], choose: Callable[..., int] = min
-) -> ValueRow:
-    """Return a row of numbers in which the best is marked, unless all are equal."""
-    best, is_close = choose(values), len(set(values)) < 2
-    cells = [Value(f"{n:,}", css="" if is_close or n != best else "best") for n in values]
-    return ValueRow(label, note, cells)
-
-
 def _refused(provider: str, refused: Sequence[int], calls: int) -> ValueRow:
     cells = [
         Value(f"{number:,} refused", f"of {calls:,}", "bad") if number else Value("accepts")
         for number in refused
     ]
     return ValueRow(provider, "would accept each prompt?", cells)
-
-
-def _hold(limits: str) -> str:
-    """Return the verb for limits in words: 1 message holds, 3 messages hold."""
-    return "hold" if limits.endswith("s") else "holds"
 
 
 def _keeps(each: Compared, followed: Followed) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import NamedTuple
 
 from chatmemory.queries import Fleet, LimitPoint
@@ -37,63 +36,34 @@ class Mark(NamedTuple):
         return replace(label, anchor="end", dx=MARGIN) if is_cut else label
 
 
-class LabelGroup(NamedTuple):
-    """Labels of one style, at the same height."""
-
-    css: str
-    y: str
-    dy: int
-    labels: Sequence[Label]
-
-
 class Curve:
     """The chart of a fleet, in which a limit is marked."""
 
     def __init__(self, found: Fleet, pick: LimitPoint) -> None:
-        self._found = found
         self._last = found.points[-1].limit
         apart = -(-len(found.points) // DRAWN)
-        self._drawn = [*found.points[apart - 1 :: apart], found.points[-1]]
+        drawn = [*found.points[apart - 1 :: apart], found.points[-1]]
+        xs = [self._mark(point.limit).x for point in drawn]
+        sums = found.sums
         self.picked = self._mark(pick.limit)
+        self.held_path = _path(xs, [point.held for point in drawn], sums.recalls)
+        self.held_area = f"{self.held_path}L1000 100L{xs[0]:.1f} 100Z"
+        self.lossless_path = _path(xs, [point.lossless for point in drawn], sums.count)
+        self.cost_path = _path(xs, [point.prompts for point in drawn], sums.everything)
+        # The limits in force that most conversations have; of equally many, the smallest
+        common = Counter(dict(sorted(found.limits.items()))).most_common(MARKED_LIMITS)
+        self.today = [self._mark(limit) for limit, _ in sorted(common)]
 
     def _mark(self, limit: int) -> Mark:
         return Mark(limit, min(1000.0, limit * 1000 / self._last))
 
-    def _path(self, values: list[int], whole: int) -> str:
-        pairs = (
-            f"{self._mark(point.limit).x:.1f} {100 - 100 * value / max(1, whole):.2f}"
-            for point, value in zip(self._drawn, values, strict=True)
-        )
-        return f"M{'L'.join(pairs)}"
-
     @property
-    def held_path(self) -> str:
-        return self._path([point.held for point in self._drawn], self._found.sums.recalls)
-
-    @property
-    def held_area(self) -> str:
-        return f"{self.held_path}L1000 100L{self._mark(self._drawn[0].limit).x:.1f} 100Z"
-
-    @property
-    def lossless_path(self) -> str:
-        return self._path([point.lossless for point in self._drawn], self._found.sums.count)
-
-    @property
-    def cost_path(self) -> str:
-        return self._path([point.prompts for point in self._drawn], self._found.sums.everything)
-
-    @cached_property
-    def today(self) -> list[Mark]:
-        """The limits in force that most conversations have; of equally many, the smallest."""
-        common = Counter(dict(sorted(self._found.limits.items()))).most_common(MARKED_LIMITS)
-        return [self._mark(limit) for limit, _ in sorted(common)]
-
-    @property
-    def labels(self) -> Iterator[LabelGroup]:
-        yield LabelGroup("lab__now lab__phone", "97%", 0, labels_in(self.today, NARROW))
-        yield LabelGroup("lab__now lab__desk", "97%", 0, labels_in(self.today, WIDE))
-        yield LabelGroup("lab__chosen", "0", -5, [self.picked.label])
-        yield LabelGroup("lab__tick", "100%", 16, [tick.label for tick in self.ticks])
+    def labels(self) -> Iterator[tuple[str, str, int, Sequence[Label]]]:
+        """Yield groups of labels: the style, the height, the pixels below it, and the labels."""
+        yield "lab__now lab__phone", "97%", 0, labels_in(self.today, NARROW)
+        yield "lab__now lab__desk", "97%", 0, labels_in(self.today, WIDE)
+        yield "lab__chosen", "0", -5, [self.picked.label]
+        yield "lab__tick", "100%", 16, [tick.label for tick in self.ticks]
 
     @property
     def ticks(self) -> list[Mark]:
@@ -102,6 +72,12 @@ class Curve:
         round_numbers = (step * 10**power for power in range(12) for step in (1, 2, 5))
         apart = next(number for number in round_numbers if number >= rough)
         return [self._mark(limit) for limit in range(apart, self._last + 1, apart)]
+
+
+def _path(xs: Sequence[float], values: Sequence[int], whole: int) -> str:
+    """Return a line through values, as hundredths of a whole."""
+    heights = (100 - 100 * value / max(1, whole) for value in values)
+    return "M" + "L".join(f"{x:.1f} {y:.2f}" for x, y in zip(xs, heights, strict=True))
 
 
 def labels_in(marks: Sequence[Mark], width: float) -> list[Label]:

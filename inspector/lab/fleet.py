@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from typing import NamedTuple
 
-from chatmemory import explain, policy_kinds, text_of_policy
+from chatmemory import explain, policy_kinds
 from chatmemory.formats import Refused
 from chatmemory.queries import (
     FACTS_ENOUGH,
@@ -18,48 +18,21 @@ from chatmemory.queries import (
     smallest_limit,
 )
 from inspector.conversation.links import conversation_url
-from inspector.lab.asked import ComparisonAsked, FleetAsked
+from inspector.lab.asked import ComparisonAsked, FleetAsked, hold
 from inspector.lab.curve import Curve
 
 SHARES = (0.9, 0.95, 0.99, 1.0)
 ANSWER = 0.95
 
 
-@dataclass(frozen=True)
-class LimitRow:
-    """A row of the table."""
+class LimitRow(NamedTuple):
+    """A row of the table; `cells` are behind the limit, empty where there is no such limit."""
 
     label: str
     limit: str
-    lost: str = ""
-    lossless: str = ""
-    incidents: str = ""
-    per_call: str = ""
-    share: str = ""
-    cost: str = ""
+    cells: Sequence[str]
     css: str = ""
     link: str = ""
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A conversation of a list: a fact of it, what happened to the fact, and where that is seen."""
-
-    id: str
-    link: str
-    fact: str
-    story: str
-    count: str = ""
-
-
-@dataclass(frozen=True)
-class ConversationList:
-    """Conversations under a heading; `empty` is said if there are none."""
-
-    heading: str
-    note: str
-    empty: str
-    conversations: Sequence[Listed]
 
 
 class FleetPage:
@@ -77,10 +50,23 @@ class FleetPage:
         self.refused = refused
         self.lists = FleetLists()
         self.sums = found.sums
-        kind = asked.query.kind
-        self.unit, self.short_unit, self.estimator = kind.unit, kind.short_unit, kind.estimator
-        self.least_limit = kind.least_limit
-        self.grid_noun = kind.unit.removesuffix("s")
+        self.left_out = found.sums.unreadable + len(refused)
+        recalls = found.sums.recalls
+        # How many facts there are, if they are too few to choose a limit by
+        self.too_few = explain.counted(recalls, "fact") if recalls < FACTS_ENOUGH else ""
+        self.kind = asked.query.kind
+        self.pick = pick = self._pick()
+        self.curve = Curve(found, pick) if pick else None
+        if pick:
+            self.limit_words = explain.in_unit(pick.limit, self.kind)
+            self.held_share = explain.percent(pick.held, recalls)
+            self.token_share = explain.percent(pick.prompts, self.sums.everything)
+            self.lost = recalls - pick.held
+        # The kinds of policies: name, unit, address, and whether it is the chosen one
+        self.kinds = [
+            (name, kind.unit, asked.link(kind=name, limit=""), name == asked.kind)
+            for name, kind in policy_kinds().items()
+        ]
         self.csv = asked.link(**{"as": "csv"})
         self.stop = asked.link(stop="1")
         self.has_price = asked.prices.input is not None
@@ -88,9 +74,8 @@ class FleetPage:
             asked.q or asked.label or asked.prefix or asked.since or asked.flagged
         )
 
-    @cached_property
-    def pick(self) -> LimitPoint | None:
-        """What the chosen limit gives: that of the address, or else of the answer.
+    def _pick(self) -> LimitPoint | None:
+        """Return what the chosen limit gives: that of the address, or else of the answer.
 
         It goes together with the options, and above the end of the grid nothing changes. None
         without any recall: then no limit is better than another.
@@ -100,24 +85,12 @@ class FleetPage:
             return None
         if self.asked.limit is None:
             return smallest_limit(points, self.sums.recalls, ANSWER) or points[-1]
-        limit = max(self.asked.limit, self.least_limit)
+        limit = max(self.asked.limit, self.kind.least_limit)
         if limit > points[-1].limit:
             return replace(points[-1], limit=limit)
         return next(point for point in points if point.limit >= limit)
 
-    @property
-    def curve(self) -> Curve | None:
-        return Curve(self.found, self.pick) if self.pick else None
-
-    @property
-    def left_out(self) -> int:
-        return self.sums.unreadable + len(self.refused)
-
     # The answer
-
-    @property
-    def limit_words(self) -> str:
-        return explain.counted(self.pick.limit, self.grid_noun) if self.pick else ""
 
     @property
     def rounded(self) -> str:
@@ -129,22 +102,15 @@ class FleetPage:
         return f"The figures are those of {self.limit_words}, not of {asked:,}: {why}."
 
     @property
-    def too_few(self) -> str:
-        """How many facts there are, if they are too few to choose a limit by."""
-        count = self.sums.recalls
-        return explain.counted(count, "fact") if count < FACTS_ENOUGH else ""
-
-    @property
     def today(self) -> str:
         """That the limit in force is already enough, if it is one and nobody asked for another."""
         sums, limits = self.sums, self.found.limits
         is_enough = sums.today_held >= ANSWER * sums.today_recalls
         if self.asked.limit or len(limits) != 1 or sums.today_count < sums.count or not is_enough:
             return ""
-        limit = explain.counted(next(iter(limits)), self.grid_noun)
-        holds = "holds" if limit.startswith("1 ") else "hold"
+        limit = explain.in_unit(next(iter(limits)), self.kind)
         share = explain.percent(sums.today_held, sums.today_recalls)
-        return f"Today’s {limit} already {holds} {share}."
+        return f"Today’s {limit} already {hold(limit)} {share}."
 
     @property
     def instead(self) -> str:
@@ -161,44 +127,32 @@ class FleetPage:
             calls += f" instead of {today:,}{_change(per_call, today)}"
         return f"Limit {pick.limit:,}: {incidents}; {calls}."
 
-    @property
-    def held_share(self) -> str:
-        return explain.percent(self.pick.held, self.sums.recalls) if self.pick else ""
-
-    @property
-    def token_share(self) -> str:
-        return explain.percent(self.pick.prompts, self.sums.everything) if self.pick else ""
-
-    @property
-    def lost(self) -> int:
-        return self.sums.recalls - self.pick.held if self.pick else 0
-
     # The table
 
     @property
     def rows(self) -> Iterator[LimitRow]:
         sums, limits, pick = self.sums, self.found.limits, self.pick
         if sums.today_count:
-            lost = sums.today_recalls - sums.today_held
             own = self._in_unit(next(iter(limits))) if len(limits) == 1 else "their own"
-            css = "is-today loses" if lost else "is-today"
-            today = (
-                lost,
-                sums.today_lossless,
-                sums.today_incidents,
-                sums.today_prompts,
-                sums.today_calls,
+            today = LimitPoint(
+                0, sums.today_held, sums.today_lossless, sums.today_prompts, sums.today_incidents
             )
-            yield self._row("today", own, *today, css)
+            lost = sums.today_recalls - sums.today_held
+            css = "is-today loses" if lost else "is-today"
+            yield self._row("today", own, today, lost, sums.today_calls, css)
         for share in SHARES if sums.recalls else ():
             label = f"{100 * share:.0f} %"
             point = smallest_limit(self.found.points, sums.recalls, share)
-            yield self._point_row(label, point) if point else LimitRow(label, "no limit")
+            if point:
+                yield self._point_row(label, point)
+            else:
+                yield LimitRow(label, "no limit", [""] * (5 + self.has_price))
         if quiet := self._quiet:
             yield self._point_row("nothing again", quiet)
         if self.asked.limit is not None and pick:
             yield self._point_row("chosen", pick)
-        yield self._row("everything", "no limit", 0, sums.count, 0, sums.everything, sums.calls)
+        everything = LimitPoint(0, sums.recalls, sums.count, sums.everything)
+        yield self._row("everything", "no limit", everything, 0, sums.calls)
 
     @property
     def _quiet(self) -> LimitPoint | None:
@@ -210,78 +164,46 @@ class FleetPage:
     def _point_row(self, label: str, point: LimitPoint) -> LimitRow:
         css = "is-pick" if self.pick and point.limit == self.pick.limit else ""
         link = "" if self.file else self.asked.link(limit=point.limit)
-        lost, calls = self.sums.recalls - point.held, self.sums.calls
-        numbers = (lost, point.lossless, point.incidents, point.prompts, calls)
-        return self._row(label, self._in_unit(point.limit), *numbers, css, link)
+        lost = self.sums.recalls - point.held
+        return self._row(label, self._in_unit(point.limit), point, lost, self.sums.calls, css, link)
 
     def _row(
         self,
         label: str,
         limit: str,
+        point: LimitPoint,
         lost: int,
-        lossless: int,
-        incidents: int,
-        tokens: int,
         calls: int,
         css: str = "",
         link: str = "",
     ) -> LimitRow:
-        prices = self.asked.prices
-        return LimitRow(
-            label,
-            limit,
-            f"{lost:,}",
-            f"{lossless:,}",
-            f"{incidents:,}",
-            f"{round(tokens / calls):,} tok" if calls else "",
-            explain.percent(tokens, self.sums.everything),
-            prices.words(prices.cost(tokens), 1_000 / calls) if calls else "",
-            css,
-            link,
-        )
+        tokens, prices = point.prompts, self.asked.prices
+        numbers = (lost, point.lossless, point.incidents)
+        cells = [f"{number:,}" for number in numbers]
+        cells.append(f"{round(tokens / calls):,} tok" if calls else "")
+        cells.append(explain.percent(tokens, self.sums.everything))
+        if self.has_price:
+            cells.append(prices.words(prices.cost(tokens), 1_000 / calls) if calls else "")
+        return LimitRow(label, limit, cells, css, link)
 
     def _in_unit(self, limit: int) -> str:
-        return f"{limit:,} {self.short_unit}"
+        return f"{limit:,} {self.kind.short_unit}"
 
     # The lists
 
     @property
-    def listed(self) -> Iterator[ConversationList]:
-        if self.pick:
-            heading = f"Lost most at {self.limit_words}"
-            losers = list(map(self._loser, self.lists.losers))
-            yield ConversationList(heading, "", "Nothing is lost.", losers)
-        if not self.file:
-            heading = "Users who had to say it again"
-            note = "On the windows as they really were, not on this limit."
-            repeats = list(map(self._repeat, self.lists.repeats))
-            yield ConversationList(heading, note, "Nobody.", repeats)
-
-    def _loser(self, each: Loser) -> Listed:
-        policies = (self.policy_text, "everything")
-        link = "" if self.file else ComparisonAsked(each.id, policies, each.at, each.fact).link()
-        story = f"said in #{each.said}, needed in #{each.needed}"
-        return Listed(each.id, link, each.fact, story, f"{each.lost:,} of {each.recalls:,}")
-
-    def _repeat(self, each: Repeat) -> Listed:
-        link = conversation_url(each.id, msg=each.again, find=each.fact)
-        story = f"said in #{each.said}, forgotten, said again in #{each.again}"
-        return Listed(each.id, link, each.fact, story)
-
-    # The forms
+    def losers(self) -> Iterator[tuple[Loser, str]]:
+        """The conversations that lose most, each with the address that shows it."""
+        policy = self.asked.policy(self.pick.limit) if self.pick else None
+        for each in self.lists.losers:
+            asked = ComparisonAsked(each.id, (policy, None), each.at, each.fact)
+            yield each, "" if self.file else asked.link()
 
     @property
-    def kinds(self) -> list[tuple[str, str, str, bool]]:
-        """The kinds of policies: name, unit, address, and whether it is the chosen one."""
-        return [
-            (name, kind.unit, self.asked.link(kind=name, limit=""), name == self.asked.kind)
-            for name, kind in policy_kinds().items()
-        ]
-
-    @property
-    def policy_text(self) -> str:
-        """The policy of the chosen limit, which can be put in force; empty if none is chosen."""
-        return text_of_policy(self.asked.policy(self.pick.limit)) if self.pick else ""
+    def repeats(self) -> Iterator[tuple[Repeat, str]]:
+        """Users who had to say something again, each with the address that shows it."""
+        for each in self.lists.repeats:
+            yield each, conversation_url(each.id, msg=each.again, find=each.fact)
 
 
 def _change(now: int, before: int) -> str:

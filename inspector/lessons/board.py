@@ -8,11 +8,11 @@ from functools import cached_property
 from itertools import takewhile
 
 from chatmemory import Reason
-from chatmemory.explain import ReceiptLine, counted, reason_of, receipt, role
-from chatmemory.queries import Line, Scene
+from chatmemory.explain import ReceiptLine, counted, reason_of, receipt
+from chatmemory.queries import Line
 from chatmemory.services import ChangeResult
-from inspector.conversation.looks import LOOKS, css_of, pairing
-from inspector.lessons.stage import Happening, Verbs
+from inspector.conversation.looks import LOOKS, Look, css_of, pairing
+from inspector.lessons.stage import Happening
 
 SLOTS_MAX = 12
 
@@ -33,19 +33,14 @@ class BoardMessage:
     is_right: bool | None = None
 
     @property
-    def glyph(self) -> str:
-        return LOOKS[self.line.type, self.line.has_calls].glyph
+    def look(self) -> Look:
+        return LOOKS[self.line.type, self.line.has_calls]
 
     @property
     def role(self) -> str:
-        return "Summary" if self.line.covered else role(self.line.type, self.line.has_calls)
-
-    @property
-    def is_code(self) -> bool:
-        return LOOKS[self.line.type, self.line.has_calls].is_code
+        return "Summary" if self.line.covered else self.look.role
 
 
-@dataclass(frozen=True)
 class Board:
     """What a board shows: the scene before, or once it `is_revealed` the one after the events.
 
@@ -53,63 +48,29 @@ class Board:
     None if nobody was asked.
     """
 
-    happening: Happening
-    is_revealed: bool = False
-    asks: bool = False
-    picked: frozenset[int] | None = None
-
-    @property
-    def scene(self) -> Scene:
-        """The scene that is shown."""
-        return self.happening.after if self.is_revealed else self.happening.before
-
-    @property
-    def arriving(self) -> tuple[Line, ...]:
-        return self.happening.arriving
-
-    @cached_property
-    def gone(self) -> frozenset[int]:
-        """The messages that leave now; empty until it is revealed."""
-        happening = self.happening
-        leaving = (*happening.leaving, *happening.lost) if self.is_revealed else ()
-        return frozenset(leaving)
-
-    @property
-    def lines(self) -> tuple[Line, ...]:
-        """What was said, summaries, and what arrives next."""
-        if self.is_revealed:
-            return self.happening.after.lines
-        return (*self.happening.before.lines, *self.arriving)
-
-    @property
-    def is_asking(self) -> bool:
-        """Whether the messages can be picked."""
-        return self.asks and not self.is_revealed
-
-    @property
-    def verbs(self) -> Verbs:
-        return self.happening.verbs
-
-    @property
-    def unit(self) -> str:
-        return self.scene.policy.unit
-
-    @property
-    def counts_tokens(self) -> bool:
-        return self.unit == "tokens"
-
-    @property
-    def load(self) -> int:
-        return self.scene.window.load or 0
-
-    @property
-    def limit(self) -> int:
-        return self.scene.policy.limit
-
-    @property
-    def fill(self) -> int:
-        """The part of the limit that is used, in percent."""
-        return min(100, self.load * 100 // self.limit)
+    def __init__(
+        self,
+        happening: Happening,
+        is_revealed: bool = False,
+        asks: bool = False,
+        picked: frozenset[int] | None = None,
+    ) -> None:
+        before, after = happening.before, happening.after
+        self.happening = happening
+        self.is_revealed = is_revealed
+        self.is_asking = asks and not is_revealed
+        self.picked = picked
+        self.verbs = happening.verbs
+        self.arriving = happening.arriving
+        self.scene = after if is_revealed else before
+        # What was said, summaries, and what arrives next
+        self.lines = after.lines if is_revealed else (*before.lines, *self.arriving)
+        # The messages that leave now; none until it is revealed
+        self.gone = {*happening.leaving, *happening.lost} if is_revealed else set()
+        policy = self.scene.policy
+        self.unit, self.limit = policy.unit, policy.limit
+        self.load = self.scene.window.load or 0
+        self.fill = min(100, self.load * 100 // self.limit)  # in percent
 
     @property
     def slots(self) -> list[bool]:

@@ -7,11 +7,10 @@ A system check says what is wrong with a file, by line and field.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from collections.abc import Container
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.core.checks import CheckMessage, Error, register
 
@@ -25,46 +24,30 @@ RESERVED = ("playground",)
 _SLUG = re.compile(r"[a-zA-Z0-9_-]{1,80}")
 
 
-@dataclass(frozen=True)
-class Staged:
+class Staged(NamedTuple):
     """A lesson with the moments of its steps."""
 
     lesson: Lesson
     moments: tuple[LessonMoment, ...]
 
 
-@dataclass(frozen=True)
-class LessonProblem:
-    """What is wrong with a lesson file, and where."""
-
-    source: str
-    line: int
-    field: str
-    why: str
-
-    def __str__(self) -> str:
-        field = f"{self.field}: " if self.field else ""
-        return f"{self.source}, line {self.line}: {field}{self.why}"
-
-
-@dataclass(frozen=True)
-class Catalogue:
+class Catalogue(NamedTuple):
     """The lessons by slug, in order, and what is wrong with the files that are left out."""
 
     lessons: dict[str, Staged]
-    problems: tuple[LessonProblem, ...]
+    problems: tuple[str, ...]
 
 
 def catalogue() -> Catalogue:
     """Return all lessons. A file that cannot be used is left out, and a check names it."""
     lessons: dict[str, Staged] = {}
-    problems: list[LessonProblem] = []
+    problems: list[str] = []
     for file in _files():
         found = _found(file)
-        if isinstance(found, LessonProblem):
+        if isinstance(found, str):
             problems.append(found)
         elif why := _unusable_name(found.lesson.slug, lessons):
-            problems.append(LessonProblem(str(file), 1, "", f"{why}: rename the file"))
+            problems.append(f"{file}, line 1: {why}: rename the file")
         else:
             lessons[found.lesson.slug] = found
     return Catalogue(lessons, tuple(problems))
@@ -83,31 +66,32 @@ def _folder() -> Path | None:
     return Path(named) if named else None
 
 
-def _files() -> Iterator[Path]:
-    yield from sorted(OWN.glob("*.toml"))
-    if (own := _folder()) is not None:
-        yield from sorted(own.glob("*.toml"))
+def _files() -> list[Path]:
+    folders = filter(None, (OWN, _folder()))
+    return [file for folder in folders for file in sorted(folder.glob("*.toml"))]
 
 
-def _found(file: Path) -> Staged | LessonProblem:
+def _found(file: Path) -> Staged | str:
+    """Return the lesson of a file, or what is wrong with it and where."""
     try:
         return _since(file, file.stat().st_mtime_ns)
     except OSError as error:
-        return LessonProblem(str(file), 1, "", f"cannot be read: {error.strerror}")
+        return f"{file}, line 1: cannot be read: {error.strerror}"
 
 
 @lru_cache(maxsize=200)
-def _since(file: Path, changed: int) -> Staged | LessonProblem:
-    """Return the lesson of a file as it is since it was changed, or what is wrong with it."""
-    content, source = file.read_bytes(), str(file)
+def _since(file: Path, changed: int) -> Staged | str:
+    """Return the same of a file as it is since it was changed."""
+    content = file.read_bytes()
     try:
-        lesson = read_lesson(content, source)
+        lesson = read_lesson(content, str(file))
         played = moments(lesson)
         for moment in played:
             check_moment_texts(moment)
     except InvalidLesson as error:
         line = error.line or lesson_line(error.path, content.decode())
-        return LessonProblem(source, line, error.field, error.why)
+        field = f"{error.field}: " if error.field else ""
+        return f"{file}, line {line}: {field}{error.why}"
     return Staged(lesson, played)
 
 
@@ -126,6 +110,6 @@ def check_lessons(**_: Any) -> list[CheckMessage]:
             )
         ]
     return [
-        Error(str(problem), hint="docs/lessons.md has the fields of a lesson.", id="inspector.E008")
+        Error(problem, hint="docs/lessons.md has the fields of a lesson.", id="inspector.E008")
         for problem in catalogue().problems
     ]

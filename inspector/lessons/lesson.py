@@ -213,7 +213,7 @@ def _step(table: Table) -> LessonStep:
         hint=table.line("hint", default=""),
         summary=table.line("summary") if "summary" in table else "",
         keep_last=table.number("keep_last") if "summary" in table else 0,
-        append_terms=table.number("append_terms") if "append_terms" in table else 0,
+        append_terms=table.number("append_terms", default=0),
         adds=table.number("adds", default=1 if is_next_asked else 0, least=0),
         becomes=becomes,
         choices=tuple(map(_choice, table.tables("choice"))) if ask is Ask.CHOOSE else (),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 from django.urls import NoReverseMatch, reverse
@@ -12,17 +10,17 @@ from django.utils.safestring import SafeString
 
 from chatmemory import Reason
 from chatmemory.explain import cause_of, seqs
+from chatmemory.queries import Scene
 from inspector.lessons.board import Board
 from inspector.lessons.catalogue import Staged
-from inspector.lessons.lesson import Ask, Lesson, Practice
+from inspector.lessons.lesson import Ask, Practice
 from inspector.lessons.stage import Happening, LessonMoment
 from inspector.lessons.words import (
     Answer,
-    Judgement,
+    choice_text,
     filled,
     judge,
     marked_up,
-    of_choice,
     solution,
 )
 
@@ -43,35 +41,21 @@ class Offer(NamedTuple):
     is_right: bool
 
 
-@dataclass(frozen=True)
 class Told:
     """What is said of a step: its text, its question, and the explanation of the answer.
 
     Numbers of messages are links, unless it `is_plain`.
     """
 
-    moment: LessonMoment
-    is_plain: bool = False
-
-    @property
-    def text(self) -> SafeString:
-        return self._filled(self.moment.step.text)
-
-    @property
-    def question(self) -> SafeString:
-        return self._filled(self.moment.step.question)
-
-    @property
-    def hint(self) -> SafeString:
-        return self._filled(self.moment.step.hint)
-
-    @property
-    def why(self) -> SafeString:
-        return self._filled(self.moment.step.why, is_after=True)
-
-    @property
-    def solution(self) -> SafeString:
-        return marked_up(solution(self.moment), not self.is_plain)
+    def __init__(self, moment: LessonMoment, is_plain: bool = False) -> None:
+        step = moment.step
+        self.moment = moment
+        self._is_linked = not is_plain
+        self.text = self._filled(step.text, moment.before)
+        self.question = self._filled(step.question, moment.before)
+        self.hint = self._filled(step.hint, moment.before)
+        self.why = self._filled(step.why, moment.after)
+        self.solution = marked_up(solution(moment), self._is_linked)
 
     @property
     def causes(self) -> list[SafeString]:
@@ -83,18 +67,28 @@ class Told:
                     sentence = cause_of(each.reason, each.misfit).sentence
                     by_cause.setdefault(sentence, []).append(each.seq)
         causes = (f"{seqs(left)}: {sentence}" for sentence, left in by_cause.items())
-        return [marked_up(cause, not self.is_plain) for cause in causes]
+        return [marked_up(cause, self._is_linked) for cause in causes]
 
-    def offers(self, answer: Answer | None = None, is_revealed: bool = False) -> Iterator[Offer]:
-        """Yield the choices or limits of the question."""
-        moment, given = self.moment, answer.value if answer else 0
-        for i, choice in enumerate(moment.step.choices):
-            text = marked_up(of_choice(choice, moment), is_linked=False)
-            is_right = is_revealed and moment.holds(choice)
-            yield Offer(i + 1, LETTERS[i], text, given == i + 1, is_right)
-        for i, limit in enumerate(moment.step.limits):
-            is_right = is_revealed and limit == moment.keeping
-            yield Offer(limit, LETTERS[i], marked_up(f"{limit:,}"), given == limit, is_right)
+    def offers(self, answer: Answer | None = None, is_revealed: bool = False) -> list[Offer]:
+        """Return the choices or limits of the question."""
+        moment, step = self.moment, self.moment.step
+        if step.limits:
+            known = [(limit, f"{limit:,}", limit == moment.keeping) for limit in step.limits]
+        else:
+            known = [
+                (number, choice_text(choice, moment), moment.holds(choice))
+                for number, choice in enumerate(step.choices, 1)
+            ]
+        return [
+            Offer(
+                value,
+                letter,
+                marked_up(text, is_linked=False),
+                is_given=answer is not None and answer.value == value,
+                is_right=is_revealed and is_right,
+            )
+            for letter, (value, text, is_right) in zip(LETTERS, known, strict=False)
+        ]
 
     def board(self, is_revealed: bool, answer: Answer | None = None) -> Board:
         """Return the board; for a limit that was chosen, with what it leads to."""
@@ -105,84 +99,36 @@ class Told:
         picked = answer.picked if answer and asks else None
         return Board(self.moment, is_revealed, asks, picked)
 
-    def _filled(self, text: str, is_after: bool = False) -> SafeString:
-        scene = self.moment.after if is_after else self.moment.before
-        return marked_up(filled(text, self.moment, scene), not self.is_plain)
+    def _filled(self, text: str, scene: Scene) -> SafeString:
+        return marked_up(filled(text, self.moment, scene), self._is_linked)
 
 
-@dataclass(frozen=True)
 class LessonPage:
-    """The page of one step of a lesson, with the answer that somebody gave."""
+    """The page of one step of a lesson, with the answer that somebody gave.
 
-    staged: Staged
-    number: int
-    answer: Answer | None = None
+    It `is_open` while the question waits for an answer. Steps have `passed`, or come `later`.
+    """
 
-    @property
-    def lesson(self) -> Lesson:
-        return self.staged.lesson
-
-    @cached_property
-    def told(self) -> Told:
-        return Told(self.staged.moments[self.number - 1])
-
-    @property
-    def ask(self) -> str:
-        return self.told.moment.step.ask or ""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether the question waits for an answer."""
-        return bool(self.ask) and self.answer is None
-
-    @property
-    def is_last(self) -> bool:
-        return self.number == len(self.staged.moments)
-
-    @property
-    def is_finished(self) -> bool:
-        return self.is_last and not self.is_open
-
-    @property
-    def passed(self) -> list[Told]:
-        """The steps that are behind."""
-        return list(map(Told, self.staged.moments[: self.number - 1]))
-
-    @property
-    def later(self) -> int:
-        """How many steps come after this one."""
-        return len(self.staged.moments) - self.number
-
-    @cached_property
-    def judgement(self) -> Judgement | None:
-        return judge(self.told.moment, self.answer) if self.answer else None
-
-    @property
-    def headline(self) -> SafeString:
-        return marked_up(self.judgement.headline if self.judgement else "")
-
-    @property
-    def why_of_choice(self) -> SafeString:
-        why = self.judgement.why if self.judgement else ""
-        return marked_up(filled(why, self.told.moment, self.told.moment.after))
-
-    @cached_property
-    def offers(self) -> list[Offer]:
-        return list(self.told.offers(self.answer, is_revealed=not self.is_open))
-
-    @cached_property
-    def board(self) -> Board:
-        return self.told.board(not self.is_open, self.answer)
-
-    @property
-    def remember(self) -> SafeString:
-        return marked_up(self.lesson.remember)
-
-    @property
-    def practices(self) -> list[tuple[str, str]]:
-        """The addresses of the same in real life, with their texts."""
-        found = [(practice_url(practice), practice.text) for practice in self.lesson.practices]
-        return [(url, text) for url, text in found if url]
+    def __init__(self, staged: Staged, number: int, answer: Answer | None = None) -> None:
+        moment = staged.moments[number - 1]
+        self.lesson = staged.lesson
+        self.number = number
+        self.passed = list(map(Told, staged.moments[: number - 1]))
+        self.told = Told(moment)
+        self.later = len(staged.moments) - number
+        self.ask = moment.step.ask or ""
+        self.is_open = bool(self.ask) and answer is None
+        self.is_finished = not self.later and not self.is_open
+        self.judgement = judge(moment, answer) if answer else None
+        if self.judgement:
+            self.headline = marked_up(self.judgement.headline)
+            self.why_of_choice = marked_up(filled(self.judgement.why, moment, moment.after))
+        self.offers = self.told.offers(answer, is_revealed=not self.is_open)
+        self.board = self.told.board(not self.is_open, answer)
+        self.remember = marked_up(self.lesson.remember)
+        # The addresses of the same in real life, with their texts
+        practices = [(practice_url(each), each.text) for each in self.lesson.practices]
+        self.practices = [(url, text) for url, text in practices if url]
 
 
 def practice_url(practice: Practice) -> str:
@@ -222,7 +168,7 @@ class Screen:
 
     @property
     def offers(self) -> list[Offer]:
-        return list(self.told.offers(is_revealed=self.is_revealed)) if self.told else []
+        return self.told.offers(is_revealed=self.is_revealed) if self.told else []
 
 
 def screens(staged: Staged) -> list[Screen]:

@@ -10,21 +10,18 @@ import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import NamedTuple
 
 from django.http import QueryDict
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory import ChatMessage, InvalidValue, Policy, policy_from_dict, policy_kinds
-from chatmemory.explain import Caption, caption
+from chatmemory.explain import caption
 from chatmemory.formats.script import read_script
-from chatmemory.queries import Scene, Verdict, rehearse
+from chatmemory.queries import rehearse
 from inspector.lessons.board import Board
-from inspector.lessons.lesson import Lesson
 from inspector.lessons.stage import Happening
-from inspector.lessons.words import Judgement, judge_picks, number_in, picked_in
+from inspector.lessons.words import judge_picks, number_in, picked_in
 
 MESSAGES_MAX = 60
 LIMIT_MAX = 100_000
@@ -104,115 +101,58 @@ class Play:
         return replace(self, at=at, asks=asks, picked=None)
 
 
-class KindSwitch(NamedTuple):
-    """A kind of policy to switch to, with the address that does it."""
-
-    label: str
-    url: str
-    is_chosen: bool
-
-
-@dataclass(frozen=True)
 class Playground:
-    """The page of a state. `scenes` are those before and after each message."""
+    """The page of a state. `scenes` are those before and after each message.
 
-    play: Play
-    policy: Policy
-    scenes: tuple[Scene, ...]
+    Raises InvalidValue for a chat that cannot be played, or fits into no link.
+    """
 
-    @classmethod
-    def of(cls, play: Play) -> Playground:
-        """Play a chat. Raises InvalidValue where it cannot be played, or fits into no link."""
-        pack(play.script)
-        policy = play.policy()
-        return cls(play, policy, tuple(rehearse(policy, play.messages())))
-
-    @property
-    def last(self) -> int:
-        return len(self.scenes) - 1
-
-    @property
-    def at(self) -> int:
-        """The number of messages that are said; one that is asked about comes after them."""
-        most = self.last - 1 if self.play.asks else self.last
-        return most if self.play.at is None else min(self.play.at, most)
-
-    @property
-    def happening(self) -> Happening:
-        """What is asked about, or what happened last."""
-        end = self.at + 1 if self.play.asks else self.at
-        return Happening(self.scenes[max(0, end - 1)], self.scenes[end : end + 1] if end else ())
-
-    @cached_property
-    def board(self) -> Board:
-        asks, picked = self.play.asks, self.play.picked
-        is_revealed = not asks or picked is not None
-        return Board(self.happening, is_revealed, asks=asks, picked=picked)
-
-    @property
-    def caption(self) -> Caption | None:
-        """What happened at the step, in a sentence."""
+    def __init__(self, play: Play) -> None:
+        self.play, self.policy = play, play.policy()
+        self.packed = pack(play.script)
+        self.scenes = rehearse(self.policy, play.messages())
+        self.last = len(self.scenes) - 1
+        # The number of messages that are said; one that is asked about comes after them.
+        most = self.last - 1 if play.asks else self.last
+        self.at = most if play.at is None else min(play.at, most)
+        happening = self._happening()
+        is_revealed = not play.asks or play.picked is not None
+        self.board = Board(happening, is_revealed, play.asks, play.picked)
+        self.verdicts = self.board.scene.verdicts()
+        self.judgement = None if play.picked is None else judge_picks(happening, play.picked)
         change = self.scenes[self.at].change
-        return None if self.play.asks or change is None else caption(change)
+        self.caption = None if play.asks or change is None else caption(change)
+        # The end of the slider: everything fits, and there is some room
+        self.limit_max = max(self._whole(play.kind) + 2, play.limit)
+        # The links to other steps, and to the question what leaves when the next message arrives
+        is_last = self.at == self.last
+        self.back = play.moved(self.at - 1).url if self.at else ""
+        self.forward = "" if is_last else play.moved(self.at + 1).url
+        self.question_url = "" if is_last else play.moved(self.at, asks=True).url
+
+    def _happening(self) -> Happening:
+        """Return what is asked about, or what happened last."""
+        end = self.at + 1 if self.play.asks else self.at
+        if not end:
+            return Happening(self.scenes[0])
+        return Happening(self.scenes[end - 1], (self.scenes[end],))
 
     @property
-    def judgement(self) -> Judgement | None:
-        picked = self.play.picked
-        return None if picked is None else judge_picks(self.happening, picked)
-
-    @property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        return self.board.scene.verdicts()
-
-    @property
-    def packed(self) -> str:
-        return pack(self.play.script)
-
-    @property
-    def back(self) -> str:
-        return self._at(self.at - 1) if self.at else ""
-
-    @property
-    def forward(self) -> str:
-        return self._at(self.at + 1) if self.at < self.last else ""
-
-    @property
-    def question_url(self) -> str:
-        """The link that asks what leaves when the next message arrives."""
-        return self.play.moved(self.at, asks=True).url if self.at < self.last else ""
-
-    @property
-    def reveal_url(self) -> str:
-        """The link to the step that a question asks about."""
-        return self._at(self.at + 1)
-
-    @property
-    def kinds(self) -> Iterator[KindSwitch]:
-        """Yield the kinds to switch to, each with a limit that half of the chat fits in."""
+    def kinds(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield the kinds to switch to, each with a limit that half of the chat fits in: name,
+        address, and whether it is the chosen one.
+        """
         for name, kind in policy_kinds().items():
             is_chosen = name == self.play.kind
             limit = self.play.limit if is_chosen else max(1, self._whole(name) // 2)
             url = replace(self.play, kind=name, limit=limit, asks=False, picked=None).url
-            yield KindSwitch(kind.label, url, is_chosen)
-
-    @property
-    def limit_max(self) -> int:
-        """The end of the slider: everything fits, and there is some room."""
-        return max(self._whole(self.play.kind) + 2, self.play.limit)
+            yield kind.label, url, is_chosen
 
     def _whole(self, kind: str) -> int:
         """Return the load of all messages under a kind of policy."""
         policy = replace(self.play, kind=kind).policy()
         said = self.scenes[-1].said
         return policy.load(len(said), sum(line.tokens for line in said))
-
-    def _at(self, at: int) -> str:
-        return self.play.moved(at).url
-
-
-def of_sample(lesson: Lesson) -> Play:
-    """Return the state that shows a lesson's chat under its policy."""
-    return Play(lesson.script, lesson.policy.kind, lesson.policy.limit)
 
 
 def pack(script: str) -> str:

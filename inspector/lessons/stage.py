@@ -122,12 +122,8 @@ class LessonMoment(Happening):
         """The smallest limit that keeps the message, of those to choose from, or the fact, as its
         incident tells; 0 if none does.
         """
-        if self.step.fact:
-            return self._limit_of_incident or 0
-        return next((n for n, scene in self.tries.items() if self.step.keep in scene.seen), 0)
-
-    @property
-    def _limit_of_incident(self) -> int | None:
+        if not self.step.fact:
+            return next((n for n, scene in self.tries.items() if self.step.keep in scene.seen), 0)
         found = incidents_under(self.before.policy, [line.message for line in self.after.said])
         arriving = {line.seq for line in self.arriving}
         limits = (
@@ -135,7 +131,7 @@ class LessonMoment(Happening):
             for each in found
             if each.fact == self.step.fact and each.again in arriving and each.keeping
         )
-        return next(limits, None)
+        return next(limits, None) or 0
 
     def holds(self, choice: Choice) -> bool:
         """Return whether what a choice claims is true after the step."""

@@ -79,7 +79,7 @@ def filled(text: str, moment: LessonMoment, scene: Scene) -> str:
     return _FACT.sub(fact, text)
 
 
-def of_choice(choice: Choice, moment: LessonMoment) -> str:
+def choice_text(choice: Choice, moment: LessonMoment) -> str:
     """Return the text of a choice; `{value}` is what it claims."""
     value = choice.claim[1]
     words = number_word(value) if isinstance(value, int) else str(value)
@@ -202,7 +202,7 @@ def judge(moment: LessonMoment, answer: Answer) -> Judgement:
 def right_choice(moment: LessonMoment) -> str:
     """Return the text of the choice that is right."""
     choices = (choice for choice in moment.step.choices if moment.holds(choice))
-    return of_choice(next(choices), moment)
+    return choice_text(next(choices), moment)
 
 
 def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
@@ -230,29 +230,21 @@ def what_leaves(happening: Happening) -> str:
 
 
 def _judge_limit(moment: LessonMoment, limit: int) -> Judgement:
-    if moment.step.fact:
-        return _judge_limit_of_fact(moment, limit)
-    keep, scene = moment.step.keep, moment.tries[limit]
+    fact, keep, scene = moment.step.fact, moment.step.keep, moment.tries[limit]
+    if fact:
+        what, is_kept = fact, limit > moment.keeping
+        right = f"would have kept {fact}, and none below."
+        lost = f"has left before #{moment.arriving[0].seq}."
+    else:
+        what, is_kept = f"#{keep}", keep in scene.seen
+        right = f"is the smallest of these that keeps #{keep}."
+        lost = "" if is_kept else f"leaves when #{scene.left_by[keep].seq} arrives."
     if limit == moment.keeping:
-        return Judgement(True, f"Right. {limit:,} is the smallest of these that keeps #{keep}.")
-    if keep in scene.seen:
-        return Judgement(
-            False, f"Almost. {limit:,} keeps #{keep}, but {moment.keeping:,} is enough."
-        )
-    arrived = scene.left_by[keep].seq
-    return Judgement(
-        False, f"Not this time. With {limit:,}, #{keep} leaves when #{arrived} arrives."
-    )
-
-
-def _judge_limit_of_fact(moment: LessonMoment, limit: int) -> Judgement:
-    fact, keeping = moment.step.fact, moment.keeping
-    if limit == keeping:
-        return Judgement(True, f"Right. {limit:,} would have kept {fact}, and none below.")
-    if limit > keeping:
-        return Judgement(False, f"Almost. {limit:,} keeps {fact}, but {keeping:,} is enough.")
-    again = moment.arriving[0].seq
-    return Judgement(False, f"Not this time. With {limit:,}, {fact} has left before #{again}.")
+        return Judgement(True, f"Right. {limit:,} {right}")
+    if is_kept:
+        enough = f"{moment.keeping:,} is enough."
+        return Judgement(False, f"Almost. {limit:,} keeps {what}, but {enough}")
+    return Judgement(False, f"Not this time. With {limit:,}, {what} {lost}")
 
 
 def solution(moment: LessonMoment) -> str:

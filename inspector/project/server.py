@@ -19,7 +19,8 @@ HEADER_SECONDS = 20
 
 
 class Server(uvicorn.Server):
-    """Finds incidents in a thread beside its requests.
+    """Finds incidents in a thread beside its requests. As soon as it accepts those, it prints its
+    announcement, if it has one.
 
     Closes connections on which no request arrives, and stops without refusing one: ends the live
     streams, whose readers would otherwise keep it from stopping, and answers connections that it
@@ -30,8 +31,9 @@ class Server(uvicorn.Server):
     streams before it waits for them.
     """
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, announcement: str = "") -> None:
         super().__init__(config)
+        self._announcement = announcement
         logging.getLogger("uvicorn.error").addFilter(_is_no_offer)
         # Connections that owe a request, each with its last one, and since when.
         self._owing: dict[tuple[Any, Any], float] = {}
@@ -46,6 +48,8 @@ class Server(uvicorn.Server):
         if self.started:
             self._incidents = IncidentThread()
             self._incidents.start()
+            if self._announcement:
+                print(self._announcement, flush=True)  # noqa: T201
 
     async def on_tick(self, counter: int) -> bool:
         """Uvicorn calls this every tenth of a second."""

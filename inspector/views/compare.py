@@ -41,7 +41,7 @@ def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
         return no_numbers(asked.problem)
     context = {"memory_id": memory_id, "name": memory_id}
     try:
-        found = queries.comparison(memory_id, asked.chosen(), asked.at, asked.phrase, asked.step)
+        found = queries.comparison(memory_id, asked.policies, asked.at, asked.phrase, asked.step)
     except InvalidValue as error:
         return _page(request, str(error), **context)
     return _compared(request, ComparePage(found, asked), **context)
@@ -63,7 +63,7 @@ def compare_file(request: HttpRequest) -> HttpResponse:
     try:
         file = conversation_of(request.POST, request.FILES)
         context |= {"file": file, "name": file.title}
-        found = queries.comparison_of(file.messages, asked.chosen(), asked.at, asked.phrase)
+        found = queries.comparison_of(file.messages, asked.policies, asked.at, asked.phrase)
     except InvalidValue as error:
         return _page(request, str(error), **context)
     return _compared(request, ComparePage(found, asked), **context)

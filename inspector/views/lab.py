@@ -10,8 +10,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from chatmemory import InvalidValue, explain, queries, services
 from chatmemory.access.roles import actor_of
+from chatmemory.queries import Level
 from inspector.lab.asked import ANY_LIMIT, FleetAsked
-from inspector.lab.compactions import CompactionsPage, asked_level
+from inspector.lab.compactions import CompactionsPage
 from inspector.lab.files import conversations_of, csv_file, no_numbers
 from inspector.lab.fleet import FleetPage
 
@@ -53,7 +54,7 @@ def lab_of_file(request: HttpRequest) -> HttpResponse:
     except InvalidValue as error:
         return _stored(request, replace(asked, problem=str(error)))
     page = FleetPage(found.fleet(), asked, name, reading.refused)
-    if page.pick and page.policy_text:
+    if page.pick:
         page.lists = found.lists(page.pick.limit)
     return _page(request, page)
 
@@ -87,7 +88,8 @@ def compactions(request: HttpRequest) -> HttpResponse:
     """Show what summaries of the chosen conversations held of the terms that were needed."""
     asked = FleetAsked.read(request.GET.dict())
     found = queries.fleet_compactions(asked.which)
-    page = CompactionsPage(found, asked, asked_level(request.GET.dict()))
+    level = Level.TOLD if request.GET.get("level") == Level.TOLD else Level.ALL
+    page = CompactionsPage(found, asked, level)
     context = {"page": page, "asked": asked}
     status = 422 if asked.problem else 200
     return render(request, "inspector/lab/compactions.html", context, status=status)

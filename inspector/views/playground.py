@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods
 
 from chatmemory import ChatMemoryError
 from inspector.lessons.catalogue import catalogue
-from inspector.lessons.playground import Play, Playground, of_sample
+from inspector.lessons.playground import Play, Playground
 from inspector.middleware.refusals import throttled
 
 FIRST_SAMPLE = "message-window"
@@ -25,7 +25,7 @@ def playground(request: HttpRequest) -> HttpResponse:
     if "chat" not in request.GET:
         return redirect(_sample(request.GET.get("sample", "")))
     try:
-        page = Playground.of(Play.read(request.GET))
+        page = Playground(Play.read(request.GET))
         return _shown(request, page.play, page)
     except ChatMemoryError as error:
         return _shown(request, Play(""), problem=str(error), status=400)
@@ -35,7 +35,7 @@ def _written(request: HttpRequest) -> HttpResponse:
     """Lead to the page of what was written, or say what is wrong with it."""
     play = Play.written(request.POST)
     try:
-        return redirect(Playground.of(play).play.url)
+        return redirect(Playground(play).play.url)
     except ChatMemoryError as error:
         return _shown(request, play, problem=str(error), status=422)
 
@@ -43,8 +43,8 @@ def _written(request: HttpRequest) -> HttpResponse:
 def _sample(slug: str) -> str:
     """Return the address of a lesson's chat, or of that of another lesson."""
     lessons = catalogue().lessons
-    staged = lessons.get(slug) or lessons[FIRST_SAMPLE]
-    return of_sample(staged.lesson).url
+    lesson = (lessons.get(slug) or lessons[FIRST_SAMPLE]).lesson
+    return Play(lesson.script, lesson.policy.kind, lesson.policy.limit).url
 
 
 def _shown(

@@ -228,8 +228,8 @@ def test_the_sums_and_the_rows_are_those_of_the_core(seed):
     script = "\n".join(chosen.choice(lines) + " and more" * chosen.randrange(4) for _ in range(20))
     kind, most = chosen.choice([("message_window", 7), ("token_window", 60)])
     play = Play(script, kind, chosen.randrange(1, most))
-    for at in range(1, Playground.of(play).last + 1):
-        page = Playground.of(play.moved(at))
+    for at in range(1, Playground(play).last + 1):
+        page = Playground(play.moved(at))
         board, scene = page.board, page.scenes[at]
         kept = [row for row in board.memory if not row.is_gone]
         assert [row.line.seq for row in kept] == [place.seq for place in scene.window.rows]
@@ -241,7 +241,7 @@ def test_the_sums_and_the_rows_are_those_of_the_core(seed):
         if tally := board.tally:
             signed = sum(line.amount for line in tally if line.kind in ("plus", "minus"))
             assert tally[0].amount + signed == tally[-1].amount == board.load
-        asked = Playground.of(play.moved(at - 1, asks=True)).board
+        asked = Playground(play.moved(at - 1, asks=True)).board
         assert [line.kind for line in asked.tally] == [
             line.kind for line in board.tally[: len(asked.tally)]
         ]

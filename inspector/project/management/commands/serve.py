@@ -20,19 +20,6 @@ from inspector.project.server import Server
 HOST, PORT = "127.0.0.1", 8000
 
 
-class AnnouncedServer(Server):
-    """Prints an announcement as soon as it accepts requests."""
-
-    def __init__(self, config: uvicorn.Config, announcement: str) -> None:
-        super().__init__(config)
-        self._announcement = announcement
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        if self.started:
-            print(self._announcement, flush=True)  # noqa: T201
-
-
 class ServerCommand(DatabaseCommand):
     """A command that needs a migrated database, and the port of the server."""
 
@@ -68,7 +55,7 @@ class Command(ServerCommand):
             timeout_graceful_shutdown=2,
         )
         announced = _links(port) if options["json"] else _announcement(port)
-        server = AnnouncedServer(config, announced)
+        server = Server(config, announced)
         connections.close_all()  # requests open their own
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has stopped
             server.run(sockets=[listener])
