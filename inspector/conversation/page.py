@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 
@@ -13,7 +12,7 @@ from chatmemory import explain
 from chatmemory.explain import Caption
 from chatmemory.queries import ConversationState, Totals
 from inspector.conversation.history import HistoryPane
-from inspector.conversation.links import chosen, conversation_url
+from inspector.conversation.links import chosen, conversation_url, query_of
 from inspector.conversation.measures import (
     Amount,
     Measure,
@@ -30,7 +29,7 @@ from inspector.conversation.simulation import (
     draft_rows,
     trying,
 )
-from inspector.conversation.timeline import CellLinks, Timeline, draw
+from inspector.conversation.timeline import Timeline, draw
 
 NEW_ID_LENGTH = 200
 
@@ -75,8 +74,7 @@ class ConversationPage:
 
     @cached_property
     def timeline(self) -> Timeline | None:
-        links = CellLinks(self.url, self._query_kept, self.is_live, self._is_posted)
-        return draw(self.state, self._measure, links, self.panel.dots)
+        return draw(self.state, self._measure, self.cell_link, self.panel.dots)
 
     @cached_property
     def simulation(self) -> SimulationView | None:
@@ -230,18 +228,6 @@ class ConversationPage:
         """The search that Clear keeps: it first clears the selected message, then the search."""
         return self.find if self.msg else ""
 
-    @cached_property
-    def find_query(self) -> str:
-        """The query parameter by which a link keeps the search."""
-        return _find_query(self.find)
-
-    @cached_property
-    def trial_query(self) -> str:
-        """The query parameter by which a link keeps the drafts, or the limit of a replay."""
-        if self.is_replay:
-            return f"&limit={self.limit}"
-        return f"&trial={self.trial}" if self.trial else ""
-
     def link(self, at: int, find: str | None = None, **parameters: int | None) -> str:
         """Return the URL of this page at a step, with other parameters, drafts and search."""
         return self.url + self.query(at, find, **parameters)
@@ -249,32 +235,28 @@ class ConversationPage:
     def query(self, at: int, find: str | None = None, **parameters: int | None) -> str:
         """Return the query of such a URL with its question mark; empty for the live page.
 
-        It keeps the comparison, unless `with` is given.
+        It keeps the comparison, unless `with` is given, the drafts or the limit of a replay, and
+        the search.
         """
         stays_live = self.is_live and at == self.at
-        numbers = {"at": None if stays_live else at} | chosen(parameters.pop("msg", None))
-        parameters = parameters if "with" in parameters else self._compared | parameters
-        phrase = self.find_query if find is None else _find_query(find)
-        query = f"{_numbers_query(numbers | parameters)}{self.trial_query}{phrase}"
-        return f"?{query[1:]}" if query else ""
-
-    @cached_property
-    def _query_kept(self) -> str:
-        """The query parameters by which links keep the comparison, the drafts and the search."""
-        return f"{_numbers_query(self._compared)}{self.trial_query}{self.find_query}"
-
-    @cached_property
-    def _compared(self) -> dict[str, int | None]:
-        return {"with": self.state.query.other, "past": self.state.query.past}
+        place = {"at": None if stays_live else at} | chosen(parameters.pop("msg", None))
+        compared = {"with": self.state.query.other, "past": self.state.query.past}
+        parameters = parameters if "with" in parameters else compared | parameters
+        tried = {"limit": self.limit} if self.is_replay else {"trial": self.trial}
+        phrase = self.find if find is None else find
+        return query_of(place | parameters | tried | {"find": phrase})
 
     def step_link(self, at: int) -> str:
         """Return the URL of a step with the selection, the search and the comparison."""
         return self.link(at, msg=self.msg)
 
+    def cell_link(self, step: int, msg: int | None) -> str:
+        """Return the URL of a step and the message that arrived at it, or of a draft.
 
-def _numbers_query(numbers: Mapping[str, int | None]) -> str:
-    return "".join(f"&{name}={n}" for name, n in numbers.items() if n is not None)
-
-
-def _find_query(phrase: str) -> str:
-    return f"&{urlencode({'find': phrase})}" if phrase else ""
+        There are many cells, so those of steps are short: relative to the page, unless that was
+        posted to another address.
+        """
+        if msg and msg < 0:
+            return self.link(self.at, msg=msg)
+        query = self.query(step, msg=msg) or "?"
+        return self.url + query if self._is_posted else query

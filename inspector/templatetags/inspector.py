@@ -17,7 +17,16 @@ from django.utils.dateformat import format as format_date
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from chatmemory.explain import capitalized, counted, named, policy_words, shortened
+from chatmemory.explain import (
+    capitalized,
+    counted,
+    how_it_began,
+    named,
+    policy_words,
+    problem_title,
+    provider_names,
+    shortened,
+)
 from chatmemory.queries import microseconds
 from inspector.conf import inspector_configuration
 from inspector.conversation import history
@@ -26,10 +35,16 @@ from inspector.display import switched_on, theme_of
 
 register = template.Library()
 register.filter("moment", microseconds)
-register.filter(counted)
-register.filter(named)
-register.filter(policy_words)
-register.filter(shortened)
+for _filter in (
+    counted,
+    how_it_began,
+    named,
+    policy_words,
+    problem_title,
+    provider_names,
+    shortened,
+):
+    register.filter(_filter)
 
 _QUOTED = re.compile(r"(?<!\w)'([^']*)'(?!\w)")
 _LINK = 'href="{0}" hx-get="{0}"'

@@ -30,18 +30,14 @@ from chatmemory import (
 )
 from chatmemory.access.roles import actor_of
 from chatmemory.queries import ConversationQuery, WhatIf
-from inspector.conversation import ConversationPage, conversation_url
 from inspector.conversation.covering import Covering
+from inspector.conversation.links import conversation_url
+from inspector.conversation.page import ConversationPage
 from inspector.conversation.simulation import trying, writing
-from inspector.display import render_page_or_fragment
-from inspector.forms import (
-    BranchForm,
-    CompactForm,
-    DraftForm,
-    first_problem,
-    number_in_text,
-    searchable,
-)
+from inspector.display import render_form, render_page_or_fragment
+from inspector.forms.actions import CompactForm
+from inspector.forms.composer import BranchForm, DraftForm
+from inspector.forms.fields import first_problem, number_in_text, searchable
 
 PAGE, WRITING = "inspector/conversation/conversation.html", "inspector/conversation/_writing.html"
 NUMBER_DIGITS = 18
@@ -100,7 +96,7 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
 
     What is chosen stays chosen when a message has come or left meanwhile.
     """
-    memory, preview, problem = queries.memory(memory_id), None, ""
+    memory, preview = queries.memory(memory_id), None
     form = CompactForm(request.POST if request.method == "POST" else None)
     step, first, last = map(form.chosen, ("step", "first", "last"))
     covering = Covering(queries.outline(memory_id, step), first, last)
@@ -113,19 +109,16 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
                 return redirect("inspector:conversation", memory_id)
             preview = services.preview_compaction(memory_id, summary, **chosen)
         except ChatMemoryError as error:
-            problem = str(error)
+            form.add_error(None, str(error))
     if step is not None and not request.htmx:  # type: ignore[attr-defined]
         covering = Covering.of_seqs(queries.outline(memory_id), covering.seqs)
-    problem = problem or first_problem(form)
-    context = {
-        "memory": memory,
-        "form": form,
-        "covering": covering,
-        "preview": preview,
-        "problem": problem,
-    }
-    return render(
-        request, "inspector/conversation/compact.html", context, status=422 if problem else 200
+    return render_form(
+        request,
+        "inspector/conversation/compact.html",
+        form,
+        memory=memory,
+        covering=covering,
+        preview=preview,
     )
 
 

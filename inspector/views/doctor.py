@@ -12,11 +12,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from chatmemory import ChatMemoryError, ChatMessage, InvalidValue, explain, queries, services
 from chatmemory.access.roles import actor_of
-from inspector.conversation import conversation_url
-from inspector.display import render_page_or_fragment
+from inspector.conversation.links import conversation_url
+from inspector.display import render_form, render_page_or_fragment
 from inspector.doctor import Visit
-from inspector.forms import RepairForm, first_problem
-from inspector.overview.selection import midnight
+from inspector.forms.actions import RepairForm
+from inspector.overview.selection import midnight, pager
 
 PAGE_SIZE = 25
 AT_ONCE = 500  # conversations that one request repairs
@@ -32,24 +32,11 @@ def doctor(request: HttpRequest) -> HttpResponse:
         found = queries.doctor_page(visit.which, size=PAGE_SIZE)
     context = {
         "visit": visit,
-        "rows": [visit.patient(each) for each in found.rows],
-        "newer": visit.page(newer=found.previous),
-        "older": visit.page(older=found.next),
-        "elsewhere": _elsewhere(),
+        "rows": found.rows,
+        "elsewhere": queries.overview_stats(midnight()),
     }
+    context |= pager(visit.given, found)
     return render_page_or_fragment(request, "inspector/doctor/doctor.html", context)
-
-
-def _elsewhere() -> dict[str, int]:
-    """Return the counts of what other pages own."""
-    stats = queries.overview_stats(midnight())
-    return {
-        "said_again": stats.said_again,
-        "never_in_memory": stats.never_in_memory,
-        "oversized": stats.oversized,
-        "over_limit": stats.over_limit,
-        "compacted_with_loss": stats.compacted_with_loss,
-    }
 
 
 @require_safe
@@ -62,27 +49,25 @@ def doctor_rules(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show what a repair would do, beside the window as it is. A POST does it."""
-    memory, problem = queries.memory(memory_id), ""
+    memory = queries.memory(memory_id)
     form = RepairForm(request.POST if request.method == "POST" else _asked(request, memory))
-    valid = form.is_valid()
-    provider = form.cleaned_data["provider"] if valid else "openai"
-    if valid and request.method == "POST":
+    provider = form.cleaned_data["provider"] if form.is_valid() else "openai"
+    if form.is_valid() and request.method == "POST":
         try:
             services.repair(memory_id, **form.arguments, actor=actor_of(request))
             return redirect(conversation_url(memory_id))
         except ChatMemoryError as error:
-            problem = str(error)
+            form.add_error(None, str(error))
     preview = services.preview_repair(memory_id, provider)
-    context = {
-        "memory": memory,
-        "form": form,
-        "preview": preview,
-        "places": _places(preview),
-        "undoable": services.newest_repair(memory_id),
-        "problem": problem or ("" if valid else first_problem(form)),
-    }
-    status = 422 if context["problem"] else 200
-    return render(request, "inspector/doctor/repair.html", context, status=status)
+    return render_form(
+        request,
+        "inspector/doctor/repair.html",
+        form,
+        memory=memory,
+        preview=preview,
+        places=_places(preview),
+        undoable=services.newest_repair(memory_id),
+    )
 
 
 def _asked(request: HttpRequest, memory: queries.MemoryRow) -> dict[str, Any]:

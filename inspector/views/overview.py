@@ -27,8 +27,10 @@ from chatmemory.services.validation import is_id
 from chatmemory.streaming import json_list, streamed
 from inspector import demo
 from inspector.display import render_page_or_fragment
-from inspector.forms import BulkForm, check_chosen, first_problem
-from inspector.overview import ORDERINGS, Asked, Row, current_feed, current_headlines
+from inspector.forms.actions import BulkForm, check_chosen
+from inspector.forms.fields import first_problem
+from inspector.overview.selection import ORDERINGS, Asked, pager
+from inspector.overview.table import Row, current_feed, current_headlines
 
 PAGE_SIZE = 25
 MOMENT = re.compile(r"[0-9]{1,18}")
@@ -75,10 +77,9 @@ def _page(asked: Asked, held: Sequence[str] = ()) -> dict[str, Any]:
         "total": asked.total if held else _total(asked, found),
         "rows": [Row(row, asked) for row in found.rows],
         "is_held": bool(held),
-        "newer": asked.page(newer=found.previous),
-        "older": asked.page(older=found.next),
         "orderings": ORDERINGS,
         "headlines": current_headlines(moment),
+        **pager(asked.given, found),
     }
 
 

@@ -25,7 +25,7 @@ from chatmemory.queries import ConversationQuery
 from chatmemory.queries.conversation_state import beginnings, calls_in
 from chatmemory.services import protocol
 from inspector import demo
-from inspector.conversation import ConversationPage
+from inspector.conversation.page import ConversationPage
 
 from ..conversations import create_and_add, numbered, users
 from .markup import said

@@ -15,7 +15,7 @@ from chatmemory.models import Memory
 from chatmemory.queries import ConversationQuery, conversation_state, step_samples
 from chatmemory.queries.steps import BLOCK, OUTLINE, PART, outline_of, part_around
 from chatmemory.stores.database import DjangoChatMemoryStore
-from inspector.conversation import ConversationPage
+from inspector.conversation.page import ConversationPage
 from inspector.conversation.timeline import Cell
 from inspector.conversation.timeline.chart import Point, chart, short_number
 from inspector.conversation.timeline.labels import (

@@ -5,7 +5,7 @@ Styles and templates call it the tape. Its data are those of `queries.steps`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chatmemory.queries import ConversationState, PhraseMatches
@@ -13,9 +13,9 @@ from inspector.conversation.looks import css_of
 from inspector.conversation.measures import Measure
 from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, chart, points
 from inspector.conversation.timeline.labels import Label, axis
-from inspector.conversation.timeline.strip import Cell, CellLinks, brackets, cells, strip_labels
+from inspector.conversation.timeline.strip import Cell, brackets, cells, strip_labels
 
-__all__ = ["Cell", "CellLinks", "Label", "Timeline", "draw"]
+__all__ = ["Cell", "Label", "Timeline", "draw"]
 
 LISTED_RANGES = 5
 
@@ -84,13 +84,17 @@ class Timeline:
 
 
 def draw(
-    state: ConversationState, measure: Measure, links: CellLinks, dots: Mapping[int, str]
+    state: ConversationState,
+    measure: Measure,
+    link: Callable[[int, int | None], str],
+    dots: Mapping[int, str],
 ) -> Timeline | None:
     """Return the timeline with its playhead at the state's step, or None if there is no step.
 
-    `dots` are the CSS classes of the dots of an incident, by step.
+    `link` returns the address of a step and a message. `dots` are the CSS classes of the dots of an
+    incident, by step.
     """
-    strip = cells(state, measure, links, dots)
+    strip = cells(state, measure, link, dots)
     if not strip:
         return None
     at = state.at + len(state.drafts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -45,34 +45,14 @@ class Cell:
     is_head: bool = False
 
 
-@dataclass(frozen=True)
-class CellLinks:
-    """The addresses of cells, with the rest of the page's query.
-
-    There are many, so those of steps are short: relative to the page at `url`, unless that was
-    posted to another one.
-    """
-
-    url: str
-    rest: str
-    is_live: bool
-    is_posted: bool
-
-    def href(self, at: int, column: StepSample, is_draft: bool) -> str:
-        """Return the address of a cell on the page at a step."""
-        step = at if is_draft else column.step
-        query = "" if self.is_live and step == at else f"&at={step}"
-        if column.arrival:
-            seq = column.arrival.seq
-            query += f"&draft={-seq}" if is_draft else f"&msg={seq}"
-        base = self.url if is_draft or self.is_posted else ""
-        return f"{base}?{(query + self.rest)[1:]}"
-
-
 def cells(
-    state: ConversationState, measure: Measure, links: CellLinks, dots: Mapping[int, str]
+    state: ConversationState,
+    measure: Measure,
+    link: Callable[[int, int | None], str],
+    dots: Mapping[int, str],
 ) -> tuple[Cell, ...]:
-    """Return the cells of the steps that are read in full, with their dots by step.
+    """Return the cells of the steps that are read in full, with their dots by step. `link` returns
+    the address of a step and a message.
 
     Drafts take the place of the steps after the playhead.
     """
@@ -120,7 +100,7 @@ def cells(
             css=" ".join(filter(None, classes)),
             words=_words(state, column, life, is_draft[i], shows_tokens),
             mark=_mark(count, room) if count > 1 else "",
-            href=links.href(at, column, is_draft[i]),
+            href=link(column.step, arrival.seq if arrival else None),
             dot=dots.get(column.step, ""),
             is_draft=is_draft[i],
             is_head=i == head,
