@@ -30,14 +30,6 @@ class FoundMention:
     step: int | None
 
 
-@dataclass(frozen=True)
-class Group:
-    """The mentions of one kind of speaker, the latest first."""
-
-    heading: str
-    mentions: tuple[FoundMention, ...]
-
-
 class Found:
     """The presenter of a search."""
 
@@ -53,12 +45,14 @@ class Found:
         return explain.remembered(self._state)
 
     @cached_property
-    def groups(self) -> list[Group]:
-        """The mentions by who said them, those that count most first."""
+    def groups(self) -> list[tuple[str, list[FoundMention]]]:
+        """A heading for each kind of speaker, those that count most first, with their mentions, the
+        latest first.
+        """
         rows = list(reversed(self._mentions.rows))
         speakers = self._mentions.speakers
         return [
-            Group(heading, tuple(map(self._mention, these)))
+            (heading, list(map(self._mention, these)))
             for speaker, heading in HEADINGS.items()
             if (these := [row for row in rows if speakers[row.seq] is speaker])
         ]

@@ -16,7 +16,7 @@ from chatmemory.explain import named, phrase_place, reason_of, short_reason
 from chatmemory.queries import TEXT_SIZE, ConversationState, MessageDetail, WindowPlace
 from chatmemory.services import EvictedMessage
 from inspector.conversation.links import chosen
-from inspector.conversation.looks import LOOKS, Look, pairings
+from inspector.conversation.looks import LOOKS, Look, css_of, pairings
 
 # The number of characters that a row shows of a text.
 SHOWN = TEXT_SIZE - 1
@@ -112,9 +112,9 @@ class HistoryPane:
         classes = (
             "is-in" if is_in else "is-out",
             *css,
-            "is-leaving" if leaves_now else "",
-            "is-hit" if row.seq in state.found else "",
-            "is-rel" if row.seq in self._related else "",
+            leaves_now and "is-leaving",
+            row.seq in state.found and "is-hit",
+            row.seq in self._related and "is-rel",
         )
         return HistoryRow(
             **message_line(state, row, *classes),
@@ -131,12 +131,13 @@ class HistoryPane:
 
 
 def message_line(
-    state: ConversationState, message: MessageDetail | WindowPlace | EvictedMessage, *classes: str
+    state: ConversationState,
+    message: MessageDetail | WindowPlace | EvictedMessage,
+    *classes: str | bool,
 ) -> dict[str, Any]:
     """Return the fields of the line of a message, with these CSS classes and those of its look."""
     seq, look = message.seq, LOOKS[message.type, message.has_calls]
     ((param, number),) = chosen(seq).items()
-    css = (f"r-{look.glyph}", *classes, "is-sel" if seq == state.query.msg else "")
     return {
         "seq": seq,
         "name": named(seq),
@@ -144,7 +145,7 @@ def message_line(
         "number": number,
         "look": look,
         "text": shown(state.texts[seq], state.query.find),
-        "css": " ".join(filter(None, css)),
+        "css": css_of(f"r-{look.glyph}", *classes, seq == state.query.msg and "is-sel"),
     }
 
 

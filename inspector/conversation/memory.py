@@ -55,7 +55,6 @@ class JustEvicted:
     amount: int
 
 
-@dataclass(frozen=True)
 class LoadBars:
     """The bars beside the rows of memory: read down, a staircase to the limit.
 
@@ -63,12 +62,13 @@ class LoadBars:
     room, `past` the rows above, `this` the row, and `over` a row that ends beyond the limit.
     """
 
-    width: int
-    height: int
-    track: str
-    past: str
-    this: str
-    over: str
+    def __init__(self, rows: Sequence[KeptRow], width: int) -> None:
+        bars = list(enumerate(rows))
+        self.width, self.height = width, BAR_HEIGHT * max(1, len(bars))
+        self.track = _path((i, 0, width) for i, _ in bars)
+        self.past = _path((i, 0, row.past) for i, row in bars)
+        self.this = _path((i, row.past, row.this) for i, row in bars if not row.is_over)
+        self.over = _path((i, row.past, row.this) for i, row in bars if row.is_over)
 
 
 class MemoryPane:
@@ -103,15 +103,7 @@ class MemoryPane:
     @property
     def load_bars(self) -> LoadBars:
         """The bars of the messages, one below the other."""
-        width, bars = self.bar_width, list(enumerate(self.messages))
-        return LoadBars(
-            width=width,
-            height=BAR_HEIGHT * max(1, len(bars)),
-            track=_path((i, 0, width) for i, _ in bars),
-            past=_path((i, 0, row.past) for i, row in bars),
-            this=_path((i, row.past, row.this) for i, row in bars if not row.is_over),
-            over=_path((i, row.past, row.this) for i, row in bars if row.is_over),
-        )
+        return LoadBars(self.messages, self.bar_width)
 
     @property
     def earlier(self) -> Elsewhere | None:
@@ -190,12 +182,12 @@ class MemoryPane:
             classes = (
                 css,
                 paired,
-                "is-new" if state.at and place.entered_step == state.at else "",
-                "is-draft" if seq < 0 else "",
-                "is-pinned" if place.pinned else "",
-                next_css if is_next else "",
-                "is-over" if is_over else "",
-                "is-rel" if seq in self._related else "",
+                state.at > 0 and place.entered_step == state.at and "is-new",
+                seq < 0 and "is-draft",
+                place.pinned and "is-pinned",
+                is_next and next_css,
+                is_over and "is-over",
+                seq in self._related and "is-rel",
             )
             row = KeptRow(
                 **message_line(state, place, *classes),

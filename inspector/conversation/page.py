@@ -15,8 +15,8 @@ from inspector.conversation.history import HistoryPane
 from inspector.conversation.links import chosen, conversation_url, query_of
 from inspector.conversation.measures import (
     Amount,
+    Gauge,
     Measure,
-    gauge,
     kept_totals,
     said_totals,
 )
@@ -29,7 +29,8 @@ from inspector.conversation.simulation import (
     draft_rows,
     trying,
 )
-from inspector.conversation.timeline import Timeline, draw
+from inspector.conversation.timeline import Timeline
+from inspector.conversation.timeline.strip import cells
 
 NEW_ID_LENGTH = 200
 
@@ -56,7 +57,7 @@ class ConversationPage:
         self.first_step = 0 if self.at > 0 else None
         self.next_step = self.at + 1 if self.at < self.memory.last_step else None
         self.evictions = state.evictions
-        self.gauge = gauge(self.window.policy, self.window.totals)
+        self.gauge = Gauge(self.window.policy, self.window.totals)
         self.over_limit = explain.over_limit(self.window)
         self.refused_by = explain.provider_names(state.memory.refused_by)
 
@@ -74,7 +75,10 @@ class ConversationPage:
 
     @cached_property
     def timeline(self) -> Timeline | None:
-        return draw(self.state, self._measure, self.cell_link, self.panel.dots)
+        """The timeline with its playhead at this step; None if there is no step."""
+        dots = self.panel.dots
+        strip = cells(self.state, self._measure, self.cell_link, dots)
+        return Timeline(self.state, self._measure, strip, dots) if strip else None
 
     @cached_property
     def simulation(self) -> SimulationView | None:

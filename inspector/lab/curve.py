@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chatmemory.queries import Fleet, LimitPoint
-from inspector.conversation.timeline import Label
-from inspector.conversation.timeline.labels import GAP
+from inspector.conversation.timeline.labels import GAP, Label
 
 DRAWN = 240
 MARKED_LIMITS = 3

@@ -19,7 +19,7 @@ from chatmemory import (
     text_of_policy,
 )
 from chatmemory.access.roles import actor_of
-from inspector.conversation.simulation import policy_change
+from inspector.conversation.simulation import PolicyChange
 from inspector.forms.settings import settings_digest
 from inspector.lab.asked import ComparisonAsked
 from inspector.lab.compared import ComparePage
@@ -120,7 +120,7 @@ def _asked(
         "problem": problem,
     }
     try:
-        context["change"] = policy_change(memory_id, policy, "recount" in request.POST)
+        context["change"] = PolicyChange(memory_id, policy, "recount" in request.POST)
     except LongRecount as error:
         context["recounted"] = error.messages
     return render(request, "inspector/lab/adopt.html", context, status=status)

@@ -252,10 +252,10 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
 def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
     """Return what the address asks for, and the search that selects a message instead."""
     find = searchable(request.GET.get("find", ""))
-    jump = JUMP.fullmatch(find)
+    jump, draft = JUMP.fullmatch(find), _number(request, "draft")
     query = ConversationQuery(
         at=_number(request, "at"),
-        msg=int(jump[1]) if jump else _selected(request),
+        msg=int(jump[1]) if jump else -draft if draft else _number(request, "msg"),
         before=_number(request, "before"),
         after=_number(request, "after"),
         other=_number(request, "with"),
@@ -296,12 +296,6 @@ def _moment(text: str) -> datetime:
     except (ValueError, OverflowError):
         pass
     raise Http404("in the address, 'time' must be one such as 2026-11-24T14:32Z")
-
-
-def _selected(request: HttpRequest) -> int | None:
-    """Return the selected message, or the selected draft as a negative number."""
-    draft = _number(request, "draft")
-    return -draft if draft else _number(request, "msg")
 
 
 def _kept_trial(request: HttpRequest, memory_id: str) -> WhatIf | None:

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from chatmemory import ChatMemoryError, ChatMessage, InvalidValue, explain, queries, services
 from chatmemory.access.roles import actor_of
+from chatmemory.queries import Flag
 from inspector.conversation.links import conversation_url
 from inspector.display import render_form, render_page_or_fragment
 from inspector.doctor import Visit
@@ -20,6 +21,13 @@ from inspector.overview.selection import midnight, pager
 
 PAGE_SIZE = 25
 AT_ONCE = 500  # conversations that one request repairs
+ELSEWHERE = {
+    Flag.SAID_AGAIN: "Had to be said again",
+    Flag.NEVER_IN_MEMORY: "Never reached the model",
+    Flag.OVERSIZED: "Oversized message",
+    Flag.OVER_LIMIT: "Over the limit",
+    Flag.COMPACTED_WITH_LOSS: "Compacted with loss",
+}
 
 
 @require_safe
@@ -30,12 +38,13 @@ def doctor(request: HttpRequest) -> HttpResponse:
         found = queries.doctor_page(visit.which, cursor=visit.cursor, size=PAGE_SIZE)
     except InvalidValue:
         found = queries.doctor_page(visit.which, size=PAGE_SIZE)
+    stats = queries.overview_stats(midnight())
     context = {
         "visit": visit,
         "rows": found.rows,
-        "elsewhere": queries.overview_stats(midnight()),
+        "elsewhere": [(flag, label, getattr(stats, flag)) for flag, label in ELSEWHERE.items()],
+        **pager(visit.given, found),
     }
-    context |= pager(visit.given, found)
     return render_page_or_fragment(request, "inspector/doctor/doctor.html", context)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -69,12 +70,17 @@ def add_demo(request: HttpRequest) -> HttpResponse:
 def _page(asked: Asked, held: Sequence[str] = ()) -> dict[str, Any]:
     """Return the context of a page. What changes while it is read is newer than its `moment`."""
     moment = queries.newest_change()
-    these = CursorPage(queries.overview_rows(held, asked.q), None, None) if held else None
-    found = these or _found(asked)
+    total = asked.total
+    if held:
+        found = CursorPage(queries.overview_rows(held, asked.q), None, None)
+    else:
+        found = _found(asked)
+        is_all = found.previous is None and found.next is None
+        total = len(found.rows) if is_all and total is None else total
     return {
         "moment": moment,
         "asked": asked,
-        "total": asked.total if held else _total(asked, found),
+        "total": total,
         "rows": [Row(row, asked) for row in found.rows],
         "is_held": bool(held),
         "orderings": ORDERINGS,
@@ -83,23 +89,13 @@ def _page(asked: Asked, held: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-def _total(asked: Asked, found: CursorPage[queries.OverviewRow]) -> int | None:
-    """Return how many conversations match: counted, or all of them are on this page."""
-    is_all = found.previous is None and found.next is None
-    return len(found.rows) if is_all and asked.total is None else asked.total
-
-
 def _found(asked: Asked) -> CursorPage[queries.OverviewRow]:
     """Return the page at the cursor, or the first one if the cursor is invalid."""
-
-    def page(cursor: str) -> CursorPage[queries.OverviewRow]:
-        ordering = asked.ordering
-        return queries.overview_page(asked.which, ordering=ordering, cursor=cursor, size=PAGE_SIZE)
-
+    page = partial(queries.overview_page, asked.which, ordering=asked.ordering, size=PAGE_SIZE)
     try:
-        return page(asked.cursor)
+        return page(cursor=asked.cursor)
     except InvalidValue:
-        return page("")
+        return page(cursor="")
 
 
 def _feed(seen: int | None = None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chatmemory import ChatMemoryError, LongRecount, VersionConflict, queries, services
 from chatmemory.access import tokens as api_tokens
 from chatmemory.access.roles import WRITE, actor_of
-from inspector.conversation.simulation import policy_change
+from inspector.conversation.simulation import PolicyChange
 from inspector.display import render_form
 from inspector.forms.actions import TokenForm
 from inspector.forms.fields import first_problem
@@ -64,7 +64,7 @@ def _settings_page(
     preview, recounted = None, 0
     try:
         if form.is_bound and form.is_valid() and form.policy is not None:
-            preview = policy_change(memory.id, form.policy, "recount" in request.POST)
+            preview = PolicyChange(memory.id, form.policy, "recount" in request.POST)
     except LongRecount as error:
         recounted = error.messages
     except ChatMemoryError as error:

@@ -5,44 +5,48 @@ Styles and templates call it the tape. Its data are those of `queries.steps`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 
 from chatmemory.queries import ConversationState, PhraseMatches
 from inspector.conversation.looks import css_of
 from inspector.conversation.measures import Measure
-from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, chart, points
-from inspector.conversation.timeline.labels import Label, axis
-from inspector.conversation.timeline.strip import Cell, brackets, cells, strip_labels
-
-__all__ = ["Cell", "Label", "Timeline", "draw"]
+from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, points
+from inspector.conversation.timeline.labels import axis
+from inspector.conversation.timeline.strip import Cell, brackets, strip_labels
 
 LISTED_RANGES = 5
 
 
-@dataclass(frozen=True)
 class Timeline:
     """A chart of all steps, and a strip of cells for the steps from `first` to `last`.
 
     `at` is the step of the playhead, drafts included, which stands at the first cell also at step
-    0. `marked` are the steps at which the fact of an incident left and came up again. `band` are
-    the steps at which memory held what was searched for, as a path and in words, and `brackets` lie
-    under what summaries stand for. The chart is in a `unit`.
+    0. `dots` are the classes of the dots of an incident by step, and `marked` the steps at which
+    its fact left and came up again. `band` are the steps at which memory held what was searched
+    for, as a path and in words, and `brackets` lie under what summaries stand for.
     """
 
-    chart: Chart
-    unit: str
-    axis: tuple[Label, ...]
-    cells: tuple[Cell, ...]
-    labels: tuple[Label, ...]
-    at: int
-    flag: str
-    band: str
-    band_words: str
-    brackets: str
-    is_simulated: bool
-    marked: tuple[int, ...] = ()
-    floor: int = HEIGHT  # the y of the chart's base line
+    def __init__(
+        self,
+        state: ConversationState,
+        measure: Measure,
+        strip: Sequence[Cell],
+        dots: Mapping[int, str],
+    ) -> None:
+        is_tried = state.is_simulated and state.stored_window.policy != state.window.policy
+        self.chart = Chart(points(state, measure), measure.limit, is_tried)
+        self.unit = measure.unit
+        self.axis = axis(self.chart.columns)
+        self.cells = strip
+        self.at = state.at + len(state.drafts)
+        self.flag = "draft" if state.drafts else f"{self.at:,}"
+        self.labels = strip_labels(strip, self.at, self.flag)
+        self.band = "".join(f"M{begin - 1} 2H{end}" for begin, end in state.remembered)
+        self.band_words = _band_words(state.mentions)
+        self.brackets = brackets(state)
+        self.is_simulated = state.is_simulated
+        self.marked = [step for step, dot in dots.items() if dot != "cell__was"]
+        self.floor = HEIGHT  # the y of the chart's base line
 
     @property
     def first(self) -> int:
@@ -81,40 +85,6 @@ class Timeline:
     def height(self) -> int:
         """The height of the chart, with the evictions below it if the strip has not all steps."""
         return HEIGHT if self.is_whole else HEIGHT + EVICTIONS
-
-
-def draw(
-    state: ConversationState,
-    measure: Measure,
-    link: Callable[[int, int | None], str],
-    dots: Mapping[int, str],
-) -> Timeline | None:
-    """Return the timeline with its playhead at the state's step, or None if there is no step.
-
-    `link` returns the address of a step and a message. `dots` are the CSS classes of the dots of an
-    incident, by step.
-    """
-    strip = cells(state, measure, link, dots)
-    if not strip:
-        return None
-    at = state.at + len(state.drafts)
-    flag = "draft" if state.drafts else f"{at:,}"
-    is_tried = state.is_simulated and state.stored_window.policy != state.window.policy
-    drawn = chart(points(state, measure), measure.limit, is_tried)
-    return Timeline(
-        chart=drawn,
-        unit=measure.unit,
-        axis=tuple(axis(drawn.columns)),
-        cells=strip,
-        labels=tuple(strip_labels(strip, at, flag)),
-        at=at,
-        flag=flag,
-        band="".join(f"M{begin - 1} 2H{end}" for begin, end in state.remembered),
-        band_words=_band_words(state.mentions),
-        brackets=brackets(state),
-        is_simulated=state.is_simulated,
-        marked=tuple(step for step, dot in dots.items() if dot != "cell__was"),
-    )
 
 
 def _band_words(mentions: PhraseMatches) -> str:

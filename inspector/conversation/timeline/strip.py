@@ -8,7 +8,7 @@ from itertools import groupby
 
 from chatmemory.explain import counted, happened
 from chatmemory.queries import Arrival, ConversationState, StepSample
-from inspector.conversation.looks import LOOKS, pairings
+from inspector.conversation.looks import LOOKS, css_of, pairings, with_ends
 from inspector.conversation.measures import TOKENS, Measure
 from inspector.conversation.timeline.labels import (
     GAP,
@@ -70,35 +70,31 @@ def cells(
         else "is-in"
         for column, of_draft in zip(columns, is_draft, strict=True)
     ]
-    around = ["", *lives, ""]
     pairs = pairings([column.arrival for column in columns])
     head = max(at + len(drafts) - columns[0].step, 0)
     room = strip_width(len(columns)) / len(columns) - INSET
     shows_tokens = measure.unit == TOKENS.unit
     drawn = []
-    for i, (column, life) in enumerate(zip(columns, lives, strict=True)):
+    for i, (column, ends) in enumerate(zip(columns, with_ends(lives), strict=True)):
         seqs, arrival, count = column.seqs, column.arrival, len(column.seqs)
-        is_in = life == "is-in"
         glyph = LOOKS[arrival.type, arrival.has_calls].glyph if arrival else ""
-        classes = (
-            life,
-            f"r-{glyph}" if glyph else "",
-            "" if count else "is-tick",
-            "is-many" if count > 1 else "",
-            "is-first" if is_in and around[i] != life else "",
-            "is-last" if is_in and around[i + 2] != life else "",
-            "is-draft" if is_draft[i] else "",
-            "" if state.evicted.keys().isdisjoint(seqs) else "is-leaving",
-            "is-sel" if state.query.msg in seqs else "",
-            "" if state.found.isdisjoint(seqs) else "is-hit",
+        css = css_of(
+            ends,
+            glyph and f"r-{glyph}",
+            not count and "is-tick",
+            count > 1 and "is-many",
+            is_draft[i] and "is-draft",
+            not state.evicted.keys().isdisjoint(seqs) and "is-leaving",
+            state.query.msg in seqs and "is-sel",
+            not state.found.isdisjoint(seqs) and "is-hit",
             pairs[i],
         )
         cell = Cell(
             step=column.step,
             seq=arrival.seq if arrival else None,
             glyph=glyph,
-            css=" ".join(filter(None, classes)),
-            words=_words(state, column, life, is_draft[i], shows_tokens),
+            css=css,
+            words=_words(state, column, lives[i], is_draft[i], shows_tokens),
             mark=_mark(count, room) if count > 1 else "",
             href=link(column.step, arrival.seq if arrival else None),
             dot=dots.get(column.step, ""),
