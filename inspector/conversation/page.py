@@ -26,7 +26,6 @@ from inspector.conversation.simulation import (
     DraftRow,
     SimulationView,
     Writing,
-    draft_rows,
     trying,
 )
 from inspector.conversation.timeline import Timeline
@@ -86,7 +85,8 @@ class ConversationPage:
 
     @cached_property
     def draft_rows(self) -> list[DraftRow]:
-        return draft_rows(self.state)
+        drafts = self.state.trial.drafts if self.state.trial else ()
+        return [DraftRow(self.state, n, draft) for n, draft in enumerate(drafts, 1)]
 
     @property
     def tried(self) -> Writing | None:

@@ -145,6 +145,57 @@ class Why:
         return Life(end, spans, past[0][0], past[-1][1])
 
     @cached_property
+    def pin(self) -> PinPreview | None:
+        """What pinning or unpinning the message would do; None where it cannot be done: a summary
+        stays until another one covers it.
+        """
+        state = self._state
+        if not state.is_live or state.is_simulated or self.row.is_summary:
+            return None
+        return pin_preview(state.window, self.row.seq, state.memory.waiting_call)
+
+    @property
+    def pin_words(self) -> str:
+        return explain.pinning(self.pin) if self.pin else ""
+
+    @property
+    def covered_part(self) -> Moved | None:
+        """A part of the messages that the summary stands for."""
+        past = self._state.query.past or 0
+        return Moved.after(past, self.covered.seqs) if self.covered else None
+
+    @cached_property
+    def would_keep(self) -> Explanation | None:
+        """The limit that would have kept the message."""
+        answer = self._state.would_keep
+        return explain.what_would_have_kept(answer) if answer else None
+
+    @property
+    def compare_url(self) -> str:
+        """The comparison of the policy in force with a higher limit that would have kept the
+        message, at the moment for which it is told.
+        """
+        answer = self._state.would_keep
+        limit = answer.keeping.limit if answer and answer.keeping else None
+        if answer is None or limit is None or answer.is_within_limit:
+            return ""
+        policies = (answer.policy, replace(answer.policy, limit=limit))
+        phrase = answer.needed.fact if answer.needed else ""
+        return comparison_url(self._state, policies, answer.said_before, phrase)
+
+    @property
+    def can_replay(self) -> bool:
+        """Whether that limit is known only after a replay that nobody has asked for."""
+        return bool(self._state.would_keep and self._state.would_keep.deferred)
+
+    @property
+    def markdown(self) -> str:
+        """The explanation for a ticket."""
+        told, kept = self.explanation, self.would_keep
+        answers = [told.summary, f"{kept.question} {kept.summary}" if kept else ""]
+        return as_markdown(told.question, answers, told.receipt)
+
+    @cached_property
     def pretty(self) -> str:
         """The indented JSON of a tool call or result; empty for other messages."""
         if not self.row.has_calls and self.row.type is not MessageType.TOOL_EXECUTION_RESULT:
@@ -245,26 +296,6 @@ class Panel:
         return Why(self._state, row, self._simulation) if row else None
 
     @cached_property
-    def pin(self) -> PinPreview | None:
-        """What pinning or unpinning the selected message would do; None where it cannot be done."""
-        state = self._state
-        if state.selected is None or not state.is_live or state.is_simulated:
-            return None
-        if state.selected.is_summary:  # which stays until another one covers it
-            return None
-        return pin_preview(state.window, state.selected.seq, state.memory.waiting_call)
-
-    @property
-    def covered(self) -> Moved | None:
-        """A part of the messages that the selected summary stands for."""
-        covered = self.why.covered if self.why else None
-        return Moved.after(self._state.query.past or 0, covered.seqs) if covered else None
-
-    @property
-    def pin_words(self) -> str:
-        return explain.pinning(self.pin) if self.pin else ""
-
-    @cached_property
     def receipt(self) -> Receipt:
         """The arithmetic of the step."""
         return explain.receipt(self._state.change) if self._state.change else ()
@@ -274,39 +305,6 @@ class Panel:
         """The difference between this step and the one it is compared with."""
         other = self._state.compared
         return Changes(self._state, other) if other else None
-
-    @cached_property
-    def would_keep(self) -> Explanation | None:
-        """The limit that would have kept the selected message."""
-        answer = self._state.would_keep
-        return explain.what_would_have_kept(answer) if answer else None
-
-    @property
-    def compare_url(self) -> str:
-        """The comparison of the policy in force with a higher limit that would have kept the
-        message, at the moment for which it is told.
-        """
-        answer = self._state.would_keep
-        limit = answer.keeping.limit if answer and answer.keeping else None
-        if answer is None or limit is None or answer.is_within_limit:
-            return ""
-        policies = (answer.policy, replace(answer.policy, limit=limit))
-        phrase = answer.needed.fact if answer.needed else ""
-        return comparison_url(self._state, policies, answer.said_before, phrase)
-
-    @property
-    def can_replay(self) -> bool:
-        """Whether that limit is known only after a replay that nobody has asked for."""
-        return bool(self._state.would_keep and self._state.would_keep.deferred)
-
-    @cached_property
-    def markdown(self) -> str:
-        """The explanation of the selected message for a ticket."""
-        if self.why is None:
-            return ""
-        told, kept = self.why.explanation, self.would_keep
-        answers = [told.summary, f"{kept.question} {kept.summary}" if kept else ""]
-        return as_markdown(told.question, answers, told.receipt)
 
     # What summaries lost, and incidents
 

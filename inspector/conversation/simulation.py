@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
-from chatmemory import Policy, explain, load_or_tokens, queries, text_of
+from chatmemory import ChatMessage, Policy, explain, load_or_tokens, queries, text_of
 from chatmemory.explain import Caption, Receipt
 from chatmemory.queries import ConversationState, Outlook, Simulation
 from chatmemory.services import ChangeResult
-from inspector.conversation.looks import LOOKS, Look
+from inspector.conversation.looks import LOOKS
 
 
 class SimulationView:
@@ -48,28 +48,17 @@ class SimulationView:
         return explain.forecast(self._changes, self._state.outlook, self._state.window.policy)
 
 
-@dataclass(frozen=True)
 class DraftRow:
-    """A draft. `seq` is its number as a message that is not said: -2 for the second one."""
+    """A draft. `seq` is its number as a message that is not said: -2 for the second one. One that
+    would change nothing has no tokens.
+    """
 
-    number: int
-    seq: int
-    look: Look
-    text: str
-    tokens: int | None
-    css: str
-
-
-def draft_rows(state: ConversationState) -> list[DraftRow]:
-    """Return the drafts of the trial; one that would change nothing has no tokens."""
-    tokens = {draft.seq: draft.tokens for draft in state.drafts}
-    rows = []
-    for n, draft in enumerate(state.trial.drafts if state.trial else (), 1):
-        look = LOOKS[draft.type, draft.has_tool_execution_requests]
-        css = "is-sel" if state.query.msg == -n else ""
-        row = DraftRow(n, -n, look, text_of(draft), tokens.get(-n), css)
-        rows.append(row)
-    return rows
+    def __init__(self, state: ConversationState, number: int, draft: ChatMessage) -> None:
+        self.number, self.seq, self.text = number, -number, text_of(draft)
+        self.look = LOOKS[draft.type, draft.has_tool_execution_requests]
+        tokens = (each.tokens for each in state.drafts if each.seq == self.seq)
+        self.tokens = next(tokens, None)
+        self.css = "is-sel" if state.query.msg == self.seq else ""
 
 
 class Writing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from time import perf_counter
@@ -205,48 +205,24 @@ class Row:
         return "?" + urlencode({"find": self.asked.q}) if self.row.mention else ""
 
 
-@dataclass(frozen=True)
 class FeedRow:
-    """An entry of the feed: a message that left."""
+    """An entry of the feed: a message that left, which is new if that was later than `seen`."""
 
-    item: FeedItem
-    is_new: bool
-
-    @property
-    def moment(self) -> int:
-        return self.item.moment
-
-    @property
-    def step(self) -> int:
-        return self.item.step
-
-    @property
-    def glyph(self) -> str:
-        return glyph(self.item.type, self.item.has_calls)
-
-    @property
-    def reason(self) -> str:
-        return explain.short_reason(self.item.reason, self.item.misfit, self.item.by_client)
+    def __init__(self, item: FeedItem, seen: int | None) -> None:
+        self.item, self.moment, self.step = item, item.moment, item.step
+        self.is_new = seen is not None and self.moment > seen
+        self.glyph = glyph(item.type, item.has_calls)
+        self.reason = explain.short_reason(item.reason, item.misfit, item.by_client)
 
 
-@dataclass(frozen=True)
 class AgainRow:
     """An entry of the feed: what had to be said or fetched again."""
 
-    again: NewestIncident
-    is_new: bool
-
-    @property
-    def moment(self) -> int:
-        return queries.microseconds(self.again.at)
-
-    @property
-    def step(self) -> int:
-        return self.again.incident.step
-
-    @property
-    def came_up_again(self) -> str:
-        return came_up_again(self.again)
+    def __init__(self, again: NewestIncident, seen: int | None) -> None:
+        self.again, self.step = again, again.incident.step
+        self.moment = queries.microseconds(again.at)
+        self.is_new = seen is not None and self.moment > seen
+        self.came_up_again = came_up_again(again)
 
 
 def current_feed(seen: int | None = None) -> list[FeedRow | AgainRow]:
@@ -254,10 +230,9 @@ def current_feed(seen: int | None = None) -> list[FeedRow | AgainRow]:
 
     What is later than `seen` is new.
     """
-    rows: list[FeedRow | AgainRow] = [FeedRow(item, False) for item in queries.feed(FEED_SIZE)]
-    rows += [AgainRow(again, False) for again in queries.latest_incidents(FEED_SIZE)]
-    rows.sort(key=lambda row: (row.moment, row.step), reverse=True)
-    return [replace(row, is_new=seen is not None and row.moment > seen) for row in rows[:FEED_SIZE]]
+    rows: list[FeedRow | AgainRow] = [FeedRow(item, seen) for item in queries.feed(FEED_SIZE)]
+    rows += [AgainRow(again, seen) for again in queries.latest_incidents(FEED_SIZE)]
+    return sorted(rows, key=lambda row: (row.moment, row.step), reverse=True)[:FEED_SIZE]
 
 
 def came_up_again(found: NewestIncident) -> str:
