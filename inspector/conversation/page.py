@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import cached_property
 
 from django.urls import reverse
@@ -59,6 +58,20 @@ class ConversationPage:
         self.gauge = Gauge(self.window.policy, self.window.totals)
         self.over_limit = explain.over_limit(self.window)
         self.refused_by = explain.provider_names(state.memory.refused_by)
+        self.policy_options = ", ".join(explain.option_words(self.window.policy))
+        # Messages: those said up to this step without drafts, and those that a client put in.
+        row = state.detail.row if state.detail else None
+        self.said_count = row.said_count if row else 0
+        self.injected_count = len(state.injected & state.in_window)
+        # Step 0 was made with the conversation.
+        self.moment = row.at if row else self.memory.created_at
+        # What the model sees, and all that was said until now: no step has a longer number.
+        self.kept = self._measure.amount(self.window.totals)
+        most = Totals(self.memory.said_count, self.memory.history_tokens)
+        self.most_said = self._measure.amount(most)
+        # The selection, if it is no draft, and the query parameter by which an address keeps it.
+        self.selected_message = self.msg if self.msg and self.msg > 0 else None
+        self.chosen_query = urlencode(chosen(self.msg))
 
     @cached_property
     def history_pane(self) -> HistoryPane:
@@ -110,30 +123,10 @@ class ConversationPage:
             return "Policy not recorded"
         return explain.policy_name(self.window.policy)
 
-    @property
-    def policy_options(self) -> str:
-        """The options that change what leaves, in words; empty without any."""
-        return ", ".join(explain.option_words(self.window.policy))
-
-    @property
-    def said_count(self) -> int:
-        """The number of messages in the history at this step, without drafts."""
-        return self.state.detail.row.said_count if self.state.detail else 0
-
     @cached_property
     def said(self) -> Amount:
         """All that was said up to this step as it was counted then, with the drafts."""
         return self._measure.amount(said_totals(self.state))
-
-    @property
-    def most_said(self) -> Amount:
-        """All that was said until now: no step has a longer number."""
-        return self._measure.amount(Totals(self.memory.said_count, self.memory.history_tokens))
-
-    @property
-    def kept(self) -> Amount:
-        """What the model sees at this step."""
-        return self._measure.amount(self.window.totals)
 
     @property
     def hidden(self) -> Amount | None:
@@ -149,11 +142,6 @@ class ConversationPage:
     def _difference(self, whole: Totals, part: Totals) -> Amount:
         load = self._measure.load(*whole) - self._measure.load(*part)
         return self._measure.amount_of(load, whole.tokens - part.tokens)
-
-    @property
-    def injected_count(self) -> int:
-        """The number of messages that a client put into memory, and that were never said."""
-        return len(self.state.injected & self.state.in_window)
 
     @cached_property
     def caption(self) -> Caption:
@@ -176,11 +164,6 @@ class ConversationPage:
     def new_id(self) -> str:
         """The default id for saving a simulation as a new conversation."""
         return f"{self.memory.id[:NEW_ID_LENGTH]}-from-{self.at}"
-
-    @property
-    def moment(self) -> datetime:
-        """When the step was made; step 0 was with the conversation."""
-        return self.state.detail.row.at if self.state.detail else self.memory.created_at
 
     # Links
 
@@ -216,16 +199,6 @@ class ConversationPage:
     def followed_url(self) -> str:
         """The URL of the live page without the drafts, with the search and a message."""
         return conversation_url(self.memory.id, msg=self.selected_message, find=self.find)
-
-    @property
-    def selected_message(self) -> int | None:
-        """The selected message, if it is not a draft."""
-        return self.msg if self.msg and self.msg > 0 else None
-
-    @property
-    def chosen_query(self) -> str:
-        """The query parameter by which an address keeps the selection."""
-        return urlencode(chosen(self.msg))
 
     @property
     def find_kept(self) -> str:

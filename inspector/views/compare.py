@@ -92,7 +92,9 @@ def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
     It asks again if the policy in force is no longer that of the digest `seen`.
     """
     try:
-        policy = _policy(request.POST.get("policy", ""))
+        policy = policies_from_text(request.POST.get("policy", ""))[0]
+        if policy is None:
+            raise InvalidValue("a conversation needs a limit: choose another policy")
     except InvalidValue as error:
         return _page(request, str(error), memory_id=memory_id, name=memory_id)
     if "confirmed" not in request.POST:
@@ -124,11 +126,3 @@ def _asked(
     except LongRecount as error:
         context["recounted"] = error.messages
     return render(request, "inspector/lab/adopt.html", context, status=status)
-
-
-def _policy(text: str) -> Policy:
-    """Return the policy of a text. Raises InvalidValue, also for a window without a limit."""
-    policy = policies_from_text(text)[0]
-    if policy is None:
-        raise InvalidValue("a conversation needs a limit: choose another policy")
-    return policy

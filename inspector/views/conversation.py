@@ -65,7 +65,10 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
     query, jump = _asked(request)
-    trial, problem = _kept_trial(request, memory_id), ""
+    key, problem = searchable(request.GET.get("trial", "")), ""
+    trial = queries.trial(memory_id, key) if key else None
+    if key and trial is None:
+        raise Http404("this simulation is no longer kept")
     try:
         state = queries.simulated_state(memory_id, query, trial)
     except MessageNotFound:
@@ -296,14 +299,6 @@ def _moment(text: str) -> datetime:
     except (ValueError, OverflowError):
         pass
     raise Http404("in the address, 'time' must be one such as 2026-11-24T14:32Z")
-
-
-def _kept_trial(request: HttpRequest, memory_id: str) -> WhatIf | None:
-    key = searchable(request.GET.get("trial", ""))
-    trial = queries.trial(memory_id, key) if key else None
-    if key and trial is None:
-        raise Http404("this simulation is no longer kept")
-    return trial
 
 
 def _number(request: HttpRequest, name: str) -> int | None:

@@ -112,7 +112,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     if not request.user.has_perm(REQUIRED[form.cleaned_data["action"]]):
         raise PermissionDenied
     if form.cleaned_data["action"] == "count":
-        outside = _outside(form, form.ids)
+        outside = queries.outside(_shown(form), form.ids)
         return JsonResponse({"outside": None if outside is None else len(outside)})
     try:
         chosen = _chosen(form)
@@ -139,7 +139,8 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
 def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkForm) -> HttpResponse:
     """Show what would be deleted, and ask whether the branches are to be deleted, too."""
     ids = [row.id for row in chosen]
-    branches, outside = services.known_branches(ids), _outside(form, ids) or set()
+    branches = services.known_branches(ids)
+    outside = queries.outside(_shown(form), ids) or set()
     context = {
         "chosen": sorted(chosen, key=lambda row: row.id not in outside),
         "outside": outside,
@@ -150,11 +151,6 @@ def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkFo
         "form": form,
     }
     return render(request, "inspector/overview/delete.html", context)
-
-
-def _outside(form: BulkForm, memory_ids: Sequence[str]) -> set[str] | None:
-    """Return which of these the overview does not show on any of its pages; see `outside`."""
-    return queries.outside(_shown(form), memory_ids)
 
 
 def _shown(form: BulkForm) -> queries.MemoryFilter:

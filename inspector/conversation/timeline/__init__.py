@@ -18,12 +18,15 @@ LISTED_RANGES = 5
 
 
 class Timeline:
-    """A chart of all steps, and a strip of cells for the steps from `first` to `last`.
+    """A chart of all steps, and a strip of cells for the `span` steps from `first` to `last`, which
+    has `before` steps on its left. It `is_whole` if it has all steps; else the evictions stand
+    below the chart.
 
     `at` is the step of the playhead, drafts included, which stands at the first cell also at step
     0. `dots` are the classes of the dots of an incident by step, and `marked` the steps at which
     its fact left and came up again. `band` are the steps at which memory held what was searched
-    for, as a path and in words, and `brackets` lie under what summaries stand for.
+    for, as a path and in words, and `brackets` lie under what summaries stand for. `floor` is the y
+    of the chart's base line.
     """
 
     def __init__(
@@ -35,9 +38,17 @@ class Timeline:
     ) -> None:
         is_tried = state.is_simulated and state.stored_window.policy != state.window.policy
         self.chart = Chart(points(state, measure), measure.limit, is_tried)
-        self.unit = measure.unit
+        axes = ", each with an axis of its own" if self.chart.is_split else ""
+        self.words = f"Said and in memory after each step, in {measure.unit}{axes}"
         self.axis = axis(self.chart.columns)
-        self.cells = strip
+        self.cells, self.span = strip, len(strip)
+        self.first, self.last = strip[0].step, strip[-1].step
+        self.before = self.first - 1
+        self.is_whole = self.span == self.chart.columns
+        self.floor, self.height = HEIGHT, HEIGHT if self.is_whole else HEIGHT + EVICTIONS
+        self.css = css_of(
+            not self.is_whole and "tape__plot--part", self.chart.is_split and "tape__plot--split"
+        )
         self.at = state.at + len(state.drafts)
         self.flag = "draft" if state.drafts else f"{self.at:,}"
         self.labels = strip_labels(strip, self.at, self.flag)
@@ -46,45 +57,6 @@ class Timeline:
         self.brackets = brackets(state)
         self.is_simulated = state.is_simulated
         self.marked = [step for step, dot in dots.items() if dot != "cell__was"]
-        self.floor = HEIGHT  # the y of the chart's base line
-
-    @property
-    def first(self) -> int:
-        return self.cells[0].step
-
-    @property
-    def last(self) -> int:
-        return self.cells[-1].step
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the strip has all steps."""
-        return self.span == self.chart.columns
-
-    @property
-    def css(self) -> str:
-        is_part, is_split = not self.is_whole, self.chart.is_split
-        return css_of(is_part and "tape__plot--part", is_split and "tape__plot--split")
-
-    @property
-    def words(self) -> str:
-        """What the chart shows."""
-        axes = ", each with an axis of its own" if self.chart.is_split else ""
-        return f"Said and in memory after each step, in {self.unit}{axes}"
-
-    @property
-    def before(self) -> int:
-        """The number of steps before the strip, which is also its left end in the chart."""
-        return self.first - 1
-
-    @property
-    def span(self) -> int:
-        return len(self.cells)
-
-    @property
-    def height(self) -> int:
-        """The height of the chart, with the evictions below it if the strip has not all steps."""
-        return HEIGHT if self.is_whole else HEIGHT + EVICTIONS
 
 
 def _band_words(mentions: PhraseMatches) -> str:
