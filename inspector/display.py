@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
+
+from inspector.forms.fields import first_problem
 
 PAGE, FRAGMENT = "inspector/base.html", "inspector/shared/_fragment.html"
 THEMES = ("light", "dark")
@@ -46,3 +49,10 @@ def render_page_or_fragment(
     response = render(request, page, context | {"layout": layout})
     patch_vary_headers(response, ["HX-Request"])
     return response
+
+
+def render_form(request: HttpRequest, page: str, form: forms.Form, **context: Any) -> HttpResponse:
+    """Render a page with a form, and with its first error as `problem`; the status is then 422."""
+    problem = first_problem(form)
+    context |= {"form": form, "problem": problem}
+    return render(request, page, context, status=422 if problem else 200)

@@ -1,4 +1,4 @@
-"""What the doctor's page shows: which ill conversations its address asks for, and their words."""
+"""Which ill conversations the address of the doctor's page asks for."""
 
 from __future__ import annotations
 
@@ -9,60 +9,8 @@ from functools import cached_property
 from django.utils.http import urlencode
 
 from chatmemory import explain, queries
-from chatmemory.queries import IllConversation, IllFilter, Problem
-
-
-@dataclass(frozen=True)
-class Sign:
-    """A problem of a conversation in words, with the step at which it began."""
-
-    problem: Problem
-
-    @property
-    def title(self) -> str:
-        return explain.problem_title(self.problem.rule)
-
-    @property
-    def since(self) -> int:
-        return self.problem.since
-
-    @property
-    def how(self) -> str:
-        return explain.how_it_began(self.problem)
-
-    @property
-    def is_refused(self) -> bool:
-        return bool(self.problem.refused_by)
-
-
-@dataclass(frozen=True)
-class Patient:
-    """A row of the list."""
-
-    ill: IllConversation
-    provider: str
-
-    @property
-    def signs(self) -> list[Sign]:
-        return [Sign(each) for each in self.ill.problems]
-
-    @property
-    def refused_by(self) -> str:
-        return explain.provider_names(self.ill.refused_by)
-
-    @property
-    def repaired_for(self) -> str:
-        return self.provider or next(iter(self.ill.refused_by), "openai")
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A filter with its number of conversations, and the query string that sets or removes it."""
-
-    label: str
-    count: int
-    pressed: bool
-    href: str
+from chatmemory.queries import IllFilter
+from inspector.overview.selection import Chip
 
 
 @dataclass(frozen=True)
@@ -96,18 +44,14 @@ class Visit:
         return queries.doctor_counts()
 
     @property
-    def title(self) -> str:
-        return explain.problem_title(self.rule) if self.rule else ""
-
-    @property
-    def providers(self) -> list[Choice]:
+    def providers(self) -> list[Chip]:
         return [
             self._choice("provider", name, explain.provider_names([name]), count)
             for name, count in self.counts.by_provider.items()
         ]
 
     @property
-    def rules(self) -> list[Choice]:
+    def rules(self) -> list[Chip]:
         counts = self.counts.by_rule
         chosen = {} if self.rule in counts or not self.rule else {self.rule: 0}
         return [
@@ -115,15 +59,7 @@ class Visit:
             for rule, count in {**counts, **chosen}.items()
         ]
 
-    def _choice(self, name: str, value: str, label: str, count: int) -> Choice:
+    def _choice(self, name: str, value: str, label: str, count: int) -> Chip:
         pressed = getattr(self, name) == value
         then = replace(self, **{name: "" if pressed else value})
-        return Choice(label, count, pressed, f"?{urlencode(then.given)}")
-
-    def page(self, **cursor: str | None) -> str | None:
-        """Return the query string of the page at `older` or `newer`, or None without one."""
-        places = {name: value for name, value in cursor.items() if value}
-        return "?" + urlencode({**self.given, **places}) if places else None
-
-    def patient(self, ill: IllConversation) -> Patient:
-        return Patient(ill, self.provider)
+        return Chip(label, count, pressed, f"?{urlencode(then.given)}")

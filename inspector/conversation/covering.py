@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory import MessageType
 from chatmemory.explain import counted
 from chatmemory.queries import WindowPlace, WindowView
-from inspector.conversation.looks import LOOKS, css_of
+from inspector.conversation.looks import LOOKS, css_of, with_ends
 
 # So many cells stand for all of memory, and so many of the last messages are left at first.
 CELLS, KEPT = 120, 4
-
-
-@dataclass(frozen=True)
-class CoverCell:
-    """A cell for one message, or for several where memory has more than CELLS."""
-
-    css: str
-    words: str
 
 
 class Covering:
@@ -72,23 +63,16 @@ class Covering:
         return f"#{first:,} to #{last:,}: {size}, {tokens:,} tokens. {stay:,} stay."
 
     @cached_property
-    def cells(self) -> list[CoverCell]:
-        """The cells of all of memory. One of several messages leaves if its first does."""
+    def cells(self) -> list[tuple[str, str]]:
+        """The CSS classes and the words of each cell of all of memory, in which there is a cell for
+        several messages where it has more than CELLS. Such a one leaves if its first message does.
+        """
         each = -(-self.count // CELLS) or 1
         starts = range(0, self.count, each)
         lives = ["is-leaving" if self.first <= i + 1 <= self.last else "is-in" for i in starts]
-        around = ["", *lives, ""]
         return [
-            CoverCell(
-                css_of(
-                    around[n],
-                    self._look(start, each),
-                    around[n] == "is-in" != around[n - 1] and "is-first",
-                    around[n] == "is-in" != around[n + 1] and "is-last",
-                ),
-                self._words(start, each),
-            )
-            for n, start in enumerate(starts, 1)
+            (css_of(css, self._look(start, each)), self._words(start, each))
+            for start, css in zip(starts, with_ends(lives), strict=True)
         ]
 
     def _look(self, start: int, each: int) -> str:

@@ -33,15 +33,6 @@ class Held:
     is_tail: bool = False
 
 
-@dataclass(frozen=True)
-class Lost:
-    """A lost term: how it came back, and what stands before the message by which it did."""
-
-    term: NeededTerm
-    how: str
-    by: str
-
-
 class EvidenceCard:
     """The presenter of what the summary of a step lost; `is_over` if nothing more will be said."""
 
@@ -55,22 +46,9 @@ class EvidenceCard:
         self.until = None if shown.is_current else shown.until
         self.dropped = shown.dropped
         self.appendable = min(self.evidence.dropped_count, TERMS_APPENDED)
-
-    @property
-    def needed(self) -> int:
-        return len(self._terms.needed())
-
-    @property
-    def held(self) -> int:
-        return self._terms.held()
-
-    @property
-    def bars(self) -> list[Held]:
-        return list(bars_of(self._terms, tails_of(self.evidence)))
-
-    @property
-    def words(self) -> str:
-        return bars_in_words(self.bars, self.needed)
+        self.needed, self.held = len(self._terms.needed()), self._terms.held()
+        self.bars = list(bars_of(self._terms, tails_of(self.evidence)))
+        self.words = bars_in_words(self.bars, self.needed)
 
     @property
     def told(self) -> str:
@@ -103,12 +81,12 @@ class EvidenceCard:
         return f"{count:,} of {len(lost):,} lost {are}, which no list of terms holds."
 
     @property
-    def lost(self) -> list[Lost]:
-        return [
-            Lost(each, explain.came_back(each.back), self._by(each)) for each in self._shown.listed
-        ]
+    def lost(self) -> list[tuple[NeededTerm, str, str]]:
+        """Each lost term, how it came back, and the words before the message by which it did."""
+        listed = self._shown.listed
+        return [(each, explain.came_back(each.back), self._came_by(each)) for each in listed]
 
-    def _by(self, term: NeededTerm) -> str:
+    def _came_by(self, term: NeededTerm) -> str:
         if term.back is CameBack.USER:
             return "said again in"
         tool = self._shown.tools.get(term.came or 0)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory import explain
 from chatmemory.explain import PhraseAnswer
 from chatmemory.queries import ConversationState, MessageDetail, Speaker
 from inspector.conversation.history import tag
-from inspector.conversation.looks import LOOKS, Look
+from inspector.conversation.looks import LOOKS
 
 HEADINGS = {
     Speaker.OTHERS: "Users and tools",
@@ -19,23 +18,21 @@ HEADINGS = {
 }
 
 
-@dataclass(frozen=True)
 class FoundMention:
     """A message that contains the phrase; `step` is where it left or will arrive, or None."""
 
-    row: MessageDetail
-    look: Look
-    is_in: bool
-    tag: str
-    step: int | None
-
-
-@dataclass(frozen=True)
-class Group:
-    """The mentions of one kind of speaker, the latest first."""
-
-    heading: str
-    mentions: tuple[FoundMention, ...]
+    def __init__(self, state: ConversationState, row: MessageDetail) -> None:
+        self.row, self.look = row, LOOKS[row.type, row.has_calls]
+        self.is_in = row.seq in state.in_window
+        self.step = state.mentions.left_at.get(row.seq)
+        arrival = min((stay.entered_step for stay in row.stays), default=0)
+        if arrival > state.at:
+            self.tag, self.step = f"said at step {arrival:,}", arrival
+            return
+        self.tag = tag(state, row) or "in memory"
+        arrived = state.mentions.arrivals.get(self.step or 0)
+        if arrived and arrived != row.seq:
+            self.tag += f", when #{arrived} arrived"
 
 
 class Found:
@@ -53,12 +50,14 @@ class Found:
         return explain.remembered(self._state)
 
     @cached_property
-    def groups(self) -> list[Group]:
-        """The mentions by who said them, those that count most first."""
+    def groups(self) -> list[tuple[str, list[FoundMention]]]:
+        """A heading for each kind of speaker, those that count most first, with their mentions, the
+        latest first.
+        """
         rows = list(reversed(self._mentions.rows))
         speakers = self._mentions.speakers
         return [
-            Group(heading, tuple(map(self._mention, these)))
+            (heading, [FoundMention(self._state, row) for row in these])
             for speaker, heading in HEADINGS.items()
             if (these := [row for row in rows if speakers[row.seq] is speaker])
         ]
@@ -75,20 +74,3 @@ class Found:
             return ""
         left = [other for other, then in left_at.items() if then == step]
         return explain.without(left, self._state.query.find)
-
-    def _mention(self, row: MessageDetail) -> FoundMention:
-        arrival = min((stay.entered_step for stay in row.stays), default=0)
-        is_later = arrival > self._state.at
-        return FoundMention(
-            row=row,
-            look=LOOKS[row.type, row.has_calls],
-            is_in=row.seq in self._state.in_window,
-            tag=f"said at step {arrival:,}" if is_later else self._tag(row),
-            step=arrival if is_later else self._mentions.left_at.get(row.seq),
-        )
-
-    def _tag(self, row: MessageDetail) -> str:
-        """Return the row's tag with the message at whose arrival it left."""
-        text = tag(self._state, row) or "in memory"
-        arrived = self._mentions.arrivals.get(self._mentions.left_at.get(row.seq, 0))
-        return f"{text}, when #{arrived} arrived" if arrived and arrived != row.seq else text

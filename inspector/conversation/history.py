@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
-from typing import Any
 
 from django.utils import timezone
 from django.utils.html import format_html
@@ -16,7 +14,7 @@ from chatmemory.explain import named, phrase_place, reason_of, short_reason
 from chatmemory.queries import TEXT_SIZE, ConversationState, MessageDetail, WindowPlace
 from chatmemory.services import EvictedMessage
 from inspector.conversation.links import chosen
-from inspector.conversation.looks import LOOKS, Look, pairings
+from inspector.conversation.looks import LOOKS, css_of, pairings
 
 # The number of characters that a row shows of a text.
 SHOWN = TEXT_SIZE - 1
@@ -24,35 +22,57 @@ SHOWN = TEXT_SIZE - 1
 PAUSE = timedelta(minutes=10)
 
 
-@dataclass(frozen=True)
 class MessageLine:
-    """What rows of both panes show of a message. Their button sends `number` as `param`."""
+    """What rows of both panes show of a message, with these CSS classes and those of its look.
 
-    seq: int
-    name: str
-    param: str
-    number: int
-    look: Look
-    text: str
-    css: str
+    Their button sends `number` as `param`.
+    """
+
+    def __init__(
+        self,
+        state: ConversationState,
+        message: MessageDetail | WindowPlace | EvictedMessage,
+        *classes: str | bool,
+    ) -> None:
+        self.seq, self.name = message.seq, named(message.seq)
+        ((self.param, self.number),) = chosen(message.seq).items()
+        self.look = LOOKS[message.type, message.has_calls]
+        self.text = shown(state.texts[message.seq], state.query.find)
+        is_selected = message.seq == state.query.msg
+        self.css = css_of(f"r-{self.look.glyph}", *classes, is_selected and "is-sel")
 
 
-@dataclass(frozen=True)
 class HistoryRow(MessageLine):
-    """A row of the history pane; `is_new_day` tells that a line with its date is above it.
+    """A row of the history pane; `is_new_day` tells that a line with its date is above it, and
+    `is_horizon` that memory starts with it.
 
     A draft has no `time`. A summary took the place of the message at the step `summarised`.
     """
 
-    row: MessageDetail
-    time: str
-    is_new_day: bool
-    tokens: int
-    tag: str
-    is_in: bool
-    leaves_now: bool
-    is_horizon: bool
-    summarised: int | None
+    def __init__(
+        self,
+        state: ConversationState,
+        row: MessageDetail,
+        *classes: str | bool,
+        is_new_day: bool = False,
+        is_horizon: bool = False,
+    ) -> None:
+        self.row, self.is_new_day, self.is_horizon = row, is_new_day, is_horizon
+        self.is_in = row.seq in state.in_window
+        self.leaves_now = row.seq in state.evicted
+        super().__init__(
+            state,
+            row,
+            "is-in" if self.is_in else "is-out",
+            *classes,
+            self.leaves_now and "is-leaving",
+            row.seq in state.found and "is-hit",
+        )
+        self.time = f"{timezone.localtime(row.said_at):%H:%M:%S}" if row.seq > 0 else ""
+        self.tokens = row.tokens_at(state.at)
+        self.tag = "" if self.is_in else tag(state, row)
+        is_kept = self.is_in or state.is_replay
+        self.summarised = None if is_kept else summarised(row, state.at)
 
 
 class HistoryPane:
@@ -84,10 +104,20 @@ class HistoryPane:
             is_horizon = row.seq == horizon and bool(rows) and not rows[-1].is_in
             pause = "" if before and row.said_at - before < PAUSE else "is-after-pause"
             is_new_day = not rows or _date(rows[-1].row) != _date(row)
-            rows.append(self._row(row, paired, pause, is_new_day=is_new_day, is_horizon=is_horizon))
+            is_related = row.seq in self._related
+            made = HistoryRow(
+                self._state,
+                row,
+                paired,
+                pause,
+                is_related and "is-rel",
+                is_new_day=is_new_day,
+                is_horizon=is_horizon,
+            )
+            rows.append(made)
             before = row.said_at
         drafts = () if self.later else self._state.drafts
-        return rows + [self._row(draft, "is-draft") for draft in drafts]
+        return rows + [HistoryRow(self._state, draft, "is-draft") for draft in drafts]
 
     @property
     def around(self) -> tuple[int | None, int | None]:
@@ -97,54 +127,6 @@ class HistoryPane:
             return None, None
         i = seqs.index(self._state.query.msg)
         return seqs[i - 1], seqs[i + 1]
-
-    def _row(
-        self,
-        row: MessageDetail,
-        *css: str,
-        is_new_day: bool = False,
-        is_horizon: bool = False,
-    ) -> HistoryRow:
-        state = self._state
-        is_in = row.seq in state.in_window
-        leaves_now = row.seq in state.evicted
-        classes = (
-            "is-in" if is_in else "is-out",
-            *css,
-            "is-leaving" if leaves_now else "",
-            "is-hit" if row.seq in state.found else "",
-            "is-rel" if row.seq in self._related else "",
-        )
-        return HistoryRow(
-            **message_line(state, row, *classes),
-            row=row,
-            time=f"{timezone.localtime(row.said_at):%H:%M:%S}" if row.seq > 0 else "",
-            is_new_day=is_new_day,
-            tokens=row.tokens_at(state.at),
-            tag="" if is_in else tag(state, row),
-            is_in=is_in,
-            leaves_now=leaves_now,
-            is_horizon=is_horizon,
-            summarised=None if is_in or state.is_replay else summarised(row, state.at),
-        )
-
-
-def message_line(
-    state: ConversationState, message: MessageDetail | WindowPlace | EvictedMessage, *classes: str
-) -> dict[str, Any]:
-    """Return the fields of the line of a message, with these CSS classes and those of its look."""
-    seq, look = message.seq, LOOKS[message.type, message.has_calls]
-    ((param, number),) = chosen(seq).items()
-    css = (f"r-{look.glyph}", *classes, "is-sel" if seq == state.query.msg else "")
-    return {
-        "seq": seq,
-        "name": named(seq),
-        "param": param,
-        "number": number,
-        "look": look,
-        "text": shown(state.texts[seq], state.query.find),
-        "css": " ".join(filter(None, css)),
-    }
 
 
 def shown(text: str, phrase: str) -> str:

@@ -70,8 +70,7 @@ class IncidentCard:
     @property
     def limit(self) -> int | None:
         """The limit that would have kept the fact."""
-        keeping = self._incident.keeping
-        return keeping.limit if keeping and self._remedy else None
+        return self._remedy.limit if self._remedy else None
 
     @property
     def _remedy(self) -> Policy | None:

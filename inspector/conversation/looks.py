@@ -51,6 +51,19 @@ def css_of(*names: str | bool) -> str:
     return " ".join(name for name in names if isinstance(name, str) and name)
 
 
+def with_ends(lives: Sequence[str]) -> list[str]:
+    """Return the CSS classes of cells in a row, in which each run of `is-in` has its two ends."""
+    around = ["", *lives, ""]
+    return [
+        css_of(
+            life,
+            life == "is-in" != around[i] and "is-first",
+            life == "is-in" != around[i + 2] and "is-last",
+        )
+        for i, life in enumerate(lives)
+    ]
+
+
 class Pairable(Protocol):
     """What may be a tool call or its result."""
 

@@ -21,22 +21,6 @@ class Amount:
 
 
 @dataclass(frozen=True)
-class Gauge:
-    """How much of a limit is used.
-
-    `fill` is the width of the bar within the limit, in percent, and `over` that of its red end.
-    Beyond the limit both together are the whole width, and stand for the load.
-    """
-
-    load: int
-    unit: str
-    tokens: int | None
-    limit: int | None
-    fill: float = 0
-    over: float = 0
-
-
-@dataclass(frozen=True)
 class Measure:
     """How a policy measures memory; a page asks the policy once.
 
@@ -71,16 +55,23 @@ class Measure:
 TOKENS = Measure("tok", None, 0, lambda count, tokens: tokens, lambda tokens: tokens)
 
 
-def gauge(policy: Policy | None, totals: Totals) -> Gauge:
-    """Return the gauge of a window with these totals."""
-    used = Measure.of(policy).amount(totals)
-    if not can_decide(policy):
-        return Gauge(used.load, used.unit, used.tokens, None)
-    is_over = policy.is_exceeded_by(totals)
-    fill = FULL * min(used.load, policy.limit) / max(policy.limit, used.load if is_over else 0)
-    fill = round(fill, 1)
-    over = round(FULL - fill, 1) if is_over else 0
-    return Gauge(used.load, used.unit, used.tokens, policy.limit, fill, over)
+class Gauge:
+    """How much of its limit a window with these totals uses.
+
+    `fill` is the width of the bar within the limit, in percent, and `over` that of its red end.
+    Beyond the limit both together are the whole width, and stand for the load.
+    """
+
+    def __init__(self, policy: Policy | None, totals: Totals) -> None:
+        measure = Measure.of(policy)
+        used, limit = measure.amount(totals), measure.limit
+        self.load, self.unit, self.tokens, self.limit = used.load, used.unit, used.tokens, limit
+        self.fill = self.over = 0.0
+        if can_decide(policy):
+            is_over = policy.is_exceeded_by(totals)
+            whole = max(policy.limit, used.load) if is_over else policy.limit
+            self.fill = round(FULL * min(used.load, policy.limit) / whole, 1)
+            self.over = round(FULL - self.fill, 1) if is_over else 0.0
 
 
 def said_totals(state: ConversationState) -> Totals:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory import Reason, can_decide, explain
 from chatmemory.explain import oldest, reason_of, short_reason
 from chatmemory.queries import ConversationState, WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
-from inspector.conversation.history import MessageLine, message_line, related
+from inspector.conversation.history import MessageLine, related
 from inspector.conversation.looks import pairings
 from inspector.conversation.measures import Measure
 
@@ -18,44 +17,67 @@ EVICTED_MAX = 5
 BAR_HEIGHT = 3
 
 
-@dataclass(frozen=True)
 class KeptRow(MessageLine):
     """A row of the memory pane; `past` and `this` draw the cumulative bar in units of the limit.
 
     `soon` marks one that leaves first.
     """
 
-    amount: int
-    note: str
-    past: int = 0
-    this: int = 0
-    soon: str = ""
-    is_over: bool = False
+    def __init__(
+        self,
+        state: ConversationState,
+        message: WindowPlace | EvictedMessage,
+        *classes: str | bool,
+        amount: int,
+        note: str,
+        past: int = 0,
+        this: int = 0,
+        soon: str = "",
+        is_over: bool = False,
+    ) -> None:
+        super().__init__(state, message, *classes)
+        self.amount, self.note, self.past, self.this = amount, note, past, this
+        self.soon, self.is_over = soon, is_over
 
 
-@dataclass(frozen=True)
 class Elsewhere:
     """Messages of the window that the pane does not show; a link leads to `seq`."""
 
-    count: int
-    tokens: int
-    seq: int
+    def __init__(self, rows: Sequence[WindowPlace], seq: int) -> None:
+        self.count, self.tokens, self.seq = len(rows), sum(row.tokens for row in rows), seq
 
 
-@dataclass(frozen=True)
 class JustEvicted:
-    """The messages that just left: the first rows, the number of others, and what all took away.
+    """The messages that just left by a change: the first rows, the number of others, and what all
+    took away.
 
-    `load` is in the policy's unit and `amount` in tokens; both are negative.
+    `load` is in the unit of the policy of then and `amount` in tokens; both are negative.
     """
 
-    rows: tuple[KeptRow, ...]
-    more: int
-    load: int
-    amount: int
+    def __init__(self, state: ConversationState, change: ChangeResult) -> None:
+        self._state, self._change = state, change
+        self.rows = [self._row(each) for each in change.evicted[:EVICTED_MAX]]
+        self.more = len(change.evicted) - len(self.rows)
+        self.load = -Measure.of(change.policy).cost_of_all(change.evicted)
+        self.amount = -change.lost
+
+    @property
+    def when(self) -> str:
+        if self._state.is_simulated:
+            return "if this is added" if self._state.drafts else "at the next add"
+        if len(self._change.arrived) == 1:
+            return f"when #{self._change.arrived[0].seq} arrived"
+        return f"at step {self._state.at:,}"
+
+    def _row(self, evicted: EvictedMessage) -> KeptRow:
+        is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
+        if evicted.reason is Reason.SUMMARIZED:
+            note = short_reason(evicted.reason)
+        else:
+            note = oldest(self._change) if is_oldest else reason_of(evicted)
+        return KeptRow(self._state, evicted, amount=-evicted.tokens, note=note)
 
 
-@dataclass(frozen=True)
 class LoadBars:
     """The bars beside the rows of memory: read down, a staircase to the limit.
 
@@ -63,12 +85,13 @@ class LoadBars:
     room, `past` the rows above, `this` the row, and `over` a row that ends beyond the limit.
     """
 
-    width: int
-    height: int
-    track: str
-    past: str
-    this: str
-    over: str
+    def __init__(self, rows: Sequence[KeptRow], width: int) -> None:
+        bars = list(enumerate(rows))
+        self.width, self.height = width, BAR_HEIGHT * max(1, len(bars))
+        self.track = _path((i, 0, width) for i, _ in bars)
+        self.past = _path((i, 0, row.past) for i, row in bars)
+        self.this = _path((i, row.past, row.this) for i, row in bars if not row.is_over)
+        self.over = _path((i, row.past, row.this) for i, row in bars if row.is_over)
 
 
 class MemoryPane:
@@ -103,26 +126,18 @@ class MemoryPane:
     @property
     def load_bars(self) -> LoadBars:
         """The bars of the messages, one below the other."""
-        width, bars = self.bar_width, list(enumerate(self.messages))
-        return LoadBars(
-            width=width,
-            height=BAR_HEIGHT * max(1, len(bars)),
-            track=_path((i, 0, width) for i, _ in bars),
-            past=_path((i, 0, row.past) for i, row in bars),
-            this=_path((i, row.past, row.this) for i, row in bars if not row.is_over),
-            over=_path((i, row.past, row.this) for i, row in bars if row.is_over),
-        )
+        return LoadBars(self.messages, self.bar_width)
 
     @property
     def earlier(self) -> Elsewhere | None:
         first = 1 if self._window.system_at_head else 0
         rows = self._window.rows[first : self._state.part.start]
-        return _elsewhere(rows, rows[-1].seq) if rows else None
+        return Elsewhere(rows, rows[-1].seq) if rows else None
 
     @property
     def later(self) -> Elsewhere | None:
         rows = self._window.rows[self._state.part.stop :]
-        return _elsewhere(rows, rows[0].seq) if rows else None
+        return Elsewhere(rows, rows[0].seq) if rows else None
 
     @property
     def next_others(self) -> str:
@@ -162,20 +177,7 @@ class MemoryPane:
     def just_evicted(self) -> JustEvicted | None:
         """The messages that left by the change, which may have been under another policy."""
         change = self._state.change
-        if change is None or not change.evicted:
-            return None
-        rows = tuple(self._evicted(change, each) for each in change.evicted[:EVICTED_MAX])
-        load = Measure.of(change.policy).cost_of_all(change.evicted)
-        return JustEvicted(rows, len(change.evicted) - len(rows), -load, -change.lost)
-
-    @property
-    def just_evicted_when(self) -> str:
-        if self._state.is_simulated:
-            return "if this is added" if self._state.drafts else "at the next add"
-        change = self._state.change
-        if change and len(change.arrived) == 1:
-            return f"when #{change.arrived[0].seq} arrived"
-        return f"at step {self._state.at:,}"
+        return JustEvicted(self._state, change) if change and change.evicted else None
 
     def _rows(self, places: Sequence[WindowPlace], past: int, css: str = "") -> list[KeptRow]:
         """Return the rows of places; `past` is the load of the rows above them."""
@@ -187,18 +189,17 @@ class MemoryPane:
             load = self._measure.cost(place.tokens)
             is_next = seq in self._next
             is_over = limit is not None and past + load > limit
-            classes = (
+            row = KeptRow(
+                state,
+                place,
                 css,
                 paired,
-                "is-new" if state.at and place.entered_step == state.at else "",
-                "is-draft" if seq < 0 else "",
-                "is-pinned" if place.pinned else "",
-                next_css if is_next else "",
-                "is-over" if is_over else "",
-                "is-rel" if seq in self._related else "",
-            )
-            row = KeptRow(
-                **message_line(state, place, *classes),
+                state.at > 0 and place.entered_step == state.at and "is-new",
+                seq < 0 and "is-draft",
+                place.pinned and "is-pinned",
+                is_next and next_css,
+                is_over and "is-over",
+                seq in self._related and "is-rel",
                 amount=place.tokens,
                 note=self._note(place),
                 past=min(past, width),
@@ -217,14 +218,6 @@ class MemoryPane:
         notes = {"pinned": place.pinned, "never said": place.seq in self._state.injected}
         return ", ".join(note for note, is_so in notes.items() if is_so)
 
-    def _evicted(self, change: ChangeResult, evicted: EvictedMessage) -> KeptRow:
-        is_oldest = evicted.reason is Reason.CAPACITY and not evicted.misfit
-        if evicted.reason is Reason.SUMMARIZED:
-            note = short_reason(evicted.reason)
-        else:
-            note = oldest(change) if is_oldest else reason_of(evicted)
-        return KeptRow(**message_line(self._state, evicted), amount=-evicted.tokens, note=note)
-
 
 def _path(bars: Iterable[tuple[int, int, int]]) -> str:
     """Return bars of (row, start, length) as a path; a bar is the middle third of its row."""
@@ -234,7 +227,3 @@ def _path(bars: Iterable[tuple[int, int, int]]) -> str:
         if length
     )
     return "".join(drawn)
-
-
-def _elsewhere(rows: Sequence[WindowPlace], seq: int) -> Elsewhere:
-    return Elsewhere(len(rows), sum(row.tokens for row in rows), seq)

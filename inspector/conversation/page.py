@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime
 from functools import cached_property
 
 from django.urls import reverse
@@ -13,11 +11,11 @@ from chatmemory import explain
 from chatmemory.explain import Caption
 from chatmemory.queries import ConversationState, Totals
 from inspector.conversation.history import HistoryPane
-from inspector.conversation.links import chosen, conversation_url
+from inspector.conversation.links import chosen, conversation_url, query_of
 from inspector.conversation.measures import (
     Amount,
+    Gauge,
     Measure,
-    gauge,
     kept_totals,
     said_totals,
 )
@@ -27,10 +25,10 @@ from inspector.conversation.simulation import (
     DraftRow,
     SimulationView,
     Writing,
-    draft_rows,
     trying,
 )
-from inspector.conversation.timeline import CellLinks, Timeline, draw
+from inspector.conversation.timeline import Timeline
+from inspector.conversation.timeline.strip import cells
 
 NEW_ID_LENGTH = 200
 
@@ -57,9 +55,23 @@ class ConversationPage:
         self.first_step = 0 if self.at > 0 else None
         self.next_step = self.at + 1 if self.at < self.memory.last_step else None
         self.evictions = state.evictions
-        self.gauge = gauge(self.window.policy, self.window.totals)
+        self.gauge = Gauge(self.window.policy, self.window.totals)
         self.over_limit = explain.over_limit(self.window)
         self.refused_by = explain.provider_names(state.memory.refused_by)
+        self.policy_options = ", ".join(explain.option_words(self.window.policy))
+        # Messages: those said up to this step without drafts, and those that a client put in.
+        row = state.detail.row if state.detail else None
+        self.said_count = row.said_count if row else 0
+        self.injected_count = len(state.injected & state.in_window)
+        # Step 0 was made with the conversation.
+        self.moment = row.at if row else self.memory.created_at
+        # What the model sees, and all that was said until now: no step has a longer number.
+        self.kept = self._measure.amount(self.window.totals)
+        most = Totals(self.memory.said_count, self.memory.history_tokens)
+        self.most_said = self._measure.amount(most)
+        # The selection, if it is no draft, and the query parameter by which an address keeps it.
+        self.selected_message = self.msg if self.msg and self.msg > 0 else None
+        self.chosen_query = urlencode(chosen(self.msg))
 
     @cached_property
     def history_pane(self) -> HistoryPane:
@@ -75,8 +87,10 @@ class ConversationPage:
 
     @cached_property
     def timeline(self) -> Timeline | None:
-        links = CellLinks(self.url, self._query_kept, self.is_live, self._is_posted)
-        return draw(self.state, self._measure, links, self.panel.dots)
+        """The timeline with its playhead at this step; None if there is no step."""
+        dots = self.panel.dots
+        strip = cells(self.state, self._measure, self.cell_link, dots)
+        return Timeline(self.state, self._measure, strip, dots) if strip else None
 
     @cached_property
     def simulation(self) -> SimulationView | None:
@@ -84,7 +98,8 @@ class ConversationPage:
 
     @cached_property
     def draft_rows(self) -> list[DraftRow]:
-        return draft_rows(self.state)
+        drafts = self.state.trial.drafts if self.state.trial else ()
+        return [DraftRow(self.state, n, draft) for n, draft in enumerate(drafts, 1)]
 
     @property
     def tried(self) -> Writing | None:
@@ -108,30 +123,10 @@ class ConversationPage:
             return "Policy not recorded"
         return explain.policy_name(self.window.policy)
 
-    @property
-    def policy_options(self) -> str:
-        """The options that change what leaves, in words; empty without any."""
-        return ", ".join(explain.option_words(self.window.policy))
-
-    @property
-    def said_count(self) -> int:
-        """The number of messages in the history at this step, without drafts."""
-        return self.state.detail.row.said_count if self.state.detail else 0
-
     @cached_property
     def said(self) -> Amount:
         """All that was said up to this step as it was counted then, with the drafts."""
         return self._measure.amount(said_totals(self.state))
-
-    @property
-    def most_said(self) -> Amount:
-        """All that was said until now: no step has a longer number."""
-        return self._measure.amount(Totals(self.memory.said_count, self.memory.history_tokens))
-
-    @property
-    def kept(self) -> Amount:
-        """What the model sees at this step."""
-        return self._measure.amount(self.window.totals)
 
     @property
     def hidden(self) -> Amount | None:
@@ -147,11 +142,6 @@ class ConversationPage:
     def _difference(self, whole: Totals, part: Totals) -> Amount:
         load = self._measure.load(*whole) - self._measure.load(*part)
         return self._measure.amount_of(load, whole.tokens - part.tokens)
-
-    @property
-    def injected_count(self) -> int:
-        """The number of messages that a client put into memory, and that were never said."""
-        return len(self.state.injected & self.state.in_window)
 
     @cached_property
     def caption(self) -> Caption:
@@ -174,11 +164,6 @@ class ConversationPage:
     def new_id(self) -> str:
         """The default id for saving a simulation as a new conversation."""
         return f"{self.memory.id[:NEW_ID_LENGTH]}-from-{self.at}"
-
-    @property
-    def moment(self) -> datetime:
-        """When the step was made; step 0 was with the conversation."""
-        return self.state.detail.row.at if self.state.detail else self.memory.created_at
 
     # Links
 
@@ -216,31 +201,9 @@ class ConversationPage:
         return conversation_url(self.memory.id, msg=self.selected_message, find=self.find)
 
     @property
-    def selected_message(self) -> int | None:
-        """The selected message, if it is not a draft."""
-        return self.msg if self.msg and self.msg > 0 else None
-
-    @property
-    def chosen_query(self) -> str:
-        """The query parameter by which an address keeps the selection."""
-        return urlencode(chosen(self.msg))
-
-    @property
     def find_kept(self) -> str:
         """The search that Clear keeps: it first clears the selected message, then the search."""
         return self.find if self.msg else ""
-
-    @cached_property
-    def find_query(self) -> str:
-        """The query parameter by which a link keeps the search."""
-        return _find_query(self.find)
-
-    @cached_property
-    def trial_query(self) -> str:
-        """The query parameter by which a link keeps the drafts, or the limit of a replay."""
-        if self.is_replay:
-            return f"&limit={self.limit}"
-        return f"&trial={self.trial}" if self.trial else ""
 
     def link(self, at: int, find: str | None = None, **parameters: int | None) -> str:
         """Return the URL of this page at a step, with other parameters, drafts and search."""
@@ -249,32 +212,28 @@ class ConversationPage:
     def query(self, at: int, find: str | None = None, **parameters: int | None) -> str:
         """Return the query of such a URL with its question mark; empty for the live page.
 
-        It keeps the comparison, unless `with` is given.
+        It keeps the comparison, unless `with` is given, the drafts or the limit of a replay, and
+        the search.
         """
         stays_live = self.is_live and at == self.at
-        numbers = {"at": None if stays_live else at} | chosen(parameters.pop("msg", None))
-        parameters = parameters if "with" in parameters else self._compared | parameters
-        phrase = self.find_query if find is None else _find_query(find)
-        query = f"{_numbers_query(numbers | parameters)}{self.trial_query}{phrase}"
-        return f"?{query[1:]}" if query else ""
-
-    @cached_property
-    def _query_kept(self) -> str:
-        """The query parameters by which links keep the comparison, the drafts and the search."""
-        return f"{_numbers_query(self._compared)}{self.trial_query}{self.find_query}"
-
-    @cached_property
-    def _compared(self) -> dict[str, int | None]:
-        return {"with": self.state.query.other, "past": self.state.query.past}
+        place = {"at": None if stays_live else at} | chosen(parameters.pop("msg", None))
+        compared = {"with": self.state.query.other, "past": self.state.query.past}
+        parameters = parameters if "with" in parameters else compared | parameters
+        tried = {"limit": self.limit} if self.is_replay else {"trial": self.trial}
+        phrase = self.find if find is None else find
+        return query_of(place | parameters | tried | {"find": phrase})
 
     def step_link(self, at: int) -> str:
         """Return the URL of a step with the selection, the search and the comparison."""
         return self.link(at, msg=self.msg)
 
+    def cell_link(self, step: int, msg: int | None) -> str:
+        """Return the URL of a step and the message that arrived at it, or of a draft.
 
-def _numbers_query(numbers: Mapping[str, int | None]) -> str:
-    return "".join(f"&{name}={n}" for name, n in numbers.items() if n is not None)
-
-
-def _find_query(phrase: str) -> str:
-    return f"&{urlencode({'find': phrase})}" if phrase else ""
+        There are many cells, so those of steps are short: relative to the page, unless that was
+        posted to another address.
+        """
+        if msg and msg < 0:
+            return self.link(self.at, msg=msg)
+        query = self.query(step, msg=msg) or "?"
+        return self.url + query if self._is_posted else query

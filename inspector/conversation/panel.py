@@ -26,14 +26,15 @@ from chatmemory.queries import (
     ConversationState,
     MessageDetail,
     PinPreview,
-    StandsFor,
+    WindowPlace,
+    WindowView,
     pin_preview,
 )
 from inspector.conversation.evidence import EvidenceCard
 from inspector.conversation.found import Found
 from inspector.conversation.history import SHOWN
 from inspector.conversation.incident import IncidentCard, UsedTerms, comparison_url
-from inspector.conversation.looks import LOOKS, Look
+from inspector.conversation.looks import LOOKS
 from inspector.conversation.markdown import as_markdown
 from inspector.conversation.simulation import SimulationView
 
@@ -79,33 +80,120 @@ class Moved:
         return cls(shown, first, len(ordered) - first - len(shown))
 
 
-@dataclass(frozen=True)
 class Changes:
-    """The difference between the window at this step and the one at `step`; both loads in words."""
+    """The difference between the window at this step and another one; both loads in words."""
 
-    step: int
-    arrived: Moved
-    left: Moved
-    stayed: int
-    held: str
-    holds: str
+    def __init__(self, state: ConversationState, other: WindowView[WindowPlace]) -> None:
+        now, before, past = state.in_window, frozenset(other.seqs), state.query.past or 0
+        self.step = other.step
+        self.arrived = Moved.after(past, now - before)
+        self.left = Moved.after(past, before - now)
+        self.stayed = len(now & before)
+        self.held = explain.load_words(other.policy, other.totals)
+        self.holds = explain.load_words(state.window.policy, state.window.totals)
 
 
-@dataclass(frozen=True)
 class Why:
-    """The explanation of one message. `tokens` count at the step, or did when it left."""
+    """The explanation of the selected message. `tokens` count at the step, or did when it left."""
 
-    row: MessageDetail
-    tokens: int
-    look: Look
-    is_in: bool
-    life: Life
-    step: int | None
-    explanation: Explanation
-    langchain4j: object
-    openai: object
-    lost: tuple[str, ...]
-    covered: StandsFor | None = None
+    def __init__(
+        self, state: ConversationState, row: MessageDetail, simulation: SimulationView | None
+    ) -> None:
+        self._state, self.row, self._simulation = state, row, simulation
+        self.tokens = row.tokens_at(state.at)
+        self.look = LOOKS[row.type, row.has_calls]
+        self.is_in = row.seq in state.in_window
+        self.step = state.left_by.step if state.left_by else None
+        self.covered = state.summaries.get(row.seq)
+        self.langchain4j = message_to_dict(row.message)
+        rendered = render_messages([row.message], "openai_chat")
+        self.openai = next(iter(rendered.value), None)
+        self.lost = [loss.what for loss in rendered.losses]
+
+    @cached_property
+    def explanation(self) -> Explanation:
+        state, seq = self._state, self.row.seq
+        if state.is_replay and not self.is_in:
+            return explain.not_in_replay(seq, state.window)
+        if state.left_by is not None:
+            simulated = self._simulation.receipts if self._simulation else ()
+            known = (lines for change, lines in simulated if change is state.left_by)
+            return explain.why_left(state.left_by, seq, next(known, None))
+        if self.is_in:
+            return explain.why_in(state.window, seq, is_summary=self.row.is_summary)
+        if self.row.stays and self.row.stays[0].entered_step > state.at:
+            then = f"It arrives at step {self.row.stays[0].entered_step:,}."
+            return Explanation(f"Where is #{seq}?", "Not said yet.", then)
+        if seq in state.outlook.leaving:
+            detail = explain.beyond_tried_limit(state.window.no_room)
+            return Explanation(f"Would #{seq} still count?", "It would be over the limit.", detail)
+        detail = explain.one_beyond_limit(state.window.no_room)
+        return Explanation(f"Does #{seq} still count?", "It is over the limit.", detail)
+
+    @property
+    def life(self) -> Life:
+        """The times in memory up to the step; of a message not said yet, its beginning."""
+        at, end, visits = self._state.at, self._state.memory.last_step, self.row.visits
+        if not visits or visits[0][0] > at:
+            return Life(end, (), visits[0][0] if visits else 0, None)
+        past = [
+            (entered, left if left is not None and left <= at else None)
+            for entered, left, _ in visits
+            if entered <= at
+        ]
+        spans = tuple((first - 1, (left or at + 1) - first) for first, left in past)
+        return Life(end, spans, past[0][0], past[-1][1])
+
+    @cached_property
+    def pin(self) -> PinPreview | None:
+        """What pinning or unpinning the message would do; None where it cannot be done: a summary
+        stays until another one covers it.
+        """
+        state = self._state
+        if not state.is_live or state.is_simulated or self.row.is_summary:
+            return None
+        return pin_preview(state.window, self.row.seq, state.memory.waiting_call)
+
+    @property
+    def pin_words(self) -> str:
+        return explain.pinning(self.pin) if self.pin else ""
+
+    @property
+    def covered_part(self) -> Moved | None:
+        """A part of the messages that the summary stands for."""
+        past = self._state.query.past or 0
+        return Moved.after(past, self.covered.seqs) if self.covered else None
+
+    @cached_property
+    def would_keep(self) -> Explanation | None:
+        """The limit that would have kept the message."""
+        answer = self._state.would_keep
+        return explain.what_would_have_kept(answer) if answer else None
+
+    @property
+    def compare_url(self) -> str:
+        """The comparison of the policy in force with a higher limit that would have kept the
+        message, at the moment for which it is told.
+        """
+        answer = self._state.would_keep
+        limit = answer.keeping.limit if answer and answer.keeping else None
+        if answer is None or limit is None or answer.is_within_limit:
+            return ""
+        policies = (answer.policy, replace(answer.policy, limit=limit))
+        phrase = answer.needed.fact if answer.needed else ""
+        return comparison_url(self._state, policies, answer.said_before, phrase)
+
+    @property
+    def can_replay(self) -> bool:
+        """Whether that limit is known only after a replay that nobody has asked for."""
+        return bool(self._state.would_keep and self._state.would_keep.deferred)
+
+    @property
+    def markdown(self) -> str:
+        """The explanation for a ticket."""
+        told, kept = self.explanation, self.would_keep
+        answers = [told.summary, f"{kept.question} {kept.summary}" if kept else ""]
+        return as_markdown(told.question, answers, told.receipt)
 
     @cached_property
     def pretty(self) -> str:
@@ -205,42 +293,7 @@ class Panel:
     def why(self) -> Why | None:
         """The explanation of the selected message."""
         row = self._state.selected
-        if row is None:
-            return None
-        rendered = render_messages([row.message], "openai_chat")
-        return Why(
-            row=row,
-            tokens=row.tokens_at(self._state.at),
-            look=LOOKS[row.type, row.has_calls],
-            is_in=row.seq in self._state.in_window,
-            life=self._life(row),
-            step=self._state.left_by.step if self._state.left_by else None,
-            explanation=self._explanation(row),
-            langchain4j=message_to_dict(row.message),
-            openai=next(iter(rendered.value), None),
-            lost=tuple(loss.what for loss in rendered.losses),
-            covered=self._state.summaries.get(row.seq),
-        )
-
-    @cached_property
-    def pin(self) -> PinPreview | None:
-        """What pinning or unpinning the selected message would do; None where it cannot be done."""
-        state = self._state
-        if state.selected is None or not state.is_live or state.is_simulated:
-            return None
-        if state.selected.is_summary:  # which stays until another one covers it
-            return None
-        return pin_preview(state.window, state.selected.seq, state.memory.waiting_call)
-
-    @property
-    def covered(self) -> Moved | None:
-        """A part of the messages that the selected summary stands for."""
-        covered = self.why.covered if self.why else None
-        return Moved.after(self._state.query.past or 0, covered.seqs) if covered else None
-
-    @property
-    def pin_words(self) -> str:
-        return explain.pinning(self.pin) if self.pin else ""
+        return Why(self._state, row, self._simulation) if row else None
 
     @cached_property
     def receipt(self) -> Receipt:
@@ -251,52 +304,7 @@ class Panel:
     def changes(self) -> Changes | None:
         """The difference between this step and the one it is compared with."""
         other = self._state.compared
-        if other is None:
-            return None
-        now = self._state.in_window
-        before = frozenset(other.seqs)
-        past = self._state.query.past or 0
-        return Changes(
-            step=other.step,
-            arrived=Moved.after(past, now - before),
-            left=Moved.after(past, before - now),
-            stayed=len(now & before),
-            held=explain.load_words(other.policy, other.totals),
-            holds=explain.load_words(self._state.window.policy, self._state.window.totals),
-        )
-
-    @cached_property
-    def would_keep(self) -> Explanation | None:
-        """The limit that would have kept the selected message."""
-        answer = self._state.would_keep
-        return explain.what_would_have_kept(answer) if answer else None
-
-    @property
-    def compare_url(self) -> str:
-        """The comparison of the policy in force with a higher limit that would have kept the
-        message, at the moment for which it is told.
-        """
-        answer = self._state.would_keep
-        limit = answer.keeping.limit if answer and answer.keeping else None
-        if answer is None or limit is None or answer.is_within_limit:
-            return ""
-        policies = (answer.policy, replace(answer.policy, limit=limit))
-        phrase = answer.needed.fact if answer.needed else ""
-        return comparison_url(self._state, policies, answer.said_before, phrase)
-
-    @property
-    def can_replay(self) -> bool:
-        """Whether that limit is known only after a replay that nobody has asked for."""
-        return bool(self._state.would_keep and self._state.would_keep.deferred)
-
-    @cached_property
-    def markdown(self) -> str:
-        """The explanation of the selected message for a ticket."""
-        if self.why is None:
-            return ""
-        told, kept = self.why.explanation, self.would_keep
-        answers = [told.summary, f"{kept.question} {kept.summary}" if kept else ""]
-        return as_markdown(told.question, answers, told.receipt)
+        return Changes(self._state, other) if other else None
 
     # What summaries lost, and incidents
 
@@ -348,43 +356,6 @@ class Panel:
         if self.found is None or self.why is None or self.why.step is None:
             return ""
         return self.found.consequence(self.why.row.seq, self.why.step)
-
-    def _explanation(self, row: MessageDetail) -> Explanation:
-        state = self._state
-        if state.is_replay and row.seq not in state.in_window:
-            return explain.not_in_replay(row.seq, state.window)
-        if state.left_by is not None:
-            simulated = self._simulation.receipts if self._simulation else ()
-            known = (lines for change, lines in simulated if change is state.left_by)
-            return explain.why_left(state.left_by, row.seq, next(known, None))
-        if row.seq in state.in_window:
-            return explain.why_in(state.window, row.seq, is_summary=row.is_summary)
-        if row.stays and row.stays[0].entered_step > state.at:
-            entered = row.stays[0].entered_step
-            return Explanation(
-                f"Where is #{row.seq}?", "Not said yet.", f"It arrives at step {entered:,}."
-            )
-        if row.seq in state.outlook.leaving:
-            return Explanation(
-                f"Would #{row.seq} still count?",
-                "It would be over the limit.",
-                explain.beyond_tried_limit(state.window.no_room),
-            )
-        detail = explain.one_beyond_limit(state.window.no_room)
-        return Explanation(f"Does #{row.seq} still count?", "It is over the limit.", detail)
-
-    def _life(self, row: MessageDetail) -> Life:
-        """Return the times in memory up to the step; of a message not said yet, its beginning."""
-        at, end = self._state.at, self._state.memory.last_step
-        visits = [
-            (entered, left if left is not None and left <= at else None)
-            for entered, left, _ in row.visits
-            if entered <= at
-        ]
-        spans = tuple((first - 1, (left or at + 1) - first) for first, left in visits)
-        if not visits:
-            return Life(end, (), row.visits[0][0] if row.visits else 0, None)
-        return Life(end, spans, visits[0][0], visits[-1][1])
 
 
 def _indented(text: str) -> str:

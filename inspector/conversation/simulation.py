@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
-from chatmemory import Policy, explain, load_or_tokens, queries, text_of
+from chatmemory import ChatMessage, Policy, explain, load_or_tokens, queries, text_of
 from chatmemory.explain import Caption, Receipt
 from chatmemory.queries import ConversationState, Outlook, Simulation
 from chatmemory.services import ChangeResult
-from inspector.conversation.looks import LOOKS, Look
-
-
-@dataclass(frozen=True)
-class Preview:
-    """The caption and the receipt of one draft."""
-
-    caption: Caption
-    receipt: Receipt
+from inspector.conversation.looks import LOOKS
 
 
 class SimulationView:
@@ -36,14 +28,14 @@ class SimulationView:
         drafts = len(self._state.drafts)
         event = f"Your {'draft' if drafts == 1 else f'{drafts:,} drafts'} would arrive"
         is_one = len(self._changes) == 1
-        told = self.previews[0].caption if is_one else explain.caption(change)
-        return replace(told, event=event)
+        return replace(explain.caption(self._changes[0] if is_one else change), event=event)
 
-    @cached_property
-    def previews(self) -> list[Preview]:
+    @property
+    def previews(self) -> list[tuple[Caption, Receipt]]:
+        """The caption and the receipt of each draft, or of a limit that is tried alone."""
         if self._state.trim:
-            return [Preview(self.caption, explain.receipt(self._state.trim))]
-        return [Preview(explain.caption(change), lines) for change, lines in self.receipts]
+            return [(self.caption, explain.receipt(self._state.trim))]
+        return [(explain.caption(change), lines) for change, lines in self.receipts]
 
     @cached_property
     def receipts(self) -> list[tuple[ChangeResult, Receipt]]:
@@ -56,47 +48,29 @@ class SimulationView:
         return explain.forecast(self._changes, self._state.outlook, self._state.window.policy)
 
 
-@dataclass(frozen=True)
 class DraftRow:
-    """A draft. `seq` is its number as a message that is not said: -2 for the second one."""
+    """A draft. `seq` is its number as a message that is not said: -2 for the second one. One that
+    would change nothing has no tokens.
+    """
 
-    number: int
-    seq: int
-    look: Look
-    text: str
-    tokens: int | None
-    css: str
-
-
-def draft_rows(state: ConversationState) -> list[DraftRow]:
-    """Return the drafts of the trial; one that would change nothing has no tokens."""
-    tokens = {draft.seq: draft.tokens for draft in state.drafts}
-    rows = []
-    for n, draft in enumerate(state.trial.drafts if state.trial else (), 1):
-        look = LOOKS[draft.type, draft.has_tool_execution_requests]
-        css = "is-sel" if state.query.msg == -n else ""
-        row = DraftRow(n, -n, look, text_of(draft), tokens.get(-n), css)
-        rows.append(row)
-    return rows
+    def __init__(self, state: ConversationState, number: int, draft: ChatMessage) -> None:
+        self.number, self.seq, self.text = number, -number, text_of(draft)
+        self.look = LOOKS[draft.type, draft.has_tool_execution_requests]
+        tokens = (each.tokens for each in state.drafts if each.seq == self.seq)
+        self.tokens = next(tokens, None)
+        self.css = "is-sel" if state.query.msg == self.seq else ""
 
 
-@dataclass(frozen=True)
 class Writing:
     """The tokens of what is being written, its verdict, and the loads that the model sees before
     and after it.
     """
 
-    tokens: int
-    verdict: Caption
-    before: int
-    after: int
-    limit: int
-    unit: str
-
-    @classmethod
-    def under(cls, policy: Policy, tokens: int, verdict: Caption, outlook: Outlook) -> Writing:
-        before, after = (load_or_tokens(policy, each) for each in (outlook.before, outlook.after))
-        return cls(tokens, verdict, before, after, policy.limit, policy.short_unit)
+    def __init__(self, policy: Policy, tokens: int, verdict: Caption, outlook: Outlook) -> None:
+        self.tokens, self.verdict = tokens, verdict
+        self.before = load_or_tokens(policy, outlook.before)
+        self.after = load_or_tokens(policy, outlook.after)
+        self.limit, self.unit = policy.limit, policy.short_unit
 
 
 def writing(simulation: Simulation, first: int) -> Writing | None:
@@ -107,7 +81,7 @@ def writing(simulation: Simulation, first: int) -> Writing | None:
     if not written:
         return None
     verdict = explain.forecast(simulation.changes[simulation.since :], outlook, policy)
-    return Writing.under(policy, sum(change.gained for change in written), verdict, outlook)
+    return Writing(policy, sum(change.gained for change in written), verdict, outlook)
 
 
 def trying(state: ConversationState) -> Writing | None:
@@ -116,49 +90,20 @@ def trying(state: ConversationState) -> Writing | None:
     if policy is None or state.trial is None or not (state.drafts or state.trial.limit):
         return None
     tokens = sum(draft.tokens for draft in state.drafts)
-    return Writing.under(policy, tokens, SimulationView(state).verdict, state.outlook)
+    return Writing(policy, tokens, SimulationView(state).verdict, state.outlook)
 
 
-@dataclass(frozen=True)
 class PolicyChange:
-    """The presenter of a change from one policy to another, in what the model sees."""
+    """What another policy would change in what the model sees; see `queries.simulate` for `recount`
+    and exceptions.
+    """
 
-    simulation: Simulation
-
-    @property
-    def policy(self) -> Policy:
-        return self.simulation.policy
-
-    @property
-    def is_none(self) -> bool:
-        return self.policy == self.simulation.seen.policy
-
-    @property
-    def name(self) -> str:
-        return explain.policy_words(self.policy, self.simulation.seen.policy)
-
-    @property
-    def summary(self) -> str:
-        """What would leave at the next add, or come back, in sentences."""
-        return explain.change_of_policy(self.simulation.outlook())
-
-    @cached_property
-    def receipt(self) -> Receipt:
-        """The arithmetic of what would leave at the next add; empty if nothing would."""
-        return explain.receipt(self.simulation.trim) if self.simulation.trim else ()
-
-    @property
-    def after(self) -> str:
-        """What the model would see after the change, with its unit."""
-        return explain.load_words(self.policy, self.simulation.totals)
-
-    @property
-    def before(self) -> str:
-        """What the model sees now, with its unit."""
-        seen = self.simulation.seen
-        return explain.load_words(seen.policy, seen.totals)
-
-
-def policy_change(memory_id: str, policy: Policy, recount: bool) -> PolicyChange:
-    """Return what a policy would change; see `queries.simulate` for `recount` and exceptions."""
-    return PolicyChange(queries.simulate(memory_id, (), policy, recount=recount))
+    def __init__(self, memory_id: str, policy: Policy, recount: bool) -> None:
+        simulation = queries.simulate(memory_id, (), policy, recount=recount)
+        seen, trim = simulation.seen, simulation.trim
+        self.is_none = simulation.policy == seen.policy
+        self.name = explain.policy_words(simulation.policy, seen.policy)
+        self.summary = explain.change_of_policy(simulation.outlook())  # at the next add
+        self.receipt = explain.receipt(trim) if trim else ()
+        self.before = explain.load_words(seen.policy, seen.totals)
+        self.after = explain.load_words(simulation.policy, simulation.totals)

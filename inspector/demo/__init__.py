@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from importlib import resources
+from itertools import groupby
 from typing import Any
 
 from chatmemory import MemoryExists, policy_from_dict, services
@@ -36,18 +37,11 @@ def load() -> list[str]:
 
 def _load(demo: dict[str, Any]) -> None:
     services.create(demo["id"], policy_from_dict(demo["policy"]), demo["labels"], ACTOR)
-    for policy, turns in _scenes(demo["script"]):
-        if policy:
-            services.change(demo["id"], policy=policy_from_dict(policy), actor=ACTOR)
-        services.add(demo["id"], parse_messages(turns, "openai_chat").messages, actor=ACTOR)
-
-
-def _scenes(script: list[dict[str, Any]]) -> list[tuple[dict[str, Any] | None, list[Any]]]:
-    """Split a script into pairs of a new policy (None at the start) and its messages."""
-    scenes: list[tuple[dict[str, Any] | None, list[Any]]] = [(None, [])]
-    for item in script:
-        if "policy" in item:
-            scenes.append((item["policy"], []))
+    for is_policy, items in groupby(demo["script"], key=lambda item: "policy" in item):
+        if is_policy:
+            for item in items:
+                policy = policy_from_dict(item["policy"])
+                services.change(demo["id"], policy=policy, actor=ACTOR)
         else:
-            scenes[-1][1].append(item)
-    return scenes
+            turns = parse_messages(list(items), "openai_chat").messages
+            services.add(demo["id"], turns, actor=ACTOR)

@@ -8,14 +8,14 @@ from typing import Any, cast
 
 from django import forms
 
-from chatmemory import InvalidValue, Oversized, Policy, policy_from_dict, policy_kinds
+from chatmemory import InvalidValue, Oversized, Policy, policy_kinds
 from chatmemory.access.roles import Role, roles_within
 from chatmemory.access.tokens import DAYS_MAX
 from chatmemory.formats import readable_formats, writable_formats
 from chatmemory.queries import PROVIDERS
 from chatmemory.services.validation import ID_LENGTH, is_id
 from inspector.conf import inspector_configuration
-from inspector.forms.fields import STEP_MAX, option_field, select
+from inspector.forms.fields import STEP_MAX, option_field, policy_of, select
 from inspector.middleware.bodies import upload_limit
 
 ACTIONS = ("count", "export", "label", "delete")
@@ -113,18 +113,6 @@ class TokenForm(forms.Form):
         return named | {"prefix": self.cleaned_data["beginning"]}
 
 
-def _formats() -> list[tuple[str, str]]:
-    return [(name, name) for name in writable_formats()]
-
-
-def _readable_formats() -> list[tuple[str, str]]:
-    return [("auto", "Detect"), *((name, name) for name in readable_formats())]
-
-
-def _policy_kinds() -> list[tuple[str, str]]:
-    return [(name, kind.unit) for name, kind in policy_kinds().items()]
-
-
 class CompactForm(forms.Form):
     """A summary, what it covers, and how many exact terms stand behind it.
 
@@ -173,7 +161,9 @@ class RepairForm(forms.Form):
 class ExportForm(forms.Form):
     """The part of a conversation to export, its format, and a step (empty: the newest)."""
 
-    format = forms.ChoiceField(choices=_formats, widget=select())
+    format = forms.ChoiceField(
+        choices=lambda: [(name, name) for name in writable_formats()], widget=select()
+    )
     what = forms.ChoiceField(
         choices=[("history", "Everything said"), ("window", "The window")], widget=select()
     )
@@ -184,8 +174,14 @@ class ImportForm(forms.Form):
     """A transcript file, and the policy of the conversations that are made from it."""
 
     file = forms.FileField()
-    format = forms.ChoiceField(choices=_readable_formats, widget=select())
-    kind = forms.ChoiceField(choices=_policy_kinds, widget=select(**{"aria-label": "Unit"}))
+    format = forms.ChoiceField(
+        choices=lambda: [("auto", "Detect"), *((name, name) for name in readable_formats())],
+        widget=select(),
+    )
+    kind = forms.ChoiceField(
+        choices=lambda: [(name, kind.unit) for name, kind in policy_kinds().items()],
+        widget=select(**{"aria-label": "Unit"}),
+    )
     limit = forms.IntegerField(min_value=1, max_value=STEP_MAX, initial=20)
     begin = forms.CharField(required=False, max_length=100, strip=True)
     low_water = option_field("low_water", Decimal, "1")
@@ -215,9 +211,7 @@ class ImportForm(forms.Form):
     def policy(self) -> Policy:
         """The policy of the form. Raises InvalidValue for options that do not go together."""
         data = self.cleaned_data
-        options = {name: data[name] for name in OPTIONS if data[name] not in (None, "", "1")}
-        kind = policy_kinds()[data["kind"]]
-        return policy_from_dict({"kind": kind.kind, kind.limit_name: data["limit"], **options})
+        return policy_of(data["kind"], data["limit"], {name: data[name] for name in OPTIONS})
 
     @property
     def id_prefix(self) -> str:

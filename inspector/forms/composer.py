@@ -30,6 +30,7 @@ class DraftForm(forms.Form):
     `limit` is another limit to try, if it is not the one that the page has `shown`, and `new_id`
     the id under which to save the simulation as a new conversation. The page with the form is at
     step `at` (empty: the newest), with the message `msg` selected and the phrase `find` searched.
+    One that is `live` names its step, too, where it saves: later ones are not saved with it.
     """
 
     role = forms.ChoiceField(choices=ROLES, initial="user", required=False)
@@ -43,6 +44,7 @@ class DraftForm(forms.Form):
     at = forms.IntegerField(required=False, min_value=0, max_value=STEP_MAX)
     msg = forms.IntegerField(required=False, min_value=1, max_value=STEP_MAX)
     find = forms.CharField(required=False, max_length=SEARCH_LENGTH)
+    live = forms.BooleanField(required=False)
 
     @classmethod
     def of(cls, trial: WhatIf | None, draft: int | None = None) -> DraftForm:
@@ -89,7 +91,7 @@ class DraftForm(forms.Form):
     @property
     def page_step(self) -> int | None:
         """The step of the page to return to; None for the live page."""
-        return self.step
+        return None if self.cleaned_data.get("live") else self.step
 
     @property
     def asks_nothing(self) -> bool:
@@ -132,16 +134,7 @@ class DraftForm(forms.Form):
 
 
 class BranchForm(DraftForm):
-    """The same, to be saved as a new conversation.
-
-    `at` is the step that is shown also by a page that is `live`: later ones are not saved with it.
-    """
-
-    live = forms.BooleanField(required=False)
-
-    @property
-    def page_step(self) -> int | None:
-        return None if self.cleaned_data.get("live") else self.step
+    """The same, to be saved as a new conversation."""
 
     def clean_new_id(self) -> str:
         try:

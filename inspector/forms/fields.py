@@ -9,7 +9,7 @@ from typing import Any
 
 from django import forms
 
-from chatmemory import Oversized
+from chatmemory import Oversized, Policy, policy_from_dict, policy_kinds
 
 # The largest whole number that JavaScript and JSON clients read exactly.
 STEP_MAX = 2**53
@@ -71,6 +71,16 @@ def option_field(name: str, type_: type, initial: object) -> forms.Field:
     """Return the field of an option; left empty, the option has its default."""
     label = LABELS.get(name, name.replace("_", " ").capitalize())
     return _FIELDS[type_](required=False, label=label, initial=initial)
+
+
+def policy_of(kind: str, limit: int, options: Mapping[str, Any]) -> Policy:
+    """Return a policy of a kind; an option that is left empty has its default.
+
+    Raises InvalidValue for options that do not go together, and UnknownEstimator.
+    """
+    given = {name: value for name, value in options.items() if value not in (None, "")}
+    limit_name = policy_kinds()[kind].limit_name
+    return policy_from_dict(given | {"kind": kind, limit_name: limit})
 
 
 def searchable(text: str) -> str:

@@ -17,13 +17,12 @@ from chatmemory import (
     Policy,
     caller_options,
     can_decide,
-    policy_from_dict,
     policy_from_text,
     policy_kinds,
 )
 from chatmemory.queries import MemoryRow
 from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX
-from inspector.forms.fields import has_field, option_field, select
+from inspector.forms.fields import has_field, option_field, policy_of, select
 
 BLANK_LABELS = 2
 OPTION = "option_"
@@ -122,16 +121,8 @@ class SettingsForm(forms.Form):
         data = self.cleaned_data
         if not data["kind"]:
             return None
-        kind = policy_kinds()[data["kind"]]
         options = {name: data[OPTION + name] for name in self._names}
-        return policy_from_dict(
-            {
-                name: value
-                for name, value in (options | {"estimator": data["estimator"]}).items()
-                if value not in (None, "")
-            }
-            | {"kind": kind.kind, kind.limit_name: data["limit"]}
-        )
+        return policy_of(data["kind"], data["limit"], options | {"estimator": data["estimator"]})
 
     @property
     def is_outdated(self) -> bool:

@@ -14,7 +14,7 @@ from django.utils.http import urlencode
 
 from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds, text_of_policy
 from chatmemory.queries import POLICIES_MAX, Flag, FleetQuery, MemoryFilter
-from inspector.forms import number_in_text, searchable
+from inspector.forms.fields import number_in_text, searchable
 
 SAMPLE = 1_000
 ANY_LIMIT = 10**9  # goes together with all options

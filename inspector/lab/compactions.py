@@ -11,8 +11,8 @@ from django.utils.http import urlencode
 
 from chatmemory import explain
 from chatmemory.queries import TAILS, CompactionOf, Compactions, Level, NeededTerms
-from inspector.conversation import conversation_url
 from inspector.conversation.evidence import Held, bars_in_words, bars_of
+from inspector.conversation.links import conversation_url
 from inspector.lab.asked import FleetAsked
 
 LISTED = 50

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from chatmemory.queries import Fleet, LimitPoint
-from inspector.conversation.timeline import Label
-from inspector.conversation.timeline.labels import GAP
+from inspector.conversation.timeline.labels import GAP, Label
 
 DRAWN = 240
 MARKED_LIMITS = 3

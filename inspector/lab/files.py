@@ -15,7 +15,7 @@ from django.http import HttpResponse
 from chatmemory import ChatMessage, InvalidValue, message_to_json, messages_to_json
 from chatmemory.formats import Reading, Transcript, read_transcripts
 from inspector.conf import inspector_configuration
-from inspector.forms import searchable
+from inspector.forms.fields import searchable
 from inspector.middleware.bodies import messages_limit, upload_bounds, upload_limit
 from inspector.templatetags.inspector import sentence
 

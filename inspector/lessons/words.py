@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from chatmemory.explain import in_unit, seqs
 from chatmemory.queries import Scene
-from inspector.forms import number_in_text
+from inspector.forms.fields import number_in_text
 from inspector.lessons.lesson import Ask, Choice, InvalidLesson, LessonStep
 from inspector.lessons.stage import Happening, LessonMoment
 

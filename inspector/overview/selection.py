@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import policy_kinds, queries
-from chatmemory.queries import CLIENT, Flag, MemoryFilter
-from inspector.forms import searchable
+from chatmemory.queries import CLIENT, CursorPage, Flag, MemoryFilter
+from inspector.forms.fields import searchable
 
 SHORTEST = 3
 PARAMETERS = ("q", "policy", "label", "active", "flagged", "sort")
@@ -129,11 +130,6 @@ class Asked:
         chosen = {"q": self.q, "label": self.label, "flagged": self.flagged}
         return f"{reverse('inspector:lab')}?{urlencode({k: v for k, v in chosen.items() if v})}"
 
-    def page(self, **cursor: str | None) -> str | None:
-        """Return the query string of the page at `older` or `newer`, or None without one."""
-        places = {name: value for name, value in cursor.items() if value}
-        return "?" + urlencode({**self.given, **places}) if places else None
-
     def link(self, **changes: str) -> str:
         then = replace(self, **changes)
         if "sort" not in changes and self.sort == usual_sort(self.flagged):
@@ -185,6 +181,15 @@ class Asked:
 
     def _is(self, name: str, value: str) -> bool:
         return bool(getattr(self, name) == value)
+
+
+def pager(given: Mapping[str, str], found: CursorPage[Any]) -> dict[str, str | None]:
+    """Return the query strings of the pages before and after one; None where there is none."""
+    places = {"newer": found.previous, "older": found.next}
+    return {
+        name: "?" + urlencode({**given, name: cursor}) if cursor else None
+        for name, cursor in places.items()
+    }
 
 
 def usual_sort(flagged: str) -> str:

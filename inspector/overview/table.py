@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from time import perf_counter
@@ -13,10 +13,10 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import can_decide, explain, queries
-from chatmemory.queries import FeedItem, NewestIncident, NoRoom, OverviewRow
+from chatmemory.queries import FeedItem, Flag, NewestIncident, NoRoom, OverviewRow
 from inspector.conversation.looks import glyph
-from inspector.conversation.measures import Gauge, gauge
-from inspector.overview.selection import Asked, midnight
+from inspector.conversation.measures import Gauge
+from inspector.overview.selection import FLAG_LABELS, Asked, midnight
 
 CACHED_AS = "inspector.overview.headlines"
 LEAST_SECONDS, MOST_SECONDS = 1, 30
@@ -25,6 +25,15 @@ BUSY_SECONDS = 60
 LABELS_SHOWN = 3
 FEED_SIZE = 12
 BEFORE_HIT, AFTER_HIT = 16, 120
+FLAG_ICONS = {
+    Flag.SAID_AGAIN: "again",
+    Flag.COMPACTED_WITH_LOSS: "again",
+    Flag.NEVER_IN_MEMORY: "out",
+    Flag.OVERSIZED: "big",
+    Flag.OVER_LIMIT: "warn",
+    Flag.REFUSED: "warn",
+    Flag.DANGLING: "broken",
+}
 NO_ROOM = {NoRoom.BESIDE_PINS: "no room beside pins", NoRoom.REJECTED: "no message fits"}
 
 
@@ -38,6 +47,15 @@ class Headlines:
     until: datetime
     moment: int
     stats: queries.OverviewStats
+
+    @property
+    def flags(self) -> list[tuple[Flag, str, int, str]]:
+        """Each flag that a conversation has, with its icon, how many have it, and its words."""
+        return [
+            (flag, icon, self.stats.flagged[flag], FLAG_LABELS[flag].lower())
+            for flag, icon in FLAG_ICONS.items()
+            if self.stats.flagged[flag]
+        ]
 
     def milliseconds_left(self) -> int:
         """Return after how long the statistics are counted again."""
@@ -67,43 +85,29 @@ def kept_seconds(took: float) -> float:
     return min(max(SHARE * took, LEAST_SECONDS), MOST_SECONDS)
 
 
-@dataclass(frozen=True)
-class LabelLink:
-    """A label of a conversation, with the link to all that have it."""
-
-    text: str
-    href: str
-
-
-@dataclass(frozen=True)
 class Hit:
-    """What the search found in a conversation: one line, cut around the words.
+    """What the search found in a conversation: one line that begins shortly before the words.
 
     What a lowered limit hides does not leave where there is `no_room` for any message.
     """
 
-    mention: queries.BestMatch
-    before: str
-    words: str
-    after: str
-    no_room: NoRoom | None = None
-
-    @property
-    def glyph(self) -> str:
-        return glyph(self.mention.type, self.mention.has_calls)
-
-    @property
-    def is_in(self) -> bool:
-        return self.mention.is_in
+    def __init__(self, mention: queries.BestMatch, words: str, no_room: NoRoom | None) -> None:
+        self.mention, self._no_room, text = mention, no_room, mention.text
+        self.glyph = glyph(mention.type, mention.has_calls)
+        place = explain.phrase_place(text, words) or slice(0, 0)
+        begin, end = max(0, place.start - BEFORE_HIT), place.stop + AFTER_HIT
+        self.before = ("…" if begin else "") + text[begin : place.start]
+        self.words = text[place]
+        self.after = text[place.stop : end] + ("…" if len(text) > end else "")
 
     @property
     def state(self) -> str:
-        if self.is_in:
+        if self.mention.is_in:
             return "in memory"
         left = self.mention.left_step
         if left:
             return f"forgotten at step {left:,}"
-        return "over the limit" if self.no_room else "leaves at the next add"
+        return "over the limit" if self._no_room else "leaves at the next add"
 
     @property
     def times(self) -> str:
@@ -133,7 +137,7 @@ class Row:
 
     @cached_property
     def gauge(self) -> Gauge:
-        return gauge(self.memory.policy, self.memory.window)
+        return Gauge(self.memory.policy, self.memory.window)
 
     @property
     def over_limit(self) -> str:
@@ -165,10 +169,6 @@ class Row:
         return f"{stored - hidden:,} of {stored:,}" if hidden else f"{stored:,}"
 
     @property
-    def left(self) -> int:
-        return self.memory.left_count
-
-    @property
     def came_up_again(self) -> str:
         return came_up_again(self.row.again) if self.row.again else ""
 
@@ -181,12 +181,14 @@ class Row:
         return spark(self.row.loads, self.limit)
 
     @property
-    def labels(self) -> list[LabelLink]:
-        """The first labels; the one that is filtered by comes first."""
+    def labels(self) -> list[tuple[str, str]]:
+        """The first labels, each with the link to all that have it; the one that is filtered by
+        comes first.
+        """
         given = self.memory.given_labels
         texts = [f"{name}:{value}" if value else name for name, value in given.items()]
         texts.sort(key=lambda text: text != self.asked.label)
-        return [LabelLink(text, self.asked.link(label=text)) for text in texts[:LABELS_SHOWN]]
+        return [(text, self.asked.link(label=text)) for text in texts[:LABELS_SHOWN]]
 
     @property
     def more_labels(self) -> int:
@@ -195,7 +197,7 @@ class Row:
     @cached_property
     def hit(self) -> Hit | None:
         mention = self.row.mention
-        return replace(cut_around(self.asked.q, mention), no_room=self.no_room) if mention else None
+        return Hit(mention, self.asked.q, self.no_room) if mention else None
 
     @property
     def find(self) -> str:
@@ -203,48 +205,24 @@ class Row:
         return "?" + urlencode({"find": self.asked.q}) if self.row.mention else ""
 
 
-@dataclass(frozen=True)
 class FeedRow:
-    """An entry of the feed: a message that left."""
+    """An entry of the feed: a message that left, which is new if that was later than `seen`."""
 
-    item: FeedItem
-    is_new: bool
-
-    @property
-    def moment(self) -> int:
-        return self.item.moment
-
-    @property
-    def step(self) -> int:
-        return self.item.step
-
-    @property
-    def glyph(self) -> str:
-        return glyph(self.item.type, self.item.has_calls)
-
-    @property
-    def reason(self) -> str:
-        return explain.short_reason(self.item.reason, self.item.misfit, self.item.by_client)
+    def __init__(self, item: FeedItem, seen: int | None) -> None:
+        self.item, self.moment, self.step = item, item.moment, item.step
+        self.is_new = seen is not None and self.moment > seen
+        self.glyph = glyph(item.type, item.has_calls)
+        self.reason = explain.short_reason(item.reason, item.misfit, item.by_client)
 
 
-@dataclass(frozen=True)
 class AgainRow:
     """An entry of the feed: what had to be said or fetched again."""
 
-    again: NewestIncident
-    is_new: bool
-
-    @property
-    def moment(self) -> int:
-        return queries.microseconds(self.again.at)
-
-    @property
-    def step(self) -> int:
-        return self.again.incident.step
-
-    @property
-    def came_up_again(self) -> str:
-        return came_up_again(self.again)
+    def __init__(self, again: NewestIncident, seen: int | None) -> None:
+        self.again, self.step = again, again.incident.step
+        self.moment = queries.microseconds(again.at)
+        self.is_new = seen is not None and self.moment > seen
+        self.came_up_again = came_up_again(again)
 
 
 def current_feed(seen: int | None = None) -> list[FeedRow | AgainRow]:
@@ -252,10 +230,9 @@ def current_feed(seen: int | None = None) -> list[FeedRow | AgainRow]:
 
     What is later than `seen` is new.
     """
-    rows: list[FeedRow | AgainRow] = [FeedRow(item, False) for item in queries.feed(FEED_SIZE)]
-    rows += [AgainRow(again, False) for again in queries.latest_incidents(FEED_SIZE)]
-    rows.sort(key=lambda row: (row.moment, row.step), reverse=True)
-    return [replace(row, is_new=seen is not None and row.moment > seen) for row in rows[:FEED_SIZE]]
+    rows: list[FeedRow | AgainRow] = [FeedRow(item, seen) for item in queries.feed(FEED_SIZE)]
+    rows += [AgainRow(again, seen) for again in queries.latest_incidents(FEED_SIZE)]
+    return sorted(rows, key=lambda row: (row.moment, row.step), reverse=True)[:FEED_SIZE]
 
 
 def came_up_again(found: NewestIncident) -> str:
@@ -263,16 +240,6 @@ def came_up_again(found: NewestIncident) -> str:
     what, happened = explain.what_came_up(found.incident, found.tool)
     fact = "" if what == found.incident.fact else f": {found.incident.fact}"
     return f"{what} {happened}{fact}"
-
-
-def cut_around(words: str, mention: queries.BestMatch) -> Hit:
-    """Return a mention cut to one line that begins shortly before the words."""
-    text = mention.text
-    place = explain.phrase_place(text, words) or slice(0, 0)
-    begin, end = max(0, place.start - BEFORE_HIT), place.stop + AFTER_HIT
-    before = ("…" if begin else "") + text[begin : place.start]
-    after = text[place.stop : end] + ("…" if len(text) > end else "")
-    return Hit(mention, before, text[place], after)
 
 
 def spark(loads: Sequence[int], limit: int | None) -> tuple[str, str, float | None]:

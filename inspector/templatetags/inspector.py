@@ -10,14 +10,24 @@ from functools import cache
 from typing import Any
 
 from django import template
-from django.template import Context, Engine, Template
+from django.template import Context
+from django.template.loader import render_to_string
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.dateformat import format as format_date
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from chatmemory.explain import capitalized, counted, named, policy_words, shortened
+from chatmemory.explain import (
+    capitalized,
+    counted,
+    how_it_began,
+    named,
+    policy_words,
+    problem_title,
+    provider_names,
+    shortened,
+)
 from chatmemory.queries import microseconds
 from inspector.conf import inspector_configuration
 from inspector.conversation import history
@@ -26,43 +36,40 @@ from inspector.display import switched_on, theme_of
 
 register = template.Library()
 register.filter("moment", microseconds)
-register.filter(counted)
-register.filter(named)
-register.filter(policy_words)
-register.filter(shortened)
+for _filter in (
+    counted,
+    how_it_began,
+    named,
+    policy_words,
+    problem_title,
+    provider_names,
+    shortened,
+):
+    register.filter(_filter)
 
 _QUOTED = re.compile(r"(?<!\w)'([^']*)'(?!\w)")
 _LINK = 'href="{0}" hx-get="{0}"'
 
 
-@cache
-def _template(name: str) -> Template:
-    return Engine.get_default().get_template(f"inspector/shared/{name}")
-
-
 def _drawn(template_name: str, **context: object) -> SafeString:
-    """A small template's markup, without the end of its last line. Numbers are not formatted."""
-    markup = _template(template_name).render(Context(context, use_l10n=False))
+    """A small template's markup, without the end of its last line."""
+    context["sprite"] = static("inspector/sprite.svg")
+    markup = render_to_string(f"inspector/shared/{template_name}", context)
     return mark_safe(markup.removesuffix("\n"))  # noqa: S308
-
-
-@cache
-def _sprite() -> str:
-    return static("inspector/sprite.svg")
 
 
 @register.simple_tag
 @cache
 def icon(name: str, css: str = "i") -> SafeString:
     """A page draws hundreds of icons, marks and shapes, but only a few different ones."""
-    return _drawn("_icon.html", sprite=_sprite(), name=name, css=css)
+    return _drawn("_icon.html", name=name, css=css)
 
 
 @register.simple_tag
 @cache
 def shape(name: str) -> SafeString:
     """The glyph of a message, its second cue beside the colour."""
-    return _drawn("_shape.html", sprite=_sprite(), name=name)
+    return _drawn("_shape.html", name=name)
 
 
 @register.filter

@@ -19,8 +19,8 @@ from chatmemory import (
     text_of_policy,
 )
 from chatmemory.access.roles import actor_of
-from inspector.conversation.simulation import policy_change
-from inspector.forms import settings_digest
+from inspector.conversation.simulation import PolicyChange
+from inspector.forms.settings import settings_digest
 from inspector.lab.asked import ComparisonAsked
 from inspector.lab.compared import ComparePage
 from inspector.lab.files import conversation_of, csv_file, json_file, no_numbers
@@ -92,7 +92,9 @@ def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
     It asks again if the policy in force is no longer that of the digest `seen`.
     """
     try:
-        policy = _policy(request.POST.get("policy", ""))
+        policy = policies_from_text(request.POST.get("policy", ""))[0]
+        if policy is None:
+            raise InvalidValue("a conversation needs a limit: choose another policy")
     except InvalidValue as error:
         return _page(request, str(error), memory_id=memory_id, name=memory_id)
     if "confirmed" not in request.POST:
@@ -120,15 +122,7 @@ def _asked(
         "problem": problem,
     }
     try:
-        context["change"] = policy_change(memory_id, policy, "recount" in request.POST)
+        context["change"] = PolicyChange(memory_id, policy, "recount" in request.POST)
     except LongRecount as error:
         context["recounted"] = error.messages
     return render(request, "inspector/lab/adopt.html", context, status=status)
-
-
-def _policy(text: str) -> Policy:
-    """Return the policy of a text. Raises InvalidValue, also for a window without a limit."""
-    policy = policies_from_text(text)[0]
-    if policy is None:
-        raise InvalidValue("a conversation needs a limit: choose another policy")
-    return policy

@@ -30,18 +30,14 @@ from chatmemory import (
 )
 from chatmemory.access.roles import actor_of
 from chatmemory.queries import ConversationQuery, WhatIf
-from inspector.conversation import ConversationPage, conversation_url
 from inspector.conversation.covering import Covering
+from inspector.conversation.links import conversation_url
+from inspector.conversation.page import ConversationPage
 from inspector.conversation.simulation import trying, writing
-from inspector.display import render_page_or_fragment
-from inspector.forms import (
-    BranchForm,
-    CompactForm,
-    DraftForm,
-    first_problem,
-    number_in_text,
-    searchable,
-)
+from inspector.display import render_form, render_page_or_fragment
+from inspector.forms.actions import CompactForm
+from inspector.forms.composer import BranchForm, DraftForm
+from inspector.forms.fields import first_problem, number_in_text, searchable
 
 PAGE, WRITING = "inspector/conversation/conversation.html", "inspector/conversation/_writing.html"
 NUMBER_DIGITS = 18
@@ -69,7 +65,10 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
     query, jump = _asked(request)
-    trial, problem = _kept_trial(request, memory_id), ""
+    key, problem = searchable(request.GET.get("trial", "")), ""
+    trial = queries.trial(memory_id, key) if key else None
+    if key and trial is None:
+        raise Http404("this simulation is no longer kept")
     try:
         state = queries.simulated_state(memory_id, query, trial)
     except MessageNotFound:
@@ -100,7 +99,7 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
 
     What is chosen stays chosen when a message has come or left meanwhile.
     """
-    memory, preview, problem = queries.memory(memory_id), None, ""
+    memory, preview = queries.memory(memory_id), None
     form = CompactForm(request.POST if request.method == "POST" else None)
     step, first, last = map(form.chosen, ("step", "first", "last"))
     covering = Covering(queries.outline(memory_id, step), first, last)
@@ -113,19 +112,16 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
                 return redirect("inspector:conversation", memory_id)
             preview = services.preview_compaction(memory_id, summary, **chosen)
         except ChatMemoryError as error:
-            problem = str(error)
+            form.add_error(None, str(error))
     if step is not None and not request.htmx:  # type: ignore[attr-defined]
         covering = Covering.of_seqs(queries.outline(memory_id), covering.seqs)
-    problem = problem or first_problem(form)
-    context = {
-        "memory": memory,
-        "form": form,
-        "covering": covering,
-        "preview": preview,
-        "problem": problem,
-    }
-    return render(
-        request, "inspector/conversation/compact.html", context, status=422 if problem else 200
+    return render_form(
+        request,
+        "inspector/conversation/compact.html",
+        form,
+        memory=memory,
+        covering=covering,
+        preview=preview,
     )
 
 
@@ -259,10 +255,10 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
 def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
     """Return what the address asks for, and the search that selects a message instead."""
     find = searchable(request.GET.get("find", ""))
-    jump = JUMP.fullmatch(find)
+    jump, draft = JUMP.fullmatch(find), _number(request, "draft")
     query = ConversationQuery(
         at=_number(request, "at"),
-        msg=int(jump[1]) if jump else _selected(request),
+        msg=int(jump[1]) if jump else -draft if draft else _number(request, "msg"),
         before=_number(request, "before"),
         after=_number(request, "after"),
         other=_number(request, "with"),
@@ -303,20 +299,6 @@ def _moment(text: str) -> datetime:
     except (ValueError, OverflowError):
         pass
     raise Http404("in the address, 'time' must be one such as 2026-11-24T14:32Z")
-
-
-def _selected(request: HttpRequest) -> int | None:
-    """Return the selected message, or the selected draft as a negative number."""
-    draft = _number(request, "draft")
-    return -draft if draft else _number(request, "msg")
-
-
-def _kept_trial(request: HttpRequest, memory_id: str) -> WhatIf | None:
-    key = searchable(request.GET.get("trial", ""))
-    trial = queries.trial(memory_id, key) if key else None
-    if key and trial is None:
-        raise Http404("this simulation is no longer kept")
-    return trial
 
 
 def _number(request: HttpRequest, name: str) -> int | None:

@@ -12,14 +12,22 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from chatmemory import ChatMemoryError, ChatMessage, InvalidValue, explain, queries, services
 from chatmemory.access.roles import actor_of
-from inspector.conversation import conversation_url
-from inspector.display import render_page_or_fragment
+from chatmemory.queries import Flag
+from inspector.conversation.links import conversation_url
+from inspector.display import render_form, render_page_or_fragment
 from inspector.doctor import Visit
-from inspector.forms import RepairForm, first_problem
-from inspector.overview.selection import midnight
+from inspector.forms.actions import RepairForm
+from inspector.overview.selection import midnight, pager
 
 PAGE_SIZE = 25
 AT_ONCE = 500  # conversations that one request repairs
+ELSEWHERE = {
+    Flag.SAID_AGAIN: "Had to be said again",
+    Flag.NEVER_IN_MEMORY: "Never reached the model",
+    Flag.OVERSIZED: "Oversized message",
+    Flag.OVER_LIMIT: "Over the limit",
+    Flag.COMPACTED_WITH_LOSS: "Compacted with loss",
+}
 
 
 @require_safe
@@ -30,12 +38,12 @@ def doctor(request: HttpRequest) -> HttpResponse:
         found = queries.doctor_page(visit.which, cursor=visit.cursor, size=PAGE_SIZE)
     except InvalidValue:
         found = queries.doctor_page(visit.which, size=PAGE_SIZE)
+    flagged = queries.overview_stats(midnight()).flagged  # what other pages own
     context = {
         "visit": visit,
-        "rows": [visit.patient(each) for each in found.rows],
-        "newer": visit.page(newer=found.previous),
-        "older": visit.page(older=found.next),
-        "elsewhere": queries.overview_stats(midnight()).flagged,  # what other pages own
+        "rows": found.rows,
+        "elsewhere": [(flag, label, flagged[flag]) for flag, label in ELSEWHERE.items()],
+        **pager(visit.given, found),
     }
     return render_page_or_fragment(request, "inspector/doctor/doctor.html", context)
 
@@ -50,27 +58,25 @@ def doctor_rules(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show what a repair would do, beside the window as it is. A POST does it."""
-    memory, problem = queries.memory(memory_id), ""
+    memory = queries.memory(memory_id)
     form = RepairForm(request.POST if request.method == "POST" else _asked(request, memory))
-    valid = form.is_valid()
-    provider = form.cleaned_data["provider"] if valid else "openai"
-    if valid and request.method == "POST":
+    provider = form.cleaned_data["provider"] if form.is_valid() else "openai"
+    if form.is_valid() and request.method == "POST":
         try:
             services.repair(memory_id, **form.arguments, actor=actor_of(request))
             return redirect(conversation_url(memory_id))
         except ChatMemoryError as error:
-            problem = str(error)
+            form.add_error(None, str(error))
     preview = services.preview_repair(memory_id, provider)
-    context = {
-        "memory": memory,
-        "form": form,
-        "preview": preview,
-        "places": _places(preview),
-        "undoable": services.newest_repair(memory_id),
-        "problem": problem or ("" if valid else first_problem(form)),
-    }
-    status = 422 if context["problem"] else 200
-    return render(request, "inspector/doctor/repair.html", context, status=status)
+    return render_form(
+        request,
+        "inspector/doctor/repair.html",
+        form,
+        memory=memory,
+        preview=preview,
+        places=_places(preview),
+        undoable=services.newest_repair(memory_id),
+    )
 
 
 def _asked(request: HttpRequest, memory: queries.MemoryRow) -> dict[str, Any]:

@@ -58,15 +58,19 @@ def answer_to(request: HttpRequest, exception: Exception) -> HttpResponse | None
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    if is_api(request.path):
-        return _BAD_REQUEST.to_http_response()
-    return render(request, "inspector/errors/400.html", status=400)
+    return _told(request, _BAD_REQUEST)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    return _told(request, _FORBIDDEN)
+
+
+def _told(request: HttpRequest, error: Problem, **context: object) -> HttpResponse:
+    """Show the page for the status of an error, or answer with the error below the API."""
     if is_api(request.path):
-        return _FORBIDDEN.to_http_response()
-    return render(request, "inspector/errors/403.html", status=403)
+        return error.to_http_response()
+    page = f"inspector/errors/{error.status}.html"
+    return render(request, page, context, status=error.status)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
@@ -75,11 +79,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    if is_api(request.path):
-        return URL_NOT_FOUND.to_http_response()
-    page = render(
-        request, "inspector/errors/404.html", {"problem": _missing(request, exception)}, status=404
-    )
+    page = _told(request, URL_NOT_FOUND, problem=_missing(request, exception))
     if isinstance(exception, MemoryNotFound):  # the page that asked was one of it
         trigger_client_event(page, "inspector:deleted")
     return page
@@ -106,9 +106,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
     found = outage(sys.exc_info()[1])
     if found is not None:
         return _database_outage(request, found)
-    if is_api(request.path):
-        return _SERVER_ERROR.to_http_response()
-    return render(request, "inspector/errors/500.html", status=500)
+    return _told(request, _SERVER_ERROR)
 
 
 def _database_outage(request: HttpRequest, found: Outage) -> HttpResponse:

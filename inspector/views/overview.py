@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, ValidationError
@@ -27,8 +28,10 @@ from chatmemory.services.validation import is_id
 from chatmemory.streaming import json_list, streamed
 from inspector import demo
 from inspector.display import render_page_or_fragment
-from inspector.forms import BulkForm, check_chosen, first_problem
-from inspector.overview import ORDERINGS, Asked, Row, current_feed, current_headlines
+from inspector.forms.actions import BulkForm, check_chosen
+from inspector.forms.fields import first_problem
+from inspector.overview.selection import ORDERINGS, Asked, pager
+from inspector.overview.table import Row, current_feed, current_headlines
 
 PAGE_SIZE = 25
 MOMENT = re.compile(r"[0-9]{1,18}")
@@ -67,38 +70,32 @@ def add_demo(request: HttpRequest) -> HttpResponse:
 def _page(asked: Asked, held: Sequence[str] = ()) -> dict[str, Any]:
     """Return the context of a page. What changes while it is read is newer than its `moment`."""
     moment = queries.newest_change()
-    these = CursorPage(queries.overview_rows(held, asked.q), None, None) if held else None
-    found = these or _found(asked)
+    total = asked.total
+    if held:
+        found = CursorPage(queries.overview_rows(held, asked.q), None, None)
+    else:
+        found = _found(asked)
+        is_all = found.previous is None and found.next is None
+        total = len(found.rows) if is_all and total is None else total
     return {
         "moment": moment,
         "asked": asked,
-        "total": asked.total if held else _total(asked, found),
+        "total": total,
         "rows": [Row(row, asked) for row in found.rows],
         "is_held": bool(held),
-        "newer": asked.page(newer=found.previous),
-        "older": asked.page(older=found.next),
         "orderings": ORDERINGS,
         "headlines": current_headlines(moment),
+        **pager(asked.given, found),
     }
-
-
-def _total(asked: Asked, found: CursorPage[queries.OverviewRow]) -> int | None:
-    """Return how many conversations match: counted, or all of them are on this page."""
-    is_all = found.previous is None and found.next is None
-    return len(found.rows) if is_all and asked.total is None else asked.total
 
 
 def _found(asked: Asked) -> CursorPage[queries.OverviewRow]:
     """Return the page at the cursor, or the first one if the cursor is invalid."""
-
-    def page(cursor: str) -> CursorPage[queries.OverviewRow]:
-        ordering = asked.ordering
-        return queries.overview_page(asked.which, ordering=ordering, cursor=cursor, size=PAGE_SIZE)
-
+    page = partial(queries.overview_page, asked.which, ordering=asked.ordering, size=PAGE_SIZE)
     try:
-        return page(asked.cursor)
+        return page(cursor=asked.cursor)
     except InvalidValue:
-        return page("")
+        return page(cursor="")
 
 
 def _feed(seen: int | None = None) -> dict[str, Any]:
@@ -115,7 +112,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     if not request.user.has_perm(REQUIRED[form.cleaned_data["action"]]):
         raise PermissionDenied
     if form.cleaned_data["action"] == "count":
-        outside = _outside(form, form.ids)
+        outside = queries.outside(_shown(form), form.ids)
         return JsonResponse({"outside": None if outside is None else len(outside)})
     try:
         chosen = _chosen(form)
@@ -142,7 +139,8 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
 def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkForm) -> HttpResponse:
     """Show what would be deleted, and ask whether the branches are to be deleted, too."""
     ids = [row.id for row in chosen]
-    branches, outside = services.known_branches(ids), _outside(form, ids) or set()
+    branches = services.known_branches(ids)
+    outside = queries.outside(_shown(form), ids) or set()
     context = {
         "chosen": sorted(chosen, key=lambda row: row.id not in outside),
         "outside": outside,
@@ -153,11 +151,6 @@ def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkFo
         "form": form,
     }
     return render(request, "inspector/overview/delete.html", context)
-
-
-def _outside(form: BulkForm, memory_ids: Sequence[str]) -> set[str] | None:
-    """Return which of these the overview does not show on any of its pages; see `outside`."""
-    return queries.outside(_shown(form), memory_ids)
 
 
 def _shown(form: BulkForm) -> queries.MemoryFilter:

@@ -12,8 +12,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chatmemory import ChatMemoryError, LongRecount, VersionConflict, queries, services
 from chatmemory.access import tokens as api_tokens
 from chatmemory.access.roles import WRITE, actor_of
-from inspector.conversation.simulation import policy_change
-from inspector.forms import DefaultPolicyForm, SettingsForm, TokenForm, first_problem
+from inspector.conversation.simulation import PolicyChange
+from inspector.display import render_form
+from inspector.forms.actions import TokenForm
+from inspector.forms.fields import first_problem
+from inspector.forms.settings import DefaultPolicyForm, SettingsForm
 
 OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then save again."
 
@@ -61,7 +64,7 @@ def _settings_page(
     preview, recounted = None, 0
     try:
         if form.is_bound and form.is_valid() and form.policy is not None:
-            preview = policy_change(memory.id, form.policy, "recount" in request.POST)
+            preview = PolicyChange(memory.id, form.policy, "recount" in request.POST)
     except LongRecount as error:
         recounted = error.messages
     except ChatMemoryError as error:
@@ -81,22 +84,18 @@ def _settings_page(
 @require_http_methods(["GET", "HEAD", "POST"])
 def policies(request: HttpRequest) -> HttpResponse:
     """List the default policies. A POST sets one, or replaces the one with the same prefix."""
-    if request.method != "POST":
-        return _policies_page(request, DefaultPolicyForm())
-    if not request.user.has_perm(WRITE):
+    form = DefaultPolicyForm(request.POST if request.method == "POST" else None)
+    if form.is_bound and not request.user.has_perm(WRITE):
         raise PermissionDenied
-    form = DefaultPolicyForm(request.POST)
-    if not form.is_valid():
-        return _policies_page(request, form, first_problem(form))
-    try:
-        services.set_default_policy(
-            form.cleaned_data["beginning"],
-            form.cleaned_data["policy"],
-            actor=actor_of(request),
-        )
-    except ChatMemoryError as error:
-        return _policies_page(request, form, str(error))
-    return redirect("inspector:policies")
+    if form.is_valid():
+        beginning, policy = form.cleaned_data["beginning"], form.cleaned_data["policy"]
+        try:
+            services.set_default_policy(beginning, policy, actor=actor_of(request))
+            return redirect("inspector:policies")
+        except ChatMemoryError as error:
+            form.add_error(None, str(error))
+    policies = services.default_policies()
+    return render_form(request, "inspector/settings/policies.html", form, policies=policies)
 
 
 @require_POST
@@ -105,46 +104,25 @@ def remove_policy(request: HttpRequest) -> HttpResponse:
     return redirect("inspector:policies")
 
 
-def _policies_page(
-    request: HttpRequest, form: DefaultPolicyForm, problem: str = ""
-) -> HttpResponse:
-    context = {"policies": services.default_policies(), "form": form, "problem": problem}
-    status = 422 if problem else 200
-    return render(request, "inspector/settings/policies.html", context, status=status)
-
-
 @require_http_methods(["GET", "HEAD", "POST"])
 @never_cache
 def tokens(request: HttpRequest) -> HttpResponse:
     """List all tokens, with a form for a new one. After a POST, show the secret, only once."""
-    if request.method != "POST":
-        return _tokens_page(request, TokenForm(request.user))
-    form = TokenForm(request.user, request.POST)
-    if not form.is_valid():
-        return _tokens_page(request, form, problem=first_problem(form))
-    try:
-        secret = api_tokens.create_token(**form.options, created_by=actor_of(request))
-    except IntegrityError:
-        name = form.cleaned_data["name"]
-        return _tokens_page(request, form, problem=f"A token named “{name}” already exists.")
-    return _tokens_page(request, TokenForm(request.user), secret=secret)
+    form, secret = TokenForm(request.user, request.POST if request.method == "POST" else None), ""
+    if form.is_valid():
+        try:
+            secret = api_tokens.create_token(**form.options, created_by=actor_of(request))
+            form = TokenForm(request.user)
+        except IntegrityError:
+            name = form.cleaned_data["name"]
+            form.add_error(None, f"A token named “{name}” already exists.")
+    tokens = api_tokens.all_tokens()
+    return render_form(
+        request, "inspector/accounts/tokens.html", form, tokens=tokens, secret=secret
+    )
 
 
 @require_POST
 def revoke_token(request: HttpRequest, key: int) -> HttpResponse:
     api_tokens.revoke_token(key, actor=actor_of(request))
     return redirect("inspector:tokens")
-
-
-def _tokens_page(
-    request: HttpRequest, form: TokenForm, problem: str = "", secret: str = ""
-) -> HttpResponse:
-    context = {
-        "tokens": api_tokens.all_tokens(),
-        "form": form,
-        "problem": problem,
-        "secret": secret,
-    }
-    return render(
-        request, "inspector/accounts/tokens.html", context, status=422 if problem else 200
-    )

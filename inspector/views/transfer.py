@@ -20,7 +20,8 @@ from chatmemory.queries import WholeHistory
 from chatmemory.queries.archives import archive_lines
 from chatmemory.services.imports import Report, import_all
 from chatmemory.streaming import rendered_file, streamed
-from inspector.forms import ExportForm, ImportForm, first_problem
+from inspector.display import render_form
+from inspector.forms.actions import ExportForm, ImportForm
 from inspector.middleware.bodies import upload_bounds
 
 PREVIEWED = 500  # messages, read by one query
@@ -93,17 +94,15 @@ def _name(memory_id: str, what: str, at: int | None) -> str:
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_file(request: HttpRequest) -> HttpResponse:
     """Show the form; after a POST, the report, or the form with its error."""
-    if request.method != "POST":
-        return _form(request, ImportForm())
-    form = ImportForm(request.POST, request.FILES)
-    if not form.is_valid():
-        return _form(request, form, first_problem(form))
-    try:
-        report = _import(form, actor_of(request))
-    except InvalidValue as error:
-        return _form(request, form, str(error))
-    context = {"report": report, "name": form.cleaned_data["file"].name}
-    return render(request, "inspector/transfer/imported.html", context)
+    form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()
+    if form.is_valid():
+        try:
+            report = _import(form, actor_of(request))
+            context = {"report": report, "name": form.cleaned_data["file"].name}
+            return render(request, "inspector/transfer/imported.html", context)
+        except InvalidValue as error:
+            form.add_error(None, str(error))
+    return render_form(request, "inspector/transfer/import.html", form)
 
 
 def _import(form: ImportForm, actor: str) -> Report:
@@ -113,10 +112,3 @@ def _import(form: ImportForm, actor: str) -> Report:
     for result in import_all(reading, form.policy, form.id_prefix, actor):
         report.add(result)
     return report
-
-
-def _form(request: HttpRequest, form: ImportForm, problem: str = "") -> HttpResponse:
-    context = {"form": form, "problem": problem}
-    return render(
-        request, "inspector/transfer/import.html", context, status=422 if problem else 200
-    )

@@ -36,7 +36,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.queries import ConversationQuery
 from chatmemory.services import ChangeResult, protocol
-from inspector.conversation import ConversationPage
+from inspector.conversation.page import ConversationPage
 
 from ..conversations import create_and_add, numbered, users
 from ..properties import examples

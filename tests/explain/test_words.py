@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from chatmemory import SystemMessage, TokenWindow, UserMessage, explain, queries, services
 from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
-from inspector.conversation import ConversationPage
+from inspector.conversation.page import ConversationPage
 
 from ..conversations import create_and_add, users
 from ..properties import examples

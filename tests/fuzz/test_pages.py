@@ -16,7 +16,7 @@ from chatmemory.formats import FORMATS
 from chatmemory.ledger.verification import verify
 from chatmemory.queries import CLIENT
 from inspector import demo
-from inspector.overview import ORDERINGS, PARAMETERS
+from inspector.overview.selection import ORDERINGS, PARAMETERS
 
 from .budget import search, settings_of
 

@@ -83,7 +83,7 @@ def test_times_and_mentions_are_listed_with_their_steps(operator_client):
     page = find(operator_client, "at=43&find=A-1182")
     assert page.state.mentions.spans == ((25, 42), (47, 58))
     assert page.panel.found.answer.receipt[-1].label == "In memory after"
-    mentions = page.panel.found.groups[0].mentions
+    mentions = page.panel.found.groups[0][1]
     listed = [(each.row.seq, each.step) for each in mentions]
     assert listed == [(49, 49), (47, 47), (28, 43), (27, 43), (25, 43)]
     assert mentions[-1].tag == "forgotten at step 43 · capacity, when #43 arrived"
@@ -100,7 +100,7 @@ def test_what_the_assistant_says_is_no_mention_beside_what_users_said(operator_c
         "What users and tools said is forgotten since step 43, when #43 arrived."
     )
     assert page.state.mentions.spans == ((25, 42),)
-    headings = [group.heading for group in found.groups]
+    headings = [heading for heading, _ in found.groups]
     assert headings == ["Users and tools", "The assistant itself", "System messages"]
     assert "follow what users and tools said" in found.answer.decided_by
     alone = answer(operator_client, "find=your+confirmation")
@@ -254,7 +254,7 @@ def test_what_the_client_put_in_was_never_said(operator_client):
     protocol.update_messages("client", users("a", "the key is 17", "b"))
     found = find(operator_client, "find=key", "client").panel.found
     assert found.answer.cause == "Yes, since #3."
-    assert found.groups[0].heading == "Put into memory by the client, never said"
+    assert found.groups[0][0] == "Put into memory by the client, never said"
 
 
 def test_a_number_selects_its_message(operator_client):
@@ -304,7 +304,7 @@ def test_a_simulation_tells_what_would_be_forgotten_and_what_was_before(operator
     assert before.cause == "At step 44: no, forgotten since step 43, when #43 arrived."
     assert "Later" not in before.detail
     page = simulated("My order is a-1182. " * 12, 42)
-    assert page.panel.found.groups[0].mentions[0].row.seq == -1
+    assert page.panel.found.groups[0][1][0].row.seq == -1
     assert page.panel.found.count == 9
     html = operator_client.get(f"{page.url}{page.query(42)}").content.decode()
     assert "draft=1" in html

@@ -32,7 +32,7 @@ from chatmemory.models import FoundIncidents
 from chatmemory.queries import ConversationQuery
 from chatmemory.queries.incidents import KeptIncident
 from chatmemory.stores.database import DjangoChatMemoryStore
-from inspector.conversation import ConversationPage
+from inspector.conversation.page import ConversationPage
 
 from ..conversations import create_and_add, numbered, users
 from ..core.test_incidents import FACTS, said

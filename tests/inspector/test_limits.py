@@ -207,11 +207,11 @@ def test_the_overview_flags_windows_over_the_limit(operator_client, lowered, cro
 
 def test_the_overview_counts_in_memory_what_the_model_sees(operator_client, lowered):
     (row,) = operator_client.get("/").context["rows"]
-    assert (row.in_memory, row.left) == ("6 of 13", 0)
+    assert (row.in_memory, row.memory.left_count) == ("6 of 13", 0)
     assert '<td class="num c-num mem">6 of 13</td>' in operator_client.get("/").text
     services.add(lowered, numbered(1))
     (row,) = operator_client.get("/").context["rows"]
-    assert (row.in_memory, row.left) == ("6", 8)
+    assert (row.in_memory, row.memory.left_count) == ("6", 8)
 
 
 def test_messages_that_were_never_said_are_not_subtracted_from_what_was_said(operator_client, db):
@@ -219,14 +219,14 @@ def test_messages_that_were_never_said_are_not_subtracted_from_what_was_said(ope
     protocol.update_messages("client", words)
     protocol.update_messages("client", [words[0], UserMessage("a summary"), *words[1:]])
     (row,) = operator_client.get("/").context["rows"]
-    assert (row.memory.said_count, row.memory.window.count, row.left) == (3, 4, 0)
+    assert (row.memory.said_count, row.memory.window.count, row.memory.left_count) == (3, 4, 0)
     page = conversation(operator_client, "client")
     assert (page.said.load, page.forgotten.load, page.injected_count) == (21, 0, 1)
     protocol.update_messages("client", [UserMessage("a summary"), words[2]])
     page = conversation(operator_client, "client")
     assert (page.said.load, page.forgotten.load, page.injected_count) == (21, 14, 1)
     (row,) = operator_client.get("/").context["rows"]
-    assert (row.memory.said_count, row.memory.window.count, row.left) == (3, 2, 2)
+    assert (row.memory.said_count, row.memory.window.count, row.memory.left_count) == (3, 2, 2)
 
 
 def test_conversations_over_the_limit_take_no_more_queries(operator_client, db):

@@ -13,8 +13,8 @@ from chatmemory import AiMessage, MessageWindow, UserMessage, queries, services
 from chatmemory.queries import ConversationQuery
 from chatmemory.queries.steps import _points, _stays_of
 from inspector import demo
-from inspector.conversation import ConversationPage
-from inspector.forms import DraftForm
+from inspector.conversation.page import ConversationPage
+from inspector.forms.composer import DraftForm
 
 from ..conversations import create_and_add, numbered
 

@@ -19,7 +19,7 @@ from chatmemory import (
 )
 from chatmemory.models import Message
 from inspector import demo
-from inspector.overview import current_feed
+from inspector.overview.table import current_feed
 
 from ..conversations import create_and_add, users
 from .test_overview import chips, row_of

@@ -15,9 +15,8 @@ from chatmemory.models import Memory
 from chatmemory.queries import ConversationQuery, conversation_state, step_samples
 from chatmemory.queries.steps import BLOCK, OUTLINE, PART, outline_of, part_around
 from chatmemory.stores.database import DjangoChatMemoryStore
-from inspector.conversation import ConversationPage
-from inspector.conversation.timeline import Cell
-from inspector.conversation.timeline.chart import Point, chart, short_number
+from inspector.conversation.page import ConversationPage
+from inspector.conversation.timeline.chart import Chart, Point, short_number
 from inspector.conversation.timeline.labels import (
     MARGIN,
     NARROW,
@@ -26,7 +25,7 @@ from inspector.conversation.timeline.labels import (
     flag_width,
     strip_width,
 )
-from inspector.conversation.timeline.strip import strip_labels
+from inspector.conversation.timeline.strip import Cell, strip_labels
 
 from ..conversations import create_and_add, numbered, users
 
@@ -119,7 +118,7 @@ def point(step: int, said: int, memory: int, limit: int | None = None, forgotten
 
 
 def test_a_limit_far_above_is_named_at_the_edge_and_does_not_flatten_the_chart():
-    drawn = chart([point(1, 900, 900, 128_000)], limit=128_000)
+    drawn = Chart([point(1, 900, 900, 128_000)], limit=128_000)
     assert drawn.limits == ""
     assert [label.text for label in drawn.labels] == ["900", "limit 128k ↑", "0"]
     assert heights(drawn.said) == [0]
@@ -127,13 +126,13 @@ def test_a_limit_far_above_is_named_at_the_edge_and_does_not_flatten_the_chart()
 
 def test_the_limit_line_follows_the_policy_in_force():
     points = [point(1, 5, 5, 10), point(2, 8, 8, 10), point(3, 8, 8, 4), point(4, 9, 4, None)]
-    assert chart(points, limit=4).limits == "M0 0H2M2 120H3"
+    assert Chart(points, limit=4).limits == "M0 0H2M2 120H3"
 
 
 @pytest.mark.parametrize("said", [100, 100_000])
 def test_labels_beside_the_chart_do_not_touch(said):
     for limit in [*range(1, 120), 500, 10_000, None]:
-        drawn = chart([point(1, said, 100, limit)], limit)
+        drawn = Chart([point(1, said, 100, limit)], limit)
         places = [label.y for label in drawn.labels]
         assert all(b - a >= 23.9 for a, b in pairwise(places)), limit
         assert places[0] >= 12
@@ -142,7 +141,7 @@ def test_labels_beside_the_chart_do_not_touch(said):
 
 def test_memory_has_an_axis_of_its_own_where_much_more_was_said():
     few, many = ([point(1, 60, 60, 70), point(2, said, 70, 70)] for said in (349, 350))
-    shared, split = chart(few, 70), chart(many, 70)
+    shared, split = Chart(few, 70), Chart(many, 70)
     assert not shared.is_split
     assert [label.text for label in shared.labels] == ["350", "limit 70"]
     assert split.is_split
@@ -153,13 +152,13 @@ def test_memory_has_an_axis_of_its_own_where_much_more_was_said():
 
 
 def test_the_axis_of_memory_is_labelled_where_its_limit_is_not_at_its_top():
-    assert [label.text for label in chart([point(1, 9_000, 100, 30)], 30).labels] == [
+    assert [label.text for label in Chart([point(1, 9_000, 100, 30)], 30).labels] == [
         *("said 9,000", "memory 100", "limit 30"),
     ]
-    assert [label.text for label in chart([point(1, 9_000, 100)], None).labels] == [
+    assert [label.text for label in Chart([point(1, 9_000, 100)], None).labels] == [
         *("said 9,000", "memory 100", "0"),
     ]
-    assert [label.text for label in chart([point(1, 9_000, 100, 128_000)], 128_000).labels] == [
+    assert [label.text for label in Chart([point(1, 9_000, 100, 128_000)], 128_000).labels] == [
         *("said 9,000", "memory 100", "limit 128k ↑"),
     ]
 
@@ -172,7 +171,7 @@ def test_memory_is_read_beside_its_limit_and_is_never_flat(loads, limit):
     """Said and memory have one axis, or two that do not reach into each other."""
     loads = [(max(said, memory), memory) for said, memory in loads]
     points = [point(n, *both, limit) for n, both in enumerate([*loads, (limit, limit)], 1)]
-    drawn = chart(points, limit)
+    drawn = Chart(points, limit)
     of_memory = heights(drawn.memory)
     assert f"M0 {of_memory[-1]}H" in drawn.limits, "memory at its limit touches the line"
     assert all(drawn.base % 200 < y <= 200 for y in of_memory) or not drawn.is_split
@@ -197,7 +196,7 @@ def test_few_cells_share_the_whole_width():
 
 def test_evictions_are_as_deep_as_there_are_many():
     points = [point(10, 1, 1, None, 0), point(20, 2, 1, None, 4), point(30, 3, 1, None, 5)]
-    assert chart(points, None).evictions == "M0 200v0h10v24h10v-18h10V200z"
+    assert Chart(points, None).evictions == "M0 200v0h10v24h10v-18h10V200z"
 
 
 def test_long_numbers_are_short():

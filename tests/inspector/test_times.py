@@ -16,7 +16,7 @@ from chatmemory import MessageWindow, queries, services
 from chatmemory.models import Step
 from chatmemory.queries import ConversationQuery, conversation_state
 from chatmemory.services import NewMessage
-from inspector.conversation import ConversationPage
+from inspector.conversation.page import ConversationPage
 
 from ..conversations import numbered
 from ..properties import examples

@@ -13,7 +13,7 @@ from chatmemory.converters import address
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import read_transcripts, readable_formats, writable_formats
 from chatmemory.queries.archives import archive_lines
-from inspector.forms import ExportForm, ImportForm
+from inspector.forms.actions import ExportForm, ImportForm
 
 pytestmark = pytest.mark.django_db
 

@@ -6,111 +6,57 @@ Styles and templates call it the tape. Its data are those of `queries.steps`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from chatmemory.queries import ConversationState, PhraseMatches
 from inspector.conversation.looks import css_of
 from inspector.conversation.measures import Measure
-from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, chart, points
-from inspector.conversation.timeline.labels import Label, axis
-from inspector.conversation.timeline.strip import Cell, CellLinks, brackets, cells, strip_labels
-
-__all__ = ["Cell", "CellLinks", "Label", "Timeline", "draw"]
+from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, points
+from inspector.conversation.timeline.labels import axis
+from inspector.conversation.timeline.strip import Cell, brackets, strip_labels
 
 LISTED_RANGES = 5
 
 
-@dataclass(frozen=True)
 class Timeline:
-    """A chart of all steps, and a strip of cells for the steps from `first` to `last`.
+    """A chart of all steps, and a strip of cells for the `span` steps from `first` to `last`, which
+    has `before` steps on its left. It `is_whole` if it has all steps; else the evictions stand
+    below the chart.
 
     `at` is the step of the playhead, drafts included, which stands at the first cell also at step
-    0. `marked` are the steps at which the fact of an incident left and came up again. `band` are
-    the steps at which memory held what was searched for, as a path and in words, and `brackets` lie
-    under what summaries stand for. The chart is in a `unit`.
+    0. `dots` are the classes of the dots of an incident by step, and `marked` the steps at which
+    its fact left and came up again. `band` are the steps at which memory held what was searched
+    for, as a path and in words, and `brackets` lie under what summaries stand for. `floor` is the y
+    of the chart's base line.
     """
 
-    chart: Chart
-    unit: str
-    axis: tuple[Label, ...]
-    cells: tuple[Cell, ...]
-    labels: tuple[Label, ...]
-    at: int
-    flag: str
-    band: str
-    band_words: str
-    brackets: str
-    is_simulated: bool
-    marked: tuple[int, ...] = ()
-    floor: int = HEIGHT  # the y of the chart's base line
-
-    @property
-    def first(self) -> int:
-        return self.cells[0].step
-
-    @property
-    def last(self) -> int:
-        return self.cells[-1].step
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the strip has all steps."""
-        return self.span == self.chart.columns
-
-    @property
-    def css(self) -> str:
-        is_part, is_split = not self.is_whole, self.chart.is_split
-        return css_of(is_part and "tape__plot--part", is_split and "tape__plot--split")
-
-    @property
-    def words(self) -> str:
-        """What the chart shows."""
+    def __init__(
+        self,
+        state: ConversationState,
+        measure: Measure,
+        strip: Sequence[Cell],
+        dots: Mapping[int, str],
+    ) -> None:
+        is_tried = state.is_simulated and state.stored_window.policy != state.window.policy
+        self.chart = Chart(points(state, measure), measure.limit, is_tried)
         axes = ", each with an axis of its own" if self.chart.is_split else ""
-        return f"Said and in memory after each step, in {self.unit}{axes}"
-
-    @property
-    def before(self) -> int:
-        """The number of steps before the strip, which is also its left end in the chart."""
-        return self.first - 1
-
-    @property
-    def span(self) -> int:
-        return len(self.cells)
-
-    @property
-    def height(self) -> int:
-        """The height of the chart, with the evictions below it if the strip has not all steps."""
-        return HEIGHT if self.is_whole else HEIGHT + EVICTIONS
-
-
-def draw(
-    state: ConversationState, measure: Measure, links: CellLinks, dots: Mapping[int, str]
-) -> Timeline | None:
-    """Return the timeline with its playhead at the state's step, or None if there is no step.
-
-    `dots` are the CSS classes of the dots of an incident, by step.
-    """
-    strip = cells(state, measure, links, dots)
-    if not strip:
-        return None
-    at = state.at + len(state.drafts)
-    flag = "draft" if state.drafts else f"{at:,}"
-    is_tried = state.is_simulated and state.stored_window.policy != state.window.policy
-    drawn = chart(points(state, measure), measure.limit, is_tried)
-    return Timeline(
-        chart=drawn,
-        unit=measure.unit,
-        axis=tuple(axis(drawn.columns)),
-        cells=strip,
-        labels=tuple(strip_labels(strip, at, flag)),
-        at=at,
-        flag=flag,
-        band="".join(f"M{begin - 1} 2H{end}" for begin, end in state.mentions.spans),
-        band_words=_band_words(state.mentions),
-        brackets=brackets(state),
-        is_simulated=state.is_simulated,
-        marked=tuple(step for step, dot in dots.items() if dot != "cell__was"),
-    )
+        self.words = f"Said and in memory after each step, in {measure.unit}{axes}"
+        self.axis = axis(self.chart.columns)
+        self.cells, self.span = strip, len(strip)
+        self.first, self.last = strip[0].step, strip[-1].step
+        self.before = self.first - 1
+        self.is_whole = self.span == self.chart.columns
+        self.floor, self.height = HEIGHT, HEIGHT if self.is_whole else HEIGHT + EVICTIONS
+        self.css = css_of(
+            not self.is_whole and "tape__plot--part", self.chart.is_split and "tape__plot--split"
+        )
+        self.at = state.at + len(state.drafts)
+        self.flag = "draft" if state.drafts else f"{self.at:,}"
+        self.labels = strip_labels(strip, self.at, self.flag)
+        self.band = "".join(f"M{begin - 1} 2H{end}" for begin, end in state.mentions.spans)
+        self.band_words = _band_words(state.mentions)
+        self.brackets = brackets(state)
+        self.is_simulated = state.is_simulated
+        self.marked = [step for step, dot in dots.items() if dot != "cell__was"]
 
 
 def _band_words(mentions: PhraseMatches) -> str:

@@ -72,23 +72,29 @@ class DraftBar:
     memory: int
 
 
-@dataclass(frozen=True)
 class Chart:
-    """The paths of a chart with `columns` steps.
+    """The paths of points in order of steps. `limit` is the one that is named.
 
     `limits` are those in force and `tried` is one that is tried; both are empty above the chart.
     What was said stands at the height `base`, which is HEIGHT unless memory has an axis of its own.
     """
 
-    columns: int
-    base: int
-    said: str
-    memory: str
-    limits: str
-    tried: str
-    evictions: str
-    labels: tuple[AxisLabel, ...]
-    drafts: tuple[DraftBar, ...]
+    def __init__(self, points: Sequence[Point], limit: int | None, is_tried: bool = False) -> None:
+        said, memory = _scales(points, limit)
+        tried = limit if is_tried and limit and limit <= memory.top else None
+        steps = [point.step for point in points]
+        self.columns, self.base = points[-1].step, said.base
+        self.said = _area(steps, [said.y(point.said) for point in points], said.base)
+        self.memory = _area(steps, [memory.y(point.memory) for point in points], memory.base)
+        self.limits = "".join(_limits(points, memory))
+        self.tried = f"M0 {memory.y(tried)}H{self.columns}" if tried else ""
+        self.evictions = _evictions(points)
+        self.labels = _labels(said, memory, limit)
+        self.drafts = [
+            DraftBar(point.step - 1, said.y(point.said), memory.y(point.memory))
+            for point in points
+            if point.is_draft
+        ]
 
     @property
     def is_split(self) -> bool:
@@ -145,29 +151,6 @@ def _drafts(
         said += measure.cost(draft.tokens)
         memory = measure.load(*after[draft.seq])
         yield Point(state.at + n, said, memory, measure.limit, forgotten, is_draft=True)
-
-
-def chart(points: Sequence[Point], limit: int | None, is_tried: bool = False) -> Chart:
-    """Return the chart of points in order of steps; `limit` is the one that is named."""
-    columns = points[-1].step
-    said, memory = _scales(points, limit)
-    tried = limit if is_tried and limit and limit <= memory.top else None
-    steps = [point.step for point in points]
-    return Chart(
-        columns=columns,
-        base=said.base,
-        said=_area(steps, [said.y(point.said) for point in points], said.base),
-        memory=_area(steps, [memory.y(point.memory) for point in points], memory.base),
-        limits="".join(_limits(points, memory)),
-        tried=f"M0 {memory.y(tried)}H{columns}" if tried else "",
-        evictions=_evictions(points),
-        labels=tuple(_labels(said, memory, limit)),
-        drafts=tuple(
-            DraftBar(point.step - 1, said.y(point.said), memory.y(point.memory))
-            for point in points
-            if point.is_draft
-        ),
-    )
 
 
 def _scales(points: Sequence[Point], limit: int | None) -> tuple[Scale, Scale]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from inspector.conversation.looks import css_of
+
 # In pixels. CHARACTER is a wide one at the size of the labels; MARGIN may be used beside a strip.
 CHARACTER = 7.2
 GAP = 8.0
@@ -32,8 +34,7 @@ class Label:
 
     @property
     def classes(self) -> str:
-        anchor = "" if self.anchor == "middle" else self.anchor
-        return " ".join(filter(None, [anchor, self.css]))
+        return css_of(self.anchor != "middle" and self.anchor, self.css)
 
     def span(self, row: float) -> tuple[float, float]:
         """Return the ends of the text in a row of so many pixels."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from chatmemory.explain import counted, happened
 from chatmemory.queries import Arrival, ConversationState, StepSample
-from inspector.conversation.looks import LOOKS, pairings
+from inspector.conversation.looks import LOOKS, css_of, pairings, with_ends
 from inspector.conversation.measures import TOKENS, Measure
 from inspector.conversation.timeline.labels import (
     GAP,
@@ -45,34 +45,14 @@ class Cell:
     is_head: bool = False
 
 
-@dataclass(frozen=True)
-class CellLinks:
-    """The addresses of cells, with the rest of the page's query.
-
-    There are many, so those of steps are short: relative to the page at `url`, unless that was
-    posted to another one.
-    """
-
-    url: str
-    rest: str
-    is_live: bool
-    is_posted: bool
-
-    def href(self, at: int, column: StepSample, is_draft: bool) -> str:
-        """Return the address of a cell on the page at a step."""
-        step = at if is_draft else column.step
-        query = "" if self.is_live and step == at else f"&at={step}"
-        if column.arrival:
-            seq = column.arrival.seq
-            query += f"&draft={-seq}" if is_draft else f"&msg={seq}"
-        base = self.url if is_draft or self.is_posted else ""
-        return f"{base}?{(query + self.rest)[1:]}"
-
-
 def cells(
-    state: ConversationState, measure: Measure, links: CellLinks, dots: Mapping[int, str]
+    state: ConversationState,
+    measure: Measure,
+    link: Callable[[int, int | None], str],
+    dots: Mapping[int, str],
 ) -> tuple[Cell, ...]:
-    """Return the cells of the steps that are read in full, with their dots by step.
+    """Return the cells of the steps that are read in full, with their dots by step. `link` returns
+    the address of a step and a message.
 
     Drafts take the place of the steps after the playhead.
     """
@@ -90,37 +70,33 @@ def cells(
         else "is-in"
         for column, of_draft in zip(columns, is_draft, strict=True)
     ]
-    around = ["", *lives, ""]
     pairs = pairings([column.arrival for column in columns])
     head = max(at + len(drafts) - columns[0].step, 0)
     room = strip_width(len(columns)) / len(columns) - INSET
     shows_tokens = measure.unit == TOKENS.unit
     drawn = []
-    for i, (column, life) in enumerate(zip(columns, lives, strict=True)):
+    for i, (column, ends) in enumerate(zip(columns, with_ends(lives), strict=True)):
         seqs, arrival, count = column.seqs, column.arrival, len(column.seqs)
-        is_in = life == "is-in"
         glyph = LOOKS[arrival.type, arrival.has_calls].glyph if arrival else ""
-        classes = (
-            life,
-            f"r-{glyph}" if glyph else "",
-            "" if count else "is-tick",
-            "is-many" if count > 1 else "",
-            "is-first" if is_in and around[i] != life else "",
-            "is-last" if is_in and around[i + 2] != life else "",
-            "is-draft" if is_draft[i] else "",
-            "" if state.evicted.keys().isdisjoint(seqs) else "is-leaving",
-            "is-sel" if state.query.msg in seqs else "",
-            "" if state.found.isdisjoint(seqs) else "is-hit",
+        css = css_of(
+            ends,
+            glyph and f"r-{glyph}",
+            not count and "is-tick",
+            count > 1 and "is-many",
+            is_draft[i] and "is-draft",
+            not state.evicted.keys().isdisjoint(seqs) and "is-leaving",
+            state.query.msg in seqs and "is-sel",
+            not state.found.isdisjoint(seqs) and "is-hit",
             pairs[i],
         )
         cell = Cell(
             step=column.step,
             seq=arrival.seq if arrival else None,
             glyph=glyph,
-            css=" ".join(filter(None, classes)),
-            words=_words(state, column, life, is_draft[i], shows_tokens),
+            css=css,
+            words=_words(state, column, lives[i], is_draft[i], shows_tokens),
             mark=_mark(count, room) if count > 1 else "",
-            href=links.href(at, column, is_draft[i]),
+            href=link(column.step, arrival.seq if arrival else None),
             dot=dots.get(column.step, ""),
             is_draft=is_draft[i],
             is_head=i == head,

@@ -42,40 +42,38 @@ function bindCopy() {
   });
 }
 
-// Switches large type, or the marks of what leaves next, at once; the server keeps the choice in a cookie.
-function bindDisplay() {
-  document.body.addEventListener("submit", (event) => {
-    const form = event.target.closest("[data-display]");
-    if (!form) return;
-    event.preventDefault();
-    const { display: name, on } = form.dataset;
-    const shown = document.documentElement.dataset;
-    if (shown[name] === on) delete shown[name];
-    else shown[name] = on;
-    const body = new FormData(form);
-    body.set("switch", name);
-    fetch(form.action, { method: "POST", body, redirect: "manual" });
-  });
-}
-
-// Switches the theme at once and keeps the choice in the cookie that the server reads.
+// The theme, large type and the marks of what leaves next switch at once. The server keeps the choice in a
+// cookie, also if another page is opened meanwhile.
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
-function currentTheme() {
-  return document.documentElement.dataset.theme || (dark.matches ? "dark" : "light");
+function keep(form, name, value) {
+  const body = new FormData(form);
+  body.set(name, value);
+  fetch(form.action, { method: "POST", body, redirect: "manual", keepalive: true });
 }
 
-function bindTheme() {
+function switchDisplay(form) {
+  const { display: name, on } = form.dataset;
+  const shown = document.documentElement.dataset;
+  if (shown[name] === on) delete shown[name];
+  else shown[name] = on;
+  keep(form, "switch", name);
+}
+
+function switchTheme(form) {
+  const shown = document.documentElement.dataset;
+  const isDark = shown.theme ? shown.theme === "dark" : dark.matches;
+  shown.theme = isDark ? "light" : "dark";
+  keep(form, "theme", shown.theme);
+}
+
+function bindSwitches() {
   document.body.addEventListener("submit", (event) => {
-    const form = event.target.closest("[data-theme-form]");
+    const form = event.target.closest("[data-display], [data-theme-form]");
     if (!form) return;
     event.preventDefault();
-    const theme = currentTheme() === "dark" ? "light" : "dark";
-    const body = new FormData(form);
-    body.set("theme", theme);
-    document.documentElement.dataset.theme = theme;
-    // Also if another page is opened meanwhile
-    fetch(form.action, { method: "POST", body, redirect: "manual", keepalive: true });
+    if (form.dataset.display) switchDisplay(form);
+    else switchTheme(form);
   });
 }
 
@@ -83,6 +81,5 @@ export function bindPage() {
   bindBusy();
   bindHistory();
   bindCopy();
-  bindDisplay();
-  bindTheme();
+  bindSwitches();
 }
