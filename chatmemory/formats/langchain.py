@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from chatmemory.core.contents import Content, DetailLevel, ImageContent, TextContent
+from chatmemory.core.contents import Content, ImageContent, Media, TextContent
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
     AiMessage,
@@ -27,16 +28,25 @@ from chatmemory.core.messages import (
 from chatmemory.formats.conversion import (
     Reader,
     Said,
-    Writer,
     arguments_text,
+    dict_in,
+    find_turns,
     name_of,
     object_in,
+    plain_values,
     stand_in,
     text_in,
+    two_way,
     unread,
 )
-from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
-from chatmemory.formats.media import DETAILS, data_of, media_content, media_of, mime_type_of
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.parts import (
+    PartWriter,
+    data_of,
+    detail_of,
+    media_content,
+    mime_type_of,
+)
 
 _CLASSES = {"human": "Human", "ai": "AI", "system": "System", "tool": "Tool"}
 _CLASSES |= {"function": "Function", "chat": "Chat"}
@@ -62,17 +72,12 @@ _KINDS_OF_MEDIA |= dict.fromkeys(("file", "input_file", "document", "media"), "f
 
 def find(value: Any) -> RawTranscript | None:
     """Return a list of messages, or an object that holds one, such as the state of an agent."""
-    if _are_messages(value):
-        return RawTranscript(None, value)
-    if isinstance(value, dict):
-        within = value["values"] if isinstance(value.get("values"), dict) else value
-        if _are_messages(within.get("messages")):
-            read = ("messages", "values", "id", "thread_id")
-            losses = [*unread("conversation", within, read)]
-            losses += unread("thread", value, read) if within is not value else ()
-            name = name_of(value, "thread_id", "id")
-            return RawTranscript(name, within["messages"], tuple(losses))
-    return None
+    names = ("thread_id", "id")
+    if values := dict_in(value, "values"):
+        found = find_turns(values, _are_messages, names=names)
+        about = tuple(unread("thread", value, ("values", *names)))
+        return found and replace(found, name=name_of(value, *names), losses=found.losses + about)
+    return find_turns(value, _are_messages, names=names)
 
 
 def _are_messages(value: Any) -> bool:
@@ -119,10 +124,6 @@ def _spelt(value: Mapping[str, Any]) -> dict[str, Any]:
     inner = how.get("inner", name)
     data |= {} if inner is None else {"type": inner}
     return {**how["around"], "kwargs": data} if "around" in how else {"type": name, "data": data}
-
-
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    return _Reader().read_all(turns, after)
 
 
 class _Reader(Reader):
@@ -217,14 +218,13 @@ class _Reader(Reader):
                 texts = [text for text in texts if _is_json_of(arguments, text)]
             text = next((text for text in texts if isinstance(text, str)), None)
             text = arguments_text(arguments) if text is None else text
-            yield ToolExecutionRequest(self.calls.opened(id, name), name, text)
+            yield self.calls.request(id, name, text)
 
     def server_request(self, block: Mapping[str, Any]) -> ToolExecutionRequest:
         """Return the call of a tool that the provider runs itself."""
         name = text_in(block, "name") or str(block["type"]).removesuffix("_call")
         arguments = next((block[key] for key in _ARGUMENTS if key in block), None)
-        id = self.calls.opened(text_in(block, "id"), name)
-        return ToolExecutionRequest(id, name, arguments_text(arguments))
+        return self.calls.request(text_in(block, "id"), name, arguments)
 
     def result(self, block: Mapping[str, Any]) -> ToolExecutionResultMessage:
         """Return the result that such a tool gave."""
@@ -380,8 +380,7 @@ def _block(block: Any) -> Content | None:
         return stand_in(kind, next(filter(None, names), None))
     if data and data.startswith("data:"):
         url, data = data, None
-    detail = DETAILS.get(str(inner.get("detail")), DetailLevel.AUTO)
-    return media_content(kind, url, data or None, mime_type, detail)
+    return media_content(kind, url, data or None, mime_type, inner.get("detail"))
 
 
 _DATA = ("base64", "data", "file_data")
@@ -395,12 +394,7 @@ def _text(content: Content) -> str:
 # Writing
 
 
-def render(messages: Iterable[ChatMessage]) -> Rendering:
-    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
-    return _Writer(frozenset(c.id for c in calls if c is not None and c.id)).write_each(messages)
-
-
-class _Writer(Writer):
+class _Writer(PartWriter):
     format = "langchain"
 
     def _values(
@@ -408,21 +402,14 @@ class _Writer(Writer):
     ) -> Iterator[dict[str, Any]]:
         yield from map(_spelt, super()._values(messages, beside))
 
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        match message:
-            case SystemMessage():
-                yield {"type": "system", "data": {"content": message.text}}
-            case UserMessage():
-                self.calls.interrupted()
-                name = {"name": message.name} if message.name else {}
-                data = {"content": self.contents(message.contents), **name}
-                yield {"type": "human", "data": data}
-            case AiMessage():
-                yield {"type": "ai", "data": self.assistant(message)}
-            case ToolExecutionResultMessage():
-                yield {"type": "tool", "data": self.result(message)}
+    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+        yield {"type": "system", "data": {"content": message.text}}
 
-    def assistant(self, message: AiMessage) -> dict[str, Any]:
+    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+        name = {"name": message.name} if message.name else {}
+        yield {"type": "human", "data": {"content": self.text_or_parts(message.contents), **name}}
+
+    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
         data: dict[str, Any] = {"content": message.text or ""}
         if message.thinking:
             data["additional_kwargs"] = {"reasoning_content": message.thinking}
@@ -430,51 +417,33 @@ class _Writer(Writer):
             arguments = _arguments(call.arguments)
             type = "invalid_tool_call" if arguments is None else "tool_call"
             said = call.arguments if arguments is None else arguments
-            id = self.calls.opened(call.id, call.name)
-            written = {"name": call.name or "", "args": said, "id": id, "type": type}
+            written = {"name": call.name, "args": said, "id": call.id, "type": type}
             written |= {"error": None} if arguments is None else {}
             data.setdefault(f"{type}s", []).append(written)
-        return data
+        yield {"type": "ai", "data": data}
 
-    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         id, name = self.calls.answered(message.id, message.tool_name)
-        data = {"content": self.contents(message.contents), "tool_call_id": id or ""}
+        data = {"content": self.text_or_parts(message.contents), "tool_call_id": id or ""}
         data |= {"name": name} if name else {}
-        return data | ({"status": "error"} if message.is_error else {})
+        data |= {"status": "error"} if message.is_error else {}
+        yield {"type": "tool", "data": data}
 
-    def contents(self, contents: Sequence[Content | None]) -> Any:
-        if len(contents) == 1 and isinstance(contents[0], TextContent):
-            return contents[0].text
-        return [block for content in contents if (block := self.block(content))] or ""
+    def text(self, text: str) -> dict[str, Any]:
+        return {"type": "text", "text": text}
 
-    def block(self, content: Content | None) -> dict[str, Any] | None:
-        if isinstance(content, TextContent):
-            return {"type": "text", "text": content.text}
-        found = media_of(content)
-        if found is None:
-            self.lose("empty content" if content is None else f"{content.type.lower()} content")
-            return None
-        kind, media = found
+    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
         data, mime_type = data_of(media), mime_type_of(kind, media)
-        if data and media.url:
-            self.lose(f"the url of {kind} content that is given inline too")
         if isinstance(content, ImageContent):
             url = f"data:{mime_type};base64,{data}" if data else media.url
-            return {"type": "image_url", "image_url": {"url": url, **self.detail(content)}}
+            detail = detail_of(content)
+            about = {} if detail == "auto" else {"detail": detail}
+            return {"type": "image_url", "image_url": {"url": url, **about}}
         if data:
             return {"type": kind, "base64": data, "mime_type": mime_type}
         return {"type": kind, "url": media.url} | (
             {"mime_type": media.mime_type} if media.mime_type else {}
         )
-
-    def detail(self, content: ImageContent) -> dict[str, str]:
-        if getattr(content.image, "revised_prompt", None):
-            self.lose("the revised prompt of an image")
-        detail = content.detail_level.value.lower()
-        if detail not in DETAILS:
-            self.lose(f"the detail level {detail!r}")
-            detail = "high"
-        return {} if detail == "auto" else {"detail": detail}
 
     def is_value(self, value: Any) -> bool:
         match value:
@@ -528,12 +497,10 @@ def as_dict(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def plain(given: Any) -> Any:
     """Return messages of LangChain as messages_to_dict does, in lists and objects too."""
-    if isinstance(given, list | tuple):
-        return [plain(each) for each in given]
-    if isinstance(given, Mapping):
-        return {name: plain(each) for name, each in given.items()}
-    if not hasattr(given, "model_dump"):
-        return given
+    return plain_values(given, _dumped)
+
+
+def _dumped(given: Any) -> Any:
     data = given.model_dump(mode="json", fallback=_without_json)
     return {"type": data["type"], "data": data} if "type" in data else data
 
@@ -543,5 +510,4 @@ def _without_json(value: Any) -> str:
     return stand_in(type(value).__name__, None).text
 
 
-_Reader.writer = _Writer
-FORMAT = Format("langchain", find, parse, render, plain)
+FORMAT = two_way(find, _Reader, _Writer, plain=plain)

@@ -32,6 +32,7 @@ from chatmemory.formats import (
     sharegpt,
     vercel_ui,
 )
+from chatmemory.formats.conversion import plain_values
 from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
@@ -105,17 +106,6 @@ def parse_objects(values: Any, format: str, after: Iterable[ChatMessage] = ()) -
         return parse_messages(plain if isinstance(plain, list) else [plain], format, after)
     read = known.parse(found.turns, chat_messages(after))
     return replace(read, losses=found.losses + read.losses)
-
-
-def plain_values(given: Any) -> Any:
-    """Return objects of Pydantic, which the libraries of most providers have, as JSON values."""
-    if isinstance(given, list | tuple):
-        return [plain_values(each) for each in given]
-    if isinstance(given, Mapping):
-        return {name: plain_values(each) for name, each in given.items()}
-    if hasattr(given, "model_dump"):
-        return given.model_dump(mode="json", exclude_unset=True)
-    return given
 
 
 def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendered:
