@@ -124,9 +124,9 @@ class _Reader(TurnReader):
     def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
         turn = object_in(turn, "a message must be a JSON object")
         if "role" not in turn and "system" in turn:
-            yield from self.system(_text(_blocks(turn["system"])))
+            yield from self.system(_text(blocks_of(turn["system"])))
             return
-        role, blocks = turn.get("role"), _blocks(turn.get("content"))
+        role, blocks = turn.get("role"), blocks_of(turn.get("content"))
         if role not in _ROLES:
             raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
         if "content" not in turn:
@@ -158,7 +158,7 @@ class _Reader(TurnReader):
         return []
 
     def all_contents(self, content: Any) -> list[Content]:
-        return [each for block in _blocks(content) for each in self.contents(block)]
+        return [each for block in blocks_of(content) for each in self.contents(block)]
 
     def media(self, kind: str, source: dict[str, Any]) -> list[Content]:
         data, url = text_in(source, "data"), text_in(source, "url")
@@ -205,7 +205,7 @@ class _Reader(TurnReader):
         return ToolExecutionResultMessage(id, name, contents or "", is_error, own)
 
 
-def _blocks(content: Any) -> list[Any]:
+def blocks_of(content: Any) -> list[Any]:
     """Return content as blocks; a string is one text."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
@@ -268,7 +268,7 @@ class _Writer(TurnWriter):
     def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
         """Put the text of every system message into `system`."""
         if "system" in beside:
-            value = {"system": _blocks(beside["system"]) + _blocks(value["system"])}
+            value = {"system": blocks_of(beside["system"]) + blocks_of(value["system"])}
         beside.update(value)
 
     def call(self, call: ToolExecutionRequest, message: AiMessage) -> dict[str, Any]:

@@ -19,16 +19,22 @@ from chatmemory.core.contents import (
     PdfFileContent,
     TextContent,
 )
-from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
-    ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
     text_of,
 )
-from chatmemory.formats.conversion import arguments_text, name_of, object_in, stand_in, text_in
+from chatmemory.formats.anthropic import blocks_of
+from chatmemory.formats.conversion import (
+    dict_in,
+    list_in,
+    name_of,
+    object_in,
+    stand_in,
+    text_in,
+)
 from chatmemory.formats.format import Format, RawTranscript, Transcript
 from chatmemory.formats.sessions import SessionReader, whole
 
@@ -106,8 +112,7 @@ class _Chain:
         return min(n, boundary), n <= boundary and n not in self._boundary, n
 
     def _kept(self, boundary: int) -> list[int]:
-        about = self._turns[boundary].get("compactMetadata")
-        about = about if isinstance(about, dict) else {}
+        about = dict_in(self._turns[boundary], "compactMetadata")
         match about.get("preservedMessages"), about.get("preservedSegment"):
             case {"uuids": [*ids]}, _:
                 return [self._by_id[id] for id in ids if isinstance(id, str) and id in self._by_id]
@@ -162,15 +167,12 @@ class _Chain:
 
 
 def _answer_of(record: Mapping[str, Any]) -> str | None:
-    message = record.get("message") if record.get("type") == "assistant" else None
-    id = message.get("id") if isinstance(message, dict) else None
+    id = dict_in(record, "message").get("id") if record.get("type") == "assistant" else None
     return id if isinstance(id, str) else None
 
 
 def _ids(record: Mapping[str, Any], type: str, name: str) -> Iterator[str]:
-    message = record.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    for block in content if isinstance(content, list) else ():
+    for block in list_in(dict_in(record, "message"), "content"):
         is_wanted = isinstance(block, dict) and block.get("type") == type
         if is_wanted and isinstance(block.get(name), str):
             yield block[name]
@@ -203,8 +205,7 @@ class _Reader(SessionReader):
                 self.miss("attachments")
 
     def clear(self, about: dict[str, Any]) -> None:
-        given = about.get("compactedToolIds")
-        ids = given if isinstance(given, list) else ()
+        ids = list_in(about, "compactedToolIds")
         for place, each in enumerate(self.built.messages):
             if isinstance(each, ToolExecutionResultMessage) and each.id in ids:
                 self.built.clear([place])
@@ -212,10 +213,10 @@ class _Reader(SessionReader):
     def user(self, record: dict[str, Any], message: dict[str, Any]) -> None:
         about = {name: record.get(name) for name in ("uuid", "timestamp", "isMeta")}
         contents: list[Content] = []
-        for block in _blocks(message.get("content")):
+        for block in _blocks(message):
             if block.get("type") == "tool_result":
                 is_error = block.get("is_error") is True or None
-                said = list(map(_content, _blocks(block.get("content"))))
+                said = list(map(_content, _blocks(block)))
                 place = self.result(text_in(block, "tool_use_id"), said, is_error, about)
                 self.placed(record, place)
             else:
@@ -235,8 +236,7 @@ class _Reader(SessionReader):
 
     def summary(self, read: UserMessage) -> None:
         boundary, self._boundary = self._boundary, {}
-        about = boundary.get("compactMetadata")
-        about = about if isinstance(about, dict) else {}
+        about = dict_in(boundary, "compactMetadata")
         ids = self._kept.get(boundary.get("uuid", ""), ())
         self.miss(_PUT_BACK)
         self.compact(
@@ -254,7 +254,7 @@ class _Reader(SessionReader):
         texts, thoughts, calls = [], [], []
         about = {name: record.get(name) for name in ("uuid", "timestamp")}
         about |= {name: message.get(name) for name in ("id", "model", "stop_reason", "usage")}
-        for block in _blocks(message.get("content")):
+        for block in _blocks(message):
             match block.get("type"):
                 case "text":
                     texts.append(text_in(block, "text") or "")
@@ -262,17 +262,16 @@ class _Reader(SessionReader):
                     thoughts.append(text_in(block, "thinking") or "")
                     about["signature"] = block.get("signature")
                 case "tool_use":
-                    name = text_in(block, "name")
-                    id = self.calls.opened(text_in(block, "id"), name)
-                    calls.append(ToolExecutionRequest(id, name, arguments_text(block.get("input"))))
+                    id, name = text_in(block, "id"), text_in(block, "name")
+                    calls.append(self.calls.request(id, name, block.get("input")))
                 case kind:
                     self.miss(f"blocks of type {kind!r} in answers")
         text, thinking = "\n".join(texts), "\n".join(thoughts)
         part = AiMessage(text if texts else None, calls, thinking or None, self.own(about))
         place = self.answer(part, text_in(message, "id"))
         self.placed(record, place)
-        usage = message.get("usage")
-        if isinstance(usage, dict) and (tokens := sum(whole(usage.get(n)) or 0 for n in _PROMPT)):
+        usage = dict_in(message, "usage")
+        if tokens := sum(whole(usage.get(name)) or 0 for name in _PROMPT):
             self.built.count_prompt(place, tokens)
 
 
@@ -280,17 +279,12 @@ def _message(record: dict[str, Any]) -> dict[str, Any]:
     return object_in(record.get("message"), "a record needs a message")
 
 
-def _blocks(content: Any) -> list[dict[str, Any]]:
-    if content is None or isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    if not isinstance(content, list):
-        raise InvalidMessage("content must be a string or a list of blocks")
-    return [object_in(block, "a block must be an object") for block in content]
+def _blocks(holder: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return blocks_of(holder.get("content") or None)
 
 
 def _content(block: dict[str, Any]) -> Content:
-    source = block.get("source")
-    source = source if isinstance(source, dict) else {}
+    source = dict_in(block, "source")
     data, url = text_in(source, "data"), text_in(source, "url")
     match block.get("type"):
         case "text":
