@@ -47,6 +47,7 @@ from chatmemory.formats.conversion import (
     stand_in,
     text_in,
     two_way,
+    type_in,
 )
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import TurnReader, TurnWriter, data_of, mime_type_of
@@ -92,7 +93,7 @@ def _is_answer(value: dict[str, Any]) -> bool:
         (value.get("type") == "message" or "stop_reason" in value)
         and value.get("role", "assistant") == "assistant"
         and isinstance(blocks, list)
-        and not any(_type(block) in ("", "output_text", "refusal") for block in blocks)
+        and not any(type_in(block) in ("", "output_text", "refusal") for block in blocks)
     )
 
 
@@ -101,24 +102,19 @@ def _may_be_turn(turn: Any) -> bool:
 
 
 def _is_own(part: Any) -> bool:
-    kind = _type(part)
+    kind = type_in(part)
     is_thinking = kind == "thinking" and isinstance(part.get("thinking"), str)
     has_source = kind in ("image", "document") and isinstance(part.get("source"), dict)
     return kind in _OWN_BLOCKS or _is_result(part) or is_thinking or has_source
 
 
-def _type(part: Any) -> str:
-    kind = part.get("type") if isinstance(part, dict) else None
-    return kind if isinstance(kind, str) else ""
-
-
 def _is_result(part: Any) -> bool:
-    return _type(part).endswith("tool_result")
+    return type_in(part).endswith("tool_result")
 
 
 class _Reader(TurnReader):
     within_turn = "content"
-    type_of = staticmethod(_type)
+    type_of = staticmethod(type_in)
     is_result = staticmethod(_is_result)
 
     def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
@@ -139,12 +135,12 @@ class _Reader(TurnReader):
             yield from self.joined(turn, read)
 
     def is_of_model(self, block: Any) -> bool:
-        kind = _type(block)
+        kind = type_in(block)
         is_known = kind in ("text", "thinking", "redacted_thinking", "compaction")
         return is_known or kind.endswith("tool_use") or _is_result(block)
 
     def contents(self, block: dict[str, Any]) -> list[Content]:
-        match _type(block):
+        match type_in(block):
             case "text":
                 return [TextContent(text_in(block, "text") or "")]
             case "image" | "document" as kind:
@@ -180,7 +176,7 @@ class _Reader(TurnReader):
         calls, thoughts = [], []
         types: dict[str | None, str] = {}
         for block in blocks:
-            kind = _type(block)
+            kind = type_in(block)
             if kind == "thinking":
                 thoughts.append(text_in(block, "thinking"))
             elif kind.endswith("tool_use"):
@@ -191,17 +187,17 @@ class _Reader(TurnReader):
         return AiMessage(_text(blocks), calls, "\n".join(filter(None, thoughts)) or None, own)
 
     def result(self, block: dict[str, Any]) -> ToolExecutionResultMessage:
-        kind = _type(block)
+        kind = type_in(block)
         own = {} if kind == "tool_result" else {self.format: {"type": kind}}
         id, name = self.calls.answered(text_in(block, "tool_use_id"))
         content, is_error = block.get("content"), block.get("is_error")
         if kind in ("tool_result", "mcp_tool_result"):
             contents = self.all_contents(content)
             if content and not contents:
-                contents = [stand_in(_type(content[0]), None)]
+                contents = [stand_in(type_in(content[0]), None)]
         else:
             contents = [TextContent(arguments_text(_readable(content)) or "")]
-            is_error = True if _type(content).endswith("_error") else None
+            is_error = True if type_in(content).endswith("_error") else None
         return ToolExecutionResultMessage(id, name, contents or "", is_error, own)
 
 
@@ -217,7 +213,7 @@ def blocks_of(content: Any) -> list[Any]:
 def _text(blocks: Sequence[Any]) -> str | None:
     """Return the joined texts of blocks, None without any."""
     named = {"text": "text", "compaction": "content"}
-    texts = [text_in(block, named[_type(block)]) for block in blocks if _type(block) in named]
+    texts = [text_in(block, named[type_in(block)]) for block in blocks if type_in(block) in named]
     texts = [text for text in texts if text is not None]
     return "\n".join(filter(None, texts)) if texts else None
 
@@ -246,14 +242,9 @@ class _Writer(TurnWriter):
     beside = ("system",)
     cannot_say = ("name", "thinking")
     is_result = staticmethod(_is_result)
-    _has_begun = False
-
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        yield from super().write(message)
-        self._has_begun = True
 
     def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
-        if self._has_begun:
+        if self.last:
             self.lose("the place of a system message: its text is in `system`")
         yield {"system": message.text}
 

@@ -20,7 +20,6 @@ from chatmemory.core.contents import (
     TextContent,
 )
 from chatmemory.core.messages import (
-    AiMessage,
     ChatMessage,
     ToolExecutionResultMessage,
     UserMessage,
@@ -28,6 +27,7 @@ from chatmemory.core.messages import (
 )
 from chatmemory.formats.anthropic import blocks_of
 from chatmemory.formats.conversion import (
+    answer_of,
     dict_in,
     list_in,
     name_of,
@@ -259,15 +259,14 @@ class _Reader(SessionReader):
                 case "text":
                     texts.append(text_in(block, "text") or "")
                 case "thinking":
-                    thoughts.append(text_in(block, "thinking") or "")
+                    thoughts.append(text_in(block, "thinking"))
                     about["signature"] = block.get("signature")
                 case "tool_use":
                     id, name = text_in(block, "id"), text_in(block, "name")
                     calls.append(self.calls.request(id, name, block.get("input")))
                 case kind:
                     self.miss(f"blocks of type {kind!r} in answers")
-        text, thinking = "\n".join(texts), "\n".join(thoughts)
-        part = AiMessage(text if texts else None, calls, thinking or None, self.own(about))
+        part = answer_of(texts, calls, thoughts, self.own(about))
         place = self.answer(part, text_in(message, "id"))
         self.placed(record, place)
         usage = dict_in(message, "usage")

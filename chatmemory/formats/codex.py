@@ -21,7 +21,7 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
-from chatmemory.formats.conversion import dict_in, name_of, object_in, stand_in, text_in
+from chatmemory.formats.conversion import dict_in, first_in, name_of, object_in, stand_in, text_in
 from chatmemory.formats.format import Format, RawTranscript, Transcript
 from chatmemory.formats.sessions import SessionReader, texts_in, whole
 
@@ -119,9 +119,8 @@ class _Reader(SessionReader):
             return ToolExecutionResultMessage(id, name, _output(item.get("output")) or "")
         if kind.endswith("_call"):
             name = text_in(item, "name") or kind.removesuffix("_call")
-            id = text_in(item, "call_id") or text_in(item, "id")
-            given = (item[key] for key in ("arguments", "input", "action") if key in item)
-            return AiMessage(None, (self.calls.request(id, name, next(given, None)),))
+            id, arguments = text_in(item, "call_id", "id"), ("arguments", "input", "action")
+            return AiMessage(None, (self.calls.request(id, name, first_in(item, *arguments)),))
         self.miss(f"items of type {kind!r}")
         return None
 

@@ -152,6 +152,7 @@ class Writer(_Conversion, ABC):
     within: ClassVar[str] = ""
     beside: ClassVar[Collection[str]] = ()
     cannot_say: ClassVar[Collection[str]] = ()
+    last: ChatMessage | None = None  # the message that was written last
 
     def write_all(self, messages: Iterable[ChatMessage]) -> Rendered:
         """Return all messages as JSON values. Custom messages and foreign attributes are losses."""
@@ -195,15 +196,14 @@ class Writer(_Conversion, ABC):
 
     def kept(self, message: ChatMessage) -> Mapping[str, Any]:
         """Return what a message has under the format's name, which clients may have sent."""
-        own = getattr(message, "attributes", {}).get(self.format)
-        return own if isinstance(own, Mapping) else {}
+        return kept_of(message, self.format)
 
     def _said(self, message: ChatMessage, own: Mapping[str, Any]) -> list[Any]:
         """Return the values of a message with what only this format can say."""
-        if "differs" not in own:
-            return list(self._written(message))
         known = len(self.losses)
-        written = list(self._written(message))
+        written = self._written(message)
+        if "differs" not in own:
+            return written
         said: Any = None
         with suppress(ValueError):
             said = applied(own["differs"], written, sources_of(message))
@@ -213,16 +213,18 @@ class Writer(_Conversion, ABC):
         del self.losses[known:]  # the difference has what we would lose
         return said
 
-    def _written(self, message: ChatMessage) -> Iterable[dict[str, Any]]:
+    def _written(self, message: ChatMessage) -> list[dict[str, Any]]:
         if isinstance(message, CustomMessage):
             self.lose(f"a whole {message.type} message")
-            return ()
-        return self.write(message)
+            return []
+        written = [*self.write(message)]
+        self.last = message
+        return written
 
     def with_difference(self, said: Said) -> ChatMessage:
         """Return a message that was read, with what it cannot hold in its attributes."""
         message = said.message
-        differs = difference([*self._written(message)], [*said.values], sources_of(message))
+        differs = difference(self._written(message), [*said.values], sources_of(message))
         attributes = getattr(message, "attributes", {})
         own = {**attributes.get(self.format, {})}
         own |= {} if said.joins is None else {"joins": said.joins}
@@ -321,6 +323,11 @@ _FIELDS = {
 }
 
 
+def kept_of(message: ChatMessage, format: str) -> Mapping[str, Any]:
+    own = getattr(message, "attributes", {}).get(format)
+    return own if isinstance(own, Mapping) else {}
+
+
 def two_way(
     find: Callable[[Any], RawTranscript | None],
     reader: type[Reader],
@@ -409,22 +416,57 @@ def objects_in(value: Mapping[str, Any], name: str, each: str = "part") -> list[
 
 def list_in(value: Any, name: str) -> list[Any]:
     """Return a property of an object if it is a list, else an empty one."""
-    found = value.get(name) if isinstance(value, dict) else None
+    found = value.get(name) if isinstance(value, Mapping) else None
     return found if isinstance(found, list) else []
 
 
 def dict_in(value: Any, name: str) -> dict[str, Any]:
     """Return a property of an object if it is an object, else an empty one."""
-    found = value.get(name) if isinstance(value, dict) else None
+    found = value.get(name) if isinstance(value, Mapping) else None
     return found if isinstance(found, dict) else {}
 
 
-def text_in(value: Mapping[str, Any], name: str) -> str | None:
-    """Return a property that must be a string or missing. Raises InvalidMessage."""
-    found = value.get(name)
-    if found is None or isinstance(found, str):
-        return found
-    raise InvalidMessage(f"{name} must be a string")
+def text_in(value: Mapping[str, Any], *names: str) -> str | None:
+    """Return the first of these properties that has text; each must be a string or missing.
+
+    Raises InvalidMessage.
+    """
+    found: str | None = None
+    for name in names:
+        found = value.get(name)
+        if found is not None and not isinstance(found, str):
+            raise InvalidMessage(f"{name} must be a string")
+        if found:
+            break
+    return found
+
+
+def type_in(part: Any) -> str:
+    """Return the type that a part tells; "" for what tells none."""
+    type = part.get("type") if isinstance(part, dict) else None
+    return type if isinstance(type, str) else ""
+
+
+def first_in(value: Mapping[str, Any], *names: str) -> Any:
+    """Return the first of these properties that is there, None without any."""
+    return next((value[name] for name in names if name in value), None)
+
+
+def nothing_in(what: str, parts: str, types: Iterable[Any]) -> InvalidMessage:
+    """Return the error of a message of which nothing can be read, with the types of its parts."""
+    told = ", ".join(dict.fromkeys(map(repr, types))) or "none"
+    return InvalidMessage(f"no {what} can be read: {parts}{told}")
+
+
+def answer_of(
+    texts: Sequence[str],
+    calls: Iterable[ToolExecutionRequest],
+    thoughts: Iterable[str | None],
+    attributes: Mapping[str, Any] | None = None,
+) -> AiMessage:
+    """Return what a model said and thought, each piece in a line of its own."""
+    text = "\n".join(texts) if texts else None
+    return AiMessage(text, calls, "\n".join(filter(None, thoughts)) or None, attributes)
 
 
 def stand_in(kind: str, name: str | None) -> TextContent:

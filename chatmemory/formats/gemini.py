@@ -255,7 +255,6 @@ class _Writer(TurnWriter):
     beside = _SYSTEM
     cannot_say = ("name",)
     is_result = staticmethod(_is_result)
-    _has_begun = False
 
     def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
         is_snake = self.kept(message).get("names") == "snake_case"
@@ -263,10 +262,9 @@ class _Writer(TurnWriter):
             if is_snake and "parts" in value:
                 value = {**value, "parts": [_named(part, _snake) for part in value["parts"]]}
             yield value
-        self._has_begun = True
 
     def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
-        if self._has_begun:
+        if self.last:
             self.lose("the place of a system message: its text is in `systemInstruction`")
         yield {"systemInstruction": {"parts": [{"text": message.text}]}}
 

@@ -10,7 +10,6 @@ that `messages_from_dict` reads them. Source of the shapes: langchain_core.messa
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,14 +28,19 @@ from chatmemory.formats.conversion import (
     Reader,
     Said,
     arguments_text,
+    decoded,
     dict_in,
     find_turns,
+    first_in,
+    json_object,
     name_of,
+    nothing_in,
     object_in,
     plain_values,
     stand_in,
     text_in,
     two_way,
+    type_in,
     unread,
 )
 from chatmemory.formats.format import RawTranscript
@@ -46,6 +50,7 @@ from chatmemory.formats.parts import (
     detail_of,
     media_content,
     mime_type_of,
+    runs_of,
 )
 
 _CLASSES = {"human": "Human", "ai": "AI", "system": "System", "tool": "Tool"}
@@ -148,8 +153,9 @@ class _Reader(Reader):
 
     def other(self, kind: str, data: dict[str, Any]) -> Iterator[ChatMessage]:
         contents = _contents(data)
+        texts = (each.text for each in contents if isinstance(each, TextContent))
         if kind == "system":
-            yield from self.system("".join(map(_text, contents)))
+            yield from self.system("".join(texts))
         elif kind == "human":
             self.calls.interrupted()
             yield UserMessage(contents, text_in(data, "name"))
@@ -169,19 +175,19 @@ class _Reader(Reader):
         if not isinstance(content, list):
             yield Said(self.said_by_model(data, [text_in(data, "content")], calls), [value])
             return
-        groups = list(_groups(content))
-        if not groups or (calls and _result_in(groups[-1])):
-            groups.append([])
-        last = max(i for i, group in enumerate(groups) if not _result_in(group))
-        for i, group in enumerate(groups):
-            fields = {**data, "content": group} if i == last else {"content": group}
+        runs = _runs(content)
+        if not runs or (calls and _is_result(runs[-1][0])):
+            runs.append([])
+        last = max(i for i, run in enumerate(runs) if not any(map(_is_result, run)))
+        for i, run in enumerate(runs):
+            fields = {**data, "content": run} if i == last else {"content": run}
             part = {**value, "data": fields}
-            if _result_in(group):
-                yield Said(self.result(group[0]), [part], joins=True)
+            if any(map(_is_result, run)):
+                yield Said(self.result(run[0]), [part], joins=True)
                 continue
-            own = [self.server_request(block) for block in group if _server_call(block)]
+            own = [self.server_request(block) for block in run if _server_call(block)]
             own += calls if i == last else []
-            message = self.said_by_model(fields, group, own)
+            message = self.said_by_model(fields, run, own)
             yield Said(message, [part], joins=i > 0 or None)
 
     def said_by_model(
@@ -223,13 +229,12 @@ class _Reader(Reader):
     def server_request(self, block: Mapping[str, Any]) -> ToolExecutionRequest:
         """Return the call of a tool that the provider runs itself."""
         name = text_in(block, "name") or str(block["type"]).removesuffix("_call")
-        arguments = next((block[key] for key in _ARGUMENTS if key in block), None)
-        return self.calls.request(text_in(block, "id"), name, arguments)
+        return self.calls.request(text_in(block, "id"), name, first_in(block, *_ARGUMENTS))
 
     def result(self, block: Mapping[str, Any]) -> ToolExecutionResultMessage:
         """Return the result that such a tool gave."""
-        ids = (text_in(block, key) for key in ("tool_call_id", "tool_use_id", "call_id", "id"))
-        id, name = self.calls.answered(next(filter(None, ids), None))
+        id = text_in(block, "tool_call_id", "tool_use_id", "call_id", "id")
+        id, name = self.calls.answered(id)
         keys = (*_RESULTS, "content")
         result = next((block[key] for key in keys if block.get(key) is not None), "")
         failed = block.get("status") == "error" or block.get("is_error") is True
@@ -243,74 +248,54 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 def _plain_call(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return id, name and arguments of a call in the shape of a provider."""
     said = call["function"] if isinstance(call.get("function"), dict) else call
-    arguments = next((said[key] for key in ("args", "arguments", "input") if key in said), None)
-    return {
-        "id": call.get("call_id") or call.get("id"),
-        "name": said.get("name"),
-        "args": arguments,
-    }
+    id, arguments = call.get("call_id") or call.get("id"), ("args", "arguments", "input")
+    return {"id": id, "name": said.get("name"), "args": first_in(said, *arguments)}
 
 
 def _is_json_of(value: Any, text: Any) -> bool:
     """Whether a text is these arguments as JSON."""
     if not isinstance(text, str) or isinstance(value, str):
         return isinstance(text, str) and text == value
-    try:
-        return bool(json.loads(text) == value)
-    except (ValueError, RecursionError):
-        return False
+    return bool(decoded(text) == value)
 
 
-def _groups(content: Sequence[Any]) -> Iterator[list[Any]]:
-    """Yield the blocks of an AI message in groups: what the model says, or one result."""
-    group: list[Any] = []
+def _runs(content: Sequence[Any]) -> list[list[Any]]:
+    """Return the blocks of an AI message in runs: what the model says, or one result, which may
+    have been said within the block of its call.
+    """
+    blocks = []
     for block in content:
-        if _is_result(block):
-            if group:
-                yield group
-            yield [block]
-            group = []
-            continue
-        results = [key for key in _RESULTS if _server_call(block) and block.get(key) is not None]
-        group.append(
-            {key: each for key, each in block.items() if key not in results} if results else block
-        )
+        results = _results_in(block)
         if results:
-            yield group
-            yield [{key: block[key] for key in ("type", "id", *results) if key in block}]
-            group = []
-    if group:
-        yield group
+            blocks.append({key: each for key, each in block.items() if key not in results})
+            block = {key: block[key] for key in ("type", "id", *results) if key in block}
+        blocks.append(block)
+    return [*runs_of(blocks, _is_result)]
 
 
 def _is_result(block: Any) -> bool:
-    type = _type(block)
-    return type == "server_tool_result" or type.endswith(("_tool_result", "_call_output"))
+    type = type_in(block)
+    is_result = type == "server_tool_result" or type.endswith(("_tool_result", "_call_output"))
+    return is_result or bool(_results_in(block))
 
 
-def _result_in(group: Sequence[Any]) -> bool:
-    """Whether a group is a result: a block of its own, or the part of a call that has one."""
-    return len(group) == 1 and (
-        _is_result(group[0]) or (_server_call(group[0]) and not {*_RESULTS}.isdisjoint(group[0]))
-    )
+def _results_in(block: Any) -> list[str]:
+    """Return the properties of a call that have its result."""
+    found = block if _server_call(block) else {}
+    return [key for key in _RESULTS if found.get(key) is not None]
 
 
 def _server_call(block: Any) -> bool:
-    type = _type(block)
+    type = type_in(block)
     is_call = type in ("server_tool_use", "mcp_tool_use") or type.endswith("_call")
     return is_call and type not in _SAID_AGAIN
-
-
-def _type(block: Any) -> str:
-    type = block.get("type") if isinstance(block, dict) else None
-    return type if isinstance(type, str) else ""
 
 
 def _text_in(block: Any) -> str | None:
     """Return the text of a block; None for one of another kind."""
     if isinstance(block, str):
         return block
-    match _type(block):
+    match type_in(block):
         case "text" | "output_text" | "input_text" | "text-plain":
             return text_in(block, "text")
         case "refusal":
@@ -320,7 +305,7 @@ def _text_in(block: Any) -> str | None:
 
 def _thought(block: Any) -> str | None:
     """Return the text of a block in which the model reasons."""
-    match _type(block):
+    match type_in(block):
         case "thinking":
             return text_in(block, "thinking")
         case "reasoning":
@@ -334,15 +319,14 @@ def _thought(block: Any) -> str | None:
 def _stand_ins(content: Sequence[Any]) -> str:
     """Return what stands for images and files that a model made. Raises InvalidMessage."""
     blocks = [block for block in content if block]
-    kinds = [kind for block in blocks if (kind := _KINDS_OF_MEDIA.get(_type(block)))]
+    kinds = [kind for block in blocks if (kind := _KINDS_OF_MEDIA.get(type_in(block)))]
     if blocks and not kinds:
         raise _nothing_in(blocks)
     return " ".join(stand_in(kind, None).text for kind in kinds)
 
 
 def _nothing_in(content: Sequence[Any]) -> InvalidMessage:
-    types = ", ".join(dict.fromkeys(repr(_type(block)) for block in content))
-    return InvalidMessage(f"no block of its content can be read: blocks of type {types}")
+    return nothing_in("block of its content", "blocks of type ", map(type_in, content))
 
 
 def _contents(data: Mapping[str, Any]) -> list[Content]:
@@ -362,33 +346,27 @@ def _block(block: Any) -> Content | None:
     text = _text_in(block)
     if text is not None:
         return TextContent(text)
-    kind = _KINDS_OF_MEDIA.get(_type(block))
+    kind = _KINDS_OF_MEDIA.get(type_in(block))
     if kind is None:
         return None
     inner = next((block[key] for key in _INNER if isinstance(block.get(key), dict)), block)
-    url = text_in(inner, "url") or text_in(inner, "file_uri")
+    url = text_in(inner, "url", "file_uri")
     if isinstance(block.get("image_url"), str):
         url = block["image_url"]
-    mime_type = text_in(inner, "mime_type") or text_in(inner, "media_type")
+    mime_type = text_in(inner, "mime_type", "media_type")
     if kind == "audio" and mime_type is None and "format" in inner:
         mime_type = f"audio/{text_in(inner, 'format')}"
-    data = next((text_in(inner, key) for key in _DATA if key in inner), None)
+    data = text_in(inner, "base64", "data", "file_data")
     if inner.get("type") == "text" or mime_type == "text/plain":
         return TextContent(data or url or "")
     if not data and not url:
-        names = (text_in(inner, key) for key in ("file_id", "filename", "id"))
-        return stand_in(kind, next(filter(None, names), None))
+        return stand_in(kind, text_in(inner, "file_id", "filename", "id"))
     if data and data.startswith("data:"):
         url, data = data, None
     return media_content(kind, url, data or None, mime_type, inner.get("detail"))
 
 
-_DATA = ("base64", "data", "file_data")
 _INNER = ("source", "image_url", "input_audio", "file")
-
-
-def _text(content: Content) -> str:
-    return content.text if isinstance(content, TextContent) else ""
 
 
 # Writing
@@ -468,12 +446,8 @@ class _Writer(PartWriter):
 
 def _is_rest_of(call: Any, block: Any) -> bool:
     """Whether a block is the result that was said within the block of its call."""
-    return (
-        isinstance(call, dict)
-        and isinstance(block, dict)
-        and _server_call(call)
-        and (block.get("type"), block.get("id")) == (call.get("type"), call.get("id"))
-    )
+    is_same = type_in(block) == type_in(call)
+    return is_same and _server_call(call) and bool(block.get("id") == call.get("id"))
 
 
 def _blocks(content: Any) -> list[Any]:
@@ -482,11 +456,7 @@ def _blocks(content: Any) -> list[Any]:
 
 def _arguments(text: str | None) -> dict[str, Any] | None:
     """Return arguments as an object; None for a text that is none."""
-    try:
-        found = json.loads(text) if text and text.strip() else {}
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+    return json_object(text) if text and text.strip() else {}
 
 
 def as_dict(message: Mapping[str, Any]) -> dict[str, Any]:

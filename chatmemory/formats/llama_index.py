@@ -23,6 +23,7 @@ from chatmemory.core.messages import (
 )
 from chatmemory.formats.conversion import (
     Reader,
+    answer_of,
     dict_in,
     is_list_of,
     json_object,
@@ -89,12 +90,8 @@ class _Reader(Reader):
             function = object_in(each, "a tool call must be an object").get("function")
             function = object_in(function, "a tool call needs a function")
             calls.append(self.call(each.get("id"), function.get("name"), function.get("arguments")))
-        texts = _texts(blocks)
-        thoughts = [
-            text_in(block, "content") for block in blocks if block.get("block_type") == "thinking"
-        ]
-        text = "\n".join(texts) if texts else None
-        return AiMessage(text, calls, "\n".join(filter(None, thoughts)) or None)
+        thinking = (block for block in blocks if block.get("block_type") == "thinking")
+        return answer_of(_texts(blocks), calls, (text_in(each, "content") for each in thinking))
 
     def call(self, id: Any, name: Any, arguments: Any) -> ToolExecutionRequest:
         given = {"id": id, "name": name}

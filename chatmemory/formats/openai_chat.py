@@ -34,6 +34,7 @@ from chatmemory.formats.conversion import (
     find_turns,
     is_list_of,
     name_of,
+    nothing_in,
     object_in,
     stand_in,
     text_in,
@@ -169,8 +170,8 @@ class _Reader(Reader):
         """Return the error of a turn that would be an empty message."""
         content = turn.get("content")
         if isinstance(content, list) and content:
-            types = ", ".join(dict.fromkeys(repr(part.get("type")) for part in content))
-            return InvalidMessage(f"no part of its content can be read: parts of type {types}")
+            types = (part.get("type") for part in content)
+            return nothing_in("part of its content", "parts of type ", types)
         elsewhere = "; `parts` are of another format" if turn.get("parts") else ""
         return InvalidMessage(f"content is missing{elsewhere}")
 
@@ -194,16 +195,18 @@ def _part(part: Any) -> Content | None:
                 object_in(part.get("input_audio"), "input_audio must be an object")
             )
         case "file":
-            return _file(object_in(part.get("file"), "file must be an object"))
+            return file_content(object_in(part.get("file"), "file must be an object"))
     return None
 
 
-def _file(file: dict[str, Any]) -> Content:
-    """Return an inline PDF, or a text that names a file that is not here."""
-    data = text_in(file, "file_data") or ""
+def file_content(file: dict[str, Any]) -> Content:
+    """Return a PDF, or a text that names a file that is not here."""
+    data, url = text_in(file, "file_data") or "", text_in(file, "file_url")
     if data.startswith(_PDF):
         return PdfFileContent(PdfFile(base64_data=data.removeprefix(_PDF)))
-    return stand_in("file", text_in(file, "file_id") or text_in(file, "filename"))
+    if url and url.partition("?")[0].lower().endswith(".pdf"):
+        return PdfFileContent(PdfFile(url))
+    return stand_in("file", text_in(file, "file_id", "file_url", "filename"))
 
 
 def image_content(given: Any) -> Content:

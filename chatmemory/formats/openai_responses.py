@@ -28,7 +28,6 @@ from chatmemory.core.contents import (
     Image,
     ImageContent,
     Media,
-    PdfFile,
     PdfFileContent,
     TextContent,
 )
@@ -49,16 +48,24 @@ from chatmemory.formats.conversion import (
     arguments_text,
     decoded,
     is_list_of,
+    kept_of,
+    list_in,
     name_of,
     object_in,
     stand_in,
     text_in,
     two_way,
+    type_in,
     unread,
 )
 from chatmemory.formats.difference import texts_in
 from chatmemory.formats.format import Loss, RawTranscript
-from chatmemory.formats.openai_chat import audio_content, image_content, url_and_detail
+from chatmemory.formats.openai_chat import (
+    audio_content,
+    file_content,
+    image_content,
+    url_and_detail,
+)
 from chatmemory.formats.parts import PartWriter, data_of, url_of
 
 _NAME = "openai_responses"
@@ -160,11 +167,9 @@ def find(value: Any) -> RawTranscript | None:
 def _is_item(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    type, content = value.get("type"), value.get("content")
-    if isinstance(type, str) and type in (*_CALLS, *_RESULTS, *_OTHERS):
+    if type_in(value) in (*_CALLS, *_RESULTS, *_OTHERS):
         return not value.keys().isdisjoint(("id", "call_id", "approval_request_id", "tools"))
-    parts = content if isinstance(content, list) and "role" in value else ()
-    return any(isinstance(part, dict) and part.get("type") in _PARTS for part in parts)
+    return "role" in value and any(type_in(part) in _PARTS for part in list_in(value, "content"))
 
 
 def _response(value: dict[str, Any]) -> RawTranscript:
@@ -227,7 +232,7 @@ class _Reader(Reader):
     def call(self, item: dict[str, Any], type: str) -> Iterator[Said]:
         kind = _CALLS[type]
         name = kind.tool or text_in(item, "name")
-        id = text_in(item, kind.id) or text_in(item, "id")
+        id = text_in(item, kind.id, "id")
         request = self.calls.request(id, name, kind.read(item))
         message = AiMessage(None, (request,), None, _of_types([type], "function_call"))
         if type not in _BOTH:
@@ -370,23 +375,10 @@ def _content(part: Any) -> Content | None:
                 return stand_in("image", text_in(part, "file_id"))
             return image_content({"url": url, "detail": part.get("detail")})
         case "input_file":
-            return _file(part)
+            return file_content(part)
         case "input_audio":
             return audio_content(object_in(part.get("input_audio"), "input_audio is no object"))
     return None
-
-
-_PDF = "data:application/pdf;base64,"
-
-
-def _file(part: dict[str, Any]) -> Content:
-    """Return a PDF, or a text that names a file that is not here."""
-    data, url = text_in(part, "file_data") or "", text_in(part, "file_url")
-    if data.startswith(_PDF):
-        return PdfFileContent(PdfFile(base64_data=data.removeprefix(_PDF)))
-    if url and url.partition("?")[0].lower().endswith(".pdf"):
-        return PdfFileContent(PdfFile(url))
-    return stand_in("file", text_in(part, "file_id") or url or text_in(part, "filename"))
 
 
 def _of_types(types: list[str], usual: str) -> dict[str, Any]:
@@ -396,17 +388,15 @@ def _of_types(types: list[str], usual: str) -> dict[str, Any]:
 
 def _types_of(message: ChatMessage, known: Iterable[str]) -> list[str]:
     """Return the types that the attributes tell; none if they are not all known."""
-    own = getattr(message, "attributes", {}).get(_NAME)
-    types = own.get("types") if isinstance(own, Mapping) else None
-    return types if isinstance(types, list) and all(type in [*known] for type in types) else []
+    types = list_in(kept_of(message, _NAME), "types")
+    return types if all(type in [*known] for type in types) else []
 
 
 # Writing
 
 
 def _items_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    items = answer.get("items")
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return [item for item in list_in(answer, "items") if isinstance(item, dict)]
 
 
 class _Writer(PartWriter):
@@ -414,7 +404,6 @@ class _Writer(PartWriter):
     within = "input"
     beside = ("instructions",)
     cannot_say = ("name", "thinking")
-    _before: AiMessage | None = None  # the message before, where it is an answer
 
     def _values(
         self, messages: Iterable[ChatMessage], beside: dict[str, Any]
@@ -433,10 +422,6 @@ class _Writer(PartWriter):
         self.lose("a result whose call is not there")
         return True
 
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        yield from super().write(message)
-        self._before = message if isinstance(message, AiMessage) else None
-
     def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
         yield {"role": "system", "content": message.text}
 
@@ -447,8 +432,8 @@ class _Writer(PartWriter):
         yield {"items": [*self.items(message)]}
 
     def items(self, message: AiMessage) -> Iterator[dict[str, Any]]:
-        calls, before = self.calls_of(message), self._before
-        if before and (calls or before.tool_execution_requests):
+        calls, before = self.calls_of(message), self.last
+        if isinstance(before, AiMessage) and (calls or before.tool_execution_requests):
             self.lose("where the message before ends: both are read as one")
         types = _types_of(message, _CALLS)
         if message.text is not None:

@@ -40,6 +40,7 @@ from chatmemory.formats.conversion import (
     Reader,
     Response,
     Said,
+    answer_of,
     arguments_text,
     decoded,
     dict_in,
@@ -50,6 +51,7 @@ from chatmemory.formats.conversion import (
     stand_in,
     text_in,
     two_way,
+    type_in,
     unread,
 )
 from chatmemory.formats.difference import texts_in
@@ -117,8 +119,7 @@ def _is_message(value: Any) -> bool:
 
 
 def _is_part(part: Any) -> bool:
-    type = part.get("type") if isinstance(part, dict) else None
-    return isinstance(type, str) and _NEEDED.get(type) in part
+    return isinstance(part, dict) and _NEEDED.get(type_in(part)) in part
 
 
 def _list(value: Any) -> list[Any]:
@@ -180,10 +181,9 @@ class _Reader(Reader):
         calls = [self.request(part) for part in asked]
         if others and not texts and not calls and not thoughts:
             texts = [_shown(others[0]).text]
-        thinking = "\n".join(filter(None, (text_in(part, "content") for part in thoughts)))
         types = [part["type"] for part in asked]
         own = {} if set(types) <= {"tool_call"} else {_NAME: {"types": types}}
-        return AiMessage("\n".join(texts) if texts else None, calls, thinking or None, own)
+        return answer_of(texts, calls, (text_in(part, "content") for part in thoughts), own)
 
     def request(self, part: dict[str, Any]) -> ToolExecutionRequest:
         arguments = part.get(_CALLS[part["type"]])

@@ -28,7 +28,7 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.formats.conversion import Reader, Said, Writer, json_object, stand_in
+from chatmemory.formats.conversion import Reader, Said, Writer, json_object, nothing_in, stand_in
 
 PDF = "application/pdf"
 _DETAILS = {"low": DetailLevel.LOW, "high": DetailLevel.HIGH, "auto": DetailLevel.AUTO}
@@ -260,10 +260,10 @@ class TurnReader(Reader):
 
     def nothing_in(self, parts: Iterable[Any]) -> InvalidMessage:
         """Return the error of a turn that would be an empty message."""
-        types = ", ".join(dict.fromkeys(repr(self.type_of(part)) for part in parts))
+        types = [self.type_of(part) for part in parts]
         if not types:
             return InvalidMessage(f"{self.within_turn} is missing")
-        return InvalidMessage(f"no part of its {self.within_turn} can be read: {types}")
+        return nothing_in(f"part of its {self.within_turn}", "", types)
 
 
 class TurnWriter(PartWriter):

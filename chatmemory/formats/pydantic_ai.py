@@ -25,10 +25,12 @@ from chatmemory.core.messages import (
 from chatmemory.formats.conversion import (
     Reader,
     Said,
+    answer_of,
     arguments_text,
     dict_in,
     find_turns,
     is_list_of,
+    nothing_in,
     object_in,
     objects_in,
     stand_in,
@@ -81,8 +83,8 @@ class _Reader(Reader):
         said = [*self.instructions(about)] if kind == "request" else []
         said += self.request(parts) if kind == "request" else self.response(parts)
         if not said:
-            kinds = ", ".join(repr(part.get("part_kind")) for part in parts) or "none"
-            raise InvalidMessage(f"no part of the {kind} can be read: parts of kind {kinds}")
+            kinds = (part.get("part_kind") for part in parts)
+            raise nothing_in(f"part of the {kind}", "parts of kind ", kinds)
         for i, (message, value) in enumerate(said):
             value = {"kind": kind, **(about if i == len(said) - 1 else {}), **value}
             yield Said(message, [value], joins=i > 0 or None)
@@ -149,16 +151,13 @@ class _Reader(Reader):
 
     def said_by_model(self, parts: Sequence[dict[str, Any]]) -> AiMessage:
         texts = [text for part in parts if (text := _text_in(part)) is not None]
-        thoughts = [
-            text_in(part, "content") for part in parts if part.get("part_kind") == "thinking"
-        ]
+        thinking = [part for part in parts if part.get("part_kind") == "thinking"]
         calls = []
         for part in parts:
             if part.get("part_kind") in ("tool-call", "builtin-tool-call"):
                 id, name = text_in(part, "tool_call_id"), text_in(part, "tool_name")
                 calls.append(self.calls.request(id, name, part.get("args")))
-        text = "\n".join(texts) if texts else None
-        return AiMessage(text, calls, "\n".join(filter(None, thoughts)) or None)
+        return answer_of(texts, calls, (text_in(part, "content") for part in thinking))
 
 
 _OF_MODEL = ("text", "thinking", "tool-call", *_BUILT_IN, "file", "compaction", "speech")

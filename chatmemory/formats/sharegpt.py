@@ -114,11 +114,6 @@ def _is_call(value: Any) -> bool:
 class _Writer(Writer):
     format = "sharegpt"
     cannot_say = ("name", "thinking", "is_error")
-    _is_behind_ai = False
-
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        yield from super().write(message)
-        self._is_behind_ai = isinstance(message, AiMessage)
 
     def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
         yield {"from": "system", "value": message.text}
@@ -129,7 +124,7 @@ class _Writer(Writer):
 
     def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
         calls = [_call(call) for call in self.calls_of(message)]
-        if calls and message.text is None and self._is_behind_ai:
+        if calls and message.text is None and isinstance(self.last, AiMessage):
             self.lose("where the message before ends: its words and these calls are read as one")
         if message.text is not None or not calls:
             yield {"from": "gpt", "value": message.text or ""}

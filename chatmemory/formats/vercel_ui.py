@@ -34,11 +34,13 @@ from chatmemory.formats.conversion import (
     find_turns,
     is_list_of,
     list_in,
+    name_of,
     object_in,
     objects_in,
     stand_in,
     text_in,
     two_way,
+    type_in,
 )
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import PDF, PartWriter, media_content, url_of
@@ -78,9 +80,7 @@ def _are_ui_messages(value: Any) -> bool:
 
 
 def _is_ui_part(part: Mapping[str, Any]) -> bool:
-    type = part.get("type")
-    if not isinstance(type, str):
-        return False
+    type = type_in(part)
     if type.startswith("data-"):
         return "data" in part
     return _NEEDED.get(type, "toolCallId" if type.startswith("tool-") else "") in part
@@ -131,10 +131,10 @@ def _file_of_today(file: Any) -> dict[str, Any]:
 
 def _tool_part(part: dict[str, Any]) -> dict[str, Any]:
     """Return a part of a tool in the form that all have here; other parts as they are."""
-    type = part.get("type")
+    type = type_in(part)
     if type == "dynamic-tool":
         part = {**part, "type": "tool", "dynamic": True}
-    elif isinstance(type, str) and type.startswith("tool-"):
+    elif type.startswith("tool-"):
         part = {**part, "type": "tool", "toolName": type.removeprefix("tool-")}
     else:
         return part
@@ -259,8 +259,7 @@ def _texts(parts: Iterable[dict[str, Any]], type: str) -> str | None:
 
 
 def _stand_in(part: Mapping[str, Any]) -> TextContent:
-    name = part.get("filename")
-    return stand_in(str(part.get("type")), name if isinstance(name, str) else None)
+    return stand_in(str(part.get("type")), name_of(part, "filename"))
 
 
 def _content(part: dict[str, Any]) -> Content | None:
@@ -283,7 +282,6 @@ class _Writer(PartWriter):
     format = "vercel_ui"
     cannot_say = ("name",)
     levels = (DetailLevel.AUTO,)
-    _is_after_result = False
     _is_same_answer = False  # whether the message at hand goes on with the answer before it
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
@@ -300,10 +298,9 @@ class _Writer(PartWriter):
             yield {"id": f"msg-{mark.hexdigest()[:16]}", **value}
 
     def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        self._is_same_answer = self._is_after_result
+        self._is_same_answer = isinstance(self.last, ToolExecutionResultMessage)
         if not self._is_same_answer and not isinstance(message, ToolExecutionResultMessage):
             self._called.clear()
-        self._is_after_result = isinstance(message, ToolExecutionResultMessage)
         yield from super().write(message)
 
     def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
@@ -319,7 +316,7 @@ class _Writer(PartWriter):
         if not last.get("role") == value.get("role") == "assistant" or "id" in value:
             return False
         parts, more = _parts_in(last), _parts_in(value)
-        if self._is_after_result:
+        if isinstance(self.last, ToolExecutionResultMessage):
             return self._join_result(parts, more)
         if joins or self._is_same_answer:
             last["parts"] = [*parts, *more]
