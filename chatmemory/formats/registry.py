@@ -200,14 +200,10 @@ def read_transcripts(
     when it is not JSON, exceeds the `bounds`, or holds no conversation in the format.
     """
     stream = stream_transcripts(content, format, called=called, bounds=bounds)
-    transcripts: list[Transcript] = []
-    refused: list[Refused] = []
-    for each in stream.conversations:
-        if isinstance(each, Refused):
-            refused.append(each)
-        else:
-            transcripts.append(each)
-    return Reading(stream.format, tuple(transcripts), tuple(refused))
+    found = [*stream.conversations]
+    transcripts = tuple(each for each in found if isinstance(each, Transcript))
+    refused = tuple(each for each in found if isinstance(each, Refused))
+    return Reading(stream.format, transcripts, refused)
 
 
 def stream_transcripts(
@@ -230,7 +226,7 @@ def stream_transcripts(
     several = [*first, *values]
     value = several if len(several) > 1 else several[0]
     if name := _detected(value, known):
-        found = _conversations(value, known[name])
+        found = [value] if known[name].find(value) else list(value)
         return TranscriptStream(name, _read(found, name, known[name], bounds))
     formats = " or ".join(known)
     why = f"no conversation in the format {formats} found: {called} is {_shape(value)}"
@@ -320,14 +316,14 @@ def _detected(value: Any, formats: Mapping[str, Format]) -> str | None:
     Of several formats one that claims some counts all that it finds.
     """
     if len(formats) > 1:
-        formats = {name: each for name, each in formats.items() if _may_be(value, each)}
+        formats = {
+            name: each
+            for name, each in formats.items()
+            if each.claims is None or _count(value, each.claims)
+        }
     counts = {name: _count(value, each.find) for name, each in formats.items()}
-    name = max(counts, key=counts.__getitem__, default=None)
-    return name if name is not None and counts[name] else None
-
-
-def _may_be(value: Any, format: Format) -> bool:
-    return format.claims is None or bool(_count(value, format.claims))
+    name = max(counts, key=counts.__getitem__, default="")
+    return name if counts.get(name) else None
 
 
 def _count(value: Any, finds: Callable[[Any], object]) -> float:
@@ -335,11 +331,6 @@ def _count(value: Any, finds: Callable[[Any], object]) -> float:
     if finds(value):
         return inf
     return sum(bool(finds(each)) for each in value) if isinstance(value, list) else 0
-
-
-def _conversations(value: Any, format: Format) -> list[Any]:
-    """Return the values that may be conversations: the whole, or each item of a list."""
-    return [value] if format.find(value) else list(value)
 
 
 def _read(
@@ -363,7 +354,9 @@ def _read(
 
 def _check_sizes(read: Transcript, bounds: JsonBounds | None) -> None:
     """Raise UnreadableTranscript for a message whose texts take more than the bounds allow."""
-    for index, message in enumerate(read.messages if bounds else ()):
-        if bounds and bytes_of(message) > bounds.each:
+    if bounds is None:
+        return
+    for index, message in enumerate(read.messages):
+        if bytes_of(message) > bounds.each:
             why = f"it takes more than {bounds.each:,} bytes of memory, {bounds.told}"
             raise UnreadableTranscript(read.turns[index] if read.turns else index, why)
