@@ -117,8 +117,7 @@ class _Reader(TurnReader):
     type_of = staticmethod(type_in)
     is_result = staticmethod(_is_result)
 
-    def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
         if "role" not in turn and "system" in turn:
             yield from self.system(_text(blocks_of(turn["system"])))
             return

@@ -11,14 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from chatmemory.core.contents import (
-    Content,
-    Image,
-    ImageContent,
-    PdfFile,
-    PdfFileContent,
-    TextContent,
-)
+from chatmemory.core.contents import Content, TextContent
 from chatmemory.core.messages import (
     ChatMessage,
     ToolExecutionResultMessage,
@@ -36,6 +29,7 @@ from chatmemory.formats.conversion import (
     text_in,
 )
 from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.parts import media_content
 from chatmemory.formats.sessions import SessionReader, whole
 
 NAME = "claude_code"
@@ -289,10 +283,9 @@ def _content(block: dict[str, Any]) -> Content:
         case "text":
             return TextContent(text_in(block, "text") or "")
         case "image" if data or url:
-            mime = text_in(source, "media_type")
-            return ImageContent(Image(url=url, base64_data=data, mime_type=mime))
+            return media_content("image", url, data, text_in(source, "media_type"), "low")
         case "document" if data or url:
-            return PdfFileContent(PdfFile(url=url, base64_data=data))
+            return media_content("file", url, data, None)
     return stand_in(str(block.get("type")), text_in(block, "title"))
 
 

@@ -83,6 +83,7 @@ class Reader(_Conversion, ABC):
     """
 
     writer: ClassVar[type[Writer] | None] = None
+    turn: ClassVar[str] = "a message"  # what errors call a turn
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,6 +104,8 @@ class Reader(_Conversion, ABC):
             if isinstance(turn, Response):
                 about, turn = turn.about, turn.turn
             try:
+                if self.writer:
+                    object_in(turn, f"{self.turn} must be a JSON object")
                 for read in self.read(turn):
                     said = read if isinstance(read, Said) else Said(read, [turn])
                     self.add(replace(said, response=about) if about else said)

@@ -132,8 +132,7 @@ class _Reader(TurnReader):
     type_of = staticmethod(_kind)
     is_result = staticmethod(_is_result)
 
-    def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
         beside = [name for name in _SYSTEM if name in turn]
         if beside and "parts" not in turn:
             texts = [text_in(part, "text") for part in _system_parts(turn[beside[0]])]

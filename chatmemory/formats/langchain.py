@@ -132,8 +132,7 @@ def _spelt(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Reader(Reader):
-    def read(self, turn: Any) -> Iterator[Said]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[Said]:
         type, how, data = _taken_apart(turn)
         if turn.get("type") == "remove" or how.get("type") == "RemoveMessage":
             raise InvalidMessage("a remove message says nothing: it removes another one")

@@ -62,8 +62,7 @@ def find(value: Any) -> RawTranscript | None:
 
 
 class _Reader(Reader):
-    def read(self, turn: Any) -> Iterator[ChatMessage]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage]:
         blocks, about = objects_in(turn, "blocks", "block"), dict_in(turn, "additional_kwargs")
         match turn.get("role"):
             case "system" | "developer":

@@ -86,8 +86,7 @@ def _name(value: dict[str, Any]) -> str | None:
 
 
 class _Reader(Reader):
-    def read(self, turn: Any) -> Iterator[ChatMessage]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage]:
         match turn.get("role"):
             case "system" | "developer":
                 text = self.text(turn)

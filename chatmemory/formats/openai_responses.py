@@ -189,11 +189,11 @@ def _request(value: dict[str, Any], items: list[Any]) -> RawTranscript:
 
 
 class _Reader(Reader):
+    turn = "an item"
     _answer: int | None = None  # the place of the AiMessage that the next item may be part of
 
-    def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
-        item = object_in(turn, "an item must be a JSON object")
-        type = _type_of(item)
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
+        item, type = turn, _type_of(turn)
         if type == "instructions":
             yield from self.system(text_in(item, "instructions"))
         elif type == "message":

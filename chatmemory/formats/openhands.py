@@ -13,7 +13,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from chatmemory.core.contents import Content, Image, ImageContent, TextContent
-from chatmemory.core.messages import AiMessage, ChatMessage, SystemMessage, UserMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    UserMessage,
+)
 from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
 from chatmemory.formats.format import Format, RawTranscript, Transcript
 from chatmemory.formats.sessions import SessionReader, texts_in, whole
@@ -72,15 +78,9 @@ class _Reader(SessionReader):
             call = call.get("function", call)
             name = text_in(call, "name") or text_in(event, "tool_name")
             arguments = call.get("arguments", event.get("action"))
-            return self.call(
-                event,
-                text_in(event, "tool_call_id"),
-                name,
-                arguments,
-                texts_in(event.get("thought")),
-                text_in(event, "llm_response_id"),
-                about,
-            )
+            request = self.calls.request(text_in(event, "tool_call_id"), name, arguments)
+            answer = text_in(event, "llm_response_id")
+            return self.call(event, request, texts_in(event.get("thought")), answer, about)
         if kind in _RESULTS:
             given = event.get("observation", event.get("rejection_reason", event.get("error")))
             failed = kind != "ObservationEvent" or _is_error(given) or None
@@ -109,17 +109,13 @@ class _Reader(SessionReader):
     def call(
         self,
         event: dict[str, Any],
-        id: str | None,
-        name: str | None,
-        arguments: Any,
+        request: ToolExecutionRequest,
         thought: list[str],
         answer: str | None,
         about: dict[str, Any],
     ) -> int:
-        request = self.calls.request(id, name, arguments)
         self._calls[str(event.get("id"))] = request.id
-        thinking = text_in(event, "reasoning_content")
-        text = "\n".join(thought) or None
+        thinking, text = text_in(event, "reasoning_content"), "\n".join(thought) or None
         return self.answer(AiMessage(text, (request,), thinking, self.own(about)), answer)
 
     # Version 0
@@ -154,8 +150,8 @@ class _Reader(SessionReader):
             given = {name: value for name, value in args.items() if name != "thought"}
             thought = [text] if isinstance(text := args.get("thought"), str) and text else []
             name = text_in(made, "function_name") or str(action)
-            id = text_in(made, "tool_call_id")
-            return self.call(event, id, name, given, thought, answer, about)
+            request = self.calls.request(text_in(made, "tool_call_id"), name, given)
+            return self.call(event, request, thought, answer, about)
         return None
 
     # Both

@@ -46,7 +46,6 @@ from chatmemory.formats.conversion import (
     dict_in,
     list_in,
     name_of,
-    object_in,
     objects_in,
     stand_in,
     text_in,
@@ -131,8 +130,7 @@ def _list(value: Any) -> list[Any]:
 
 
 class _Reader(Reader):
-    def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
         is_beside = turn.keys() == {_SYSTEM}
         parts = objects_in(turn, _SYSTEM if is_beside else "parts")
         if not all(isinstance(part.get("type"), str) for part in parts):

@@ -73,8 +73,7 @@ def _are_messages(value: Any) -> bool:
 class _Reader(Reader):
     _instructions: str | None = None  # of the last request that had any
 
-    def read(self, turn: Any) -> Iterator[Said]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[Said]:
         kind = turn.get("kind")
         if kind not in ("request", "response"):
             raise InvalidMessage(f"unknown kind {kind!r}: one of request, response")

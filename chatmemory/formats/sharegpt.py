@@ -29,7 +29,6 @@ from chatmemory.formats.conversion import (
     is_list_of,
     json_object,
     name_of,
-    object_in,
     two_way,
     unread,
 )
@@ -70,8 +69,7 @@ class _Reader(Reader):
         else:
             super().add(said)
 
-    def read(self, turn: Any) -> Iterator[ChatMessage]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage]:
         speaker, value = turn.get("from"), turn.get("value")
         if not isinstance(value, str):
             raise InvalidMessage("value must be a string")

@@ -161,8 +161,7 @@ def _ui_part(part: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Reader(Reader):
-    def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
         parts = _parts_of(turn)
         said = {name: value for name, value in turn.items() if name not in _OF_FOUR}
         turn = {**said, "parts": parts}
