@@ -115,8 +115,8 @@ class _Reader(SessionReader):
             about = self.own({name: item.get(name) for name in ("id", "encrypted_content")})
             return AiMessage(None, (), thoughts or None, about) if thoughts or about else None
         if kind.endswith("_call_output"):
-            id, name = self.calls.answered(text_in(item, "call_id"))
-            return ToolExecutionResultMessage(id, name, _output(item.get("output")) or "")
+            answered = self.calls.answered(text_in(item, "call_id"))
+            return ToolExecutionResultMessage(*answered, _output(item.get("output")) or "")
         if kind.endswith("_call"):
             name = text_in(item, "name") or kind.removesuffix("_call")
             id, arguments = text_in(item, "call_id", "id"), ("arguments", "input", "action")

@@ -28,7 +28,6 @@ from chatmemory.formats.format import (
     Format,
     Loss,
     RawTranscript,
-    Rendered,
     Rendering,
     Transcript,
 )
@@ -157,12 +156,11 @@ class Writer(_Conversion, ABC):
     cannot_say: ClassVar[Collection[str]] = ()
     last: ChatMessage | None = None  # the message that was written last
 
-    def write_all(self, messages: Iterable[ChatMessage]) -> Rendered:
-        """Return all messages as JSON values. Custom messages and foreign attributes are losses."""
-        return self.write_each(messages).whole()
-
     def write_each(self, messages: Iterable[ChatMessage]) -> Rendering:
-        """Return the same, to be written message by message."""
+        """Return messages as JSON values, to be written message by message.
+
+        Custom messages and foreign attributes are losses.
+        """
         beside: dict[str, Any] = {}
         return Rendering(self._values(messages, beside), self.losses, self.within, beside)
 

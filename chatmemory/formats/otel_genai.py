@@ -166,8 +166,7 @@ class _Reader(Reader):
         contents = [content for part in run if (content := _content(part)) is not None]
         contents = contents or [_shown(run[0])]
         if role == "tool":
-            id, tool_name = self.calls.answered(None)
-            return ToolExecutionResultMessage(id, tool_name, contents)
+            return ToolExecutionResultMessage(*self.calls.answered(None), contents)
         self.calls.interrupted()
         return UserMessage(contents, name)
 

@@ -83,8 +83,7 @@ class _Reader(Reader):
         elif speaker in _CALL:
             yield AiMessage(None, tuple(self.requests(value)))
         elif speaker in _RESULT:
-            id, name = self.calls.answered(None)
-            yield ToolExecutionResultMessage(id, name, value)
+            yield ToolExecutionResultMessage(*self.calls.answered(None), value)
         else:
             raise InvalidMessage(f"unknown speaker {speaker!r}")
 

@@ -239,16 +239,17 @@ def _is_answered(part: dict[str, Any]) -> bool:
 def _without_result(part: dict[str, Any]) -> dict[str, Any]:
     if not _is_answered(part):
         return part
-    call = {name: value for name, value in part.items() if name not in _OF_RESULT}
-    if part["state"] == "output-denied":
-        call.pop("approval", None)
+    call = {name: value for name, value in part.items() if name not in _of_result(part)}
     return {**call, "state": "input-available"}
 
 
 def _result_of(part: dict[str, Any]) -> dict[str, Any]:
-    denied = ("approval",) if part["state"] == "output-denied" else ()
-    known = ("type", "toolName", "toolCallId", "state", *_OF_RESULT, *denied)
+    known = ("type", "toolName", "toolCallId", "state", *_of_result(part))
     return {name: value for name, value in part.items() if name in known}
+
+
+def _of_result(part: dict[str, Any]) -> tuple[str, ...]:
+    return (*_OF_RESULT, "approval") if part["state"] == "output-denied" else _OF_RESULT
 
 
 def _texts(parts: Iterable[dict[str, Any]], type: str) -> str | None:
