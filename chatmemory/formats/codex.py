@@ -23,7 +23,7 @@ from chatmemory.core.messages import (
 )
 from chatmemory.formats.conversion import dict_in, first_in, name_of, object_in, stand_in, text_in
 from chatmemory.formats.format import Format, RawTranscript, Transcript
-from chatmemory.formats.sessions import SessionReader, texts_in, whole
+from chatmemory.formats.sessions import SessionReader, part_texts, whole
 
 NAME = "codex"
 # How users' items begin that the program wrote.
@@ -111,7 +111,8 @@ class _Reader(SessionReader):
         if kind == "message":
             return self.said(item)
         if kind == "reasoning":
-            thoughts = "\n".join([*texts_in(item.get("summary")), *texts_in(item.get("content"))])
+            texts = [*part_texts(item.get("summary")), *part_texts(item.get("content"))]
+            thoughts = "\n".join(texts)
             about = self.own({name: item.get(name) for name in ("id", "encrypted_content")})
             return AiMessage(None, (), thoughts or None, about) if thoughts or about else None
         if kind.endswith("_call_output"):

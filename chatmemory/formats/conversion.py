@@ -171,10 +171,11 @@ class Writer(_Conversion, ABC):
         for index, message in enumerate(messages):
             self.at(index)
             own = self._own(message)
+            joins = own.get("joins")
             for value in self._said(message, own):
                 if len(value) == 1 and not value.keys().isdisjoint(self.beside):
                     self.put_beside(beside, value)
-                elif last is not None and self._join(last, value, own.get("joins")):
+                elif last and joins is not False and self.join(last, value, bool(joins)):
                     continue
                 else:
                     if last is not None:
@@ -183,9 +184,6 @@ class Writer(_Conversion, ABC):
         if last is not None:
             yield last
 
-    def _join(self, last: dict[str, Any], value: dict[str, Any], joins: Any) -> bool:
-        return joins is not False and self.join(last, value, bool(joins))
-
     def _own(self, message: ChatMessage) -> Mapping[str, Any]:
         """Return what the message has under the format's name; other attributes are losses."""
         attributes = getattr(message, "attributes", {})
@@ -193,10 +191,6 @@ class Writer(_Conversion, ABC):
             for name in attributes:
                 if name != self.format:
                     self.lose(f"attributes.{name}")
-        return self.kept(message)
-
-    def kept(self, message: ChatMessage) -> Mapping[str, Any]:
-        """Return what a message has under the format's name, which clients may have sent."""
         return kept_of(message, self.format)
 
     def _said(self, message: ChatMessage, own: Mapping[str, Any]) -> list[Any]:
@@ -325,6 +319,7 @@ _FIELDS = {
 
 
 def kept_of(message: ChatMessage, format: str) -> Mapping[str, Any]:
+    """Return what a message has under a format's name, which clients may have sent."""
     own = getattr(message, "attributes", {}).get(format)
     return own if isinstance(own, Mapping) else {}
 

@@ -35,6 +35,7 @@ from chatmemory.formats.conversion import (
     find_turns,
     is_list_of,
     json_object,
+    kept_of,
     object_in,
     objects_in,
     plain_values,
@@ -256,7 +257,7 @@ class _Writer(TurnWriter):
     is_result = staticmethod(_is_result)
 
     def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        is_snake = self.kept(message).get("names") == "snake_case"
+        is_snake = kept_of(message, self.format).get("names") == "snake_case"
         for value in super().write(message):
             if is_snake and "parts" in value:
                 value = {**value, "parts": [_named(part, _snake) for part in value["parts"]]}

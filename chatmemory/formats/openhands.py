@@ -22,7 +22,7 @@ from chatmemory.core.messages import (
 )
 from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
 from chatmemory.formats.format import Format, RawTranscript, Transcript
-from chatmemory.formats.sessions import SessionReader, texts_in, whole
+from chatmemory.formats.sessions import SessionReader, part_texts, whole
 
 NAME = "openhands"
 _KINDS = {"SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "Condensation"}
@@ -68,7 +68,7 @@ class _Reader(SessionReader):
         kind = event["kind"]
         about = {name: event.get(name) for name in ("id", "timestamp", "security_risk")}
         if kind == "SystemPromptEvent":
-            texts = texts_in([event.get("system_prompt"), event.get("dynamic_context")])
+            texts = part_texts([event.get("system_prompt"), event.get("dynamic_context")])
             self.miss("definitions of tools", len(list_in(event, "tools")))
             return self.add(SystemMessage("\n".join(texts))) if "".join(texts).strip() else None
         if kind == "MessageEvent":
@@ -80,7 +80,7 @@ class _Reader(SessionReader):
             arguments = call.get("arguments", event.get("action"))
             request = self.calls.request(text_in(event, "tool_call_id"), name, arguments)
             answer = text_in(event, "llm_response_id")
-            return self.call(event, request, texts_in(event.get("thought")), answer, about)
+            return self.call(event, request, part_texts(event.get("thought")), answer, about)
         if kind in _RESULTS:
             given = event.get("observation", event.get("rejection_reason", event.get("error")))
             failed = kind != "ObservationEvent" or _is_error(given) or None
@@ -200,7 +200,7 @@ def _observed(given: Any) -> Any:
 def _contents(parts: Any) -> list[Content]:
     found: list[Content] = []
     for part in parts if isinstance(parts, list) else ():
-        found += [TextContent(text) for text in texts_in([part])]
+        found += [TextContent(text) for text in part_texts([part])]
         urls = part.get("image_urls") if isinstance(part, dict) else None
         found += [ImageContent(Image(url=url)) for url in urls or () if isinstance(url, str)]
     return found

@@ -44,6 +44,7 @@ from chatmemory.formats.conversion import (
     arguments_text,
     decoded,
     dict_in,
+    kept_of,
     list_in,
     name_of,
     objects_in,
@@ -268,7 +269,7 @@ class _Writer(PartWriter):
         if message.text is not None:
             parts.append(self.text(message.text))
         calls = self.calls_of(message)
-        types = list_in(self.kept(message), "types")
+        types = list_in(kept_of(message, self.format), "types")
         if len(types) != len(calls) or not all(type in [*_CALLS] for type in types):
             types = ["tool_call"] * len(calls)
         for call, type in zip(calls, types, strict=True):
@@ -281,7 +282,7 @@ class _Writer(PartWriter):
             self.lose("contents of a result that are not text")
         elif len(message.contents) > 1:
             self.lose("how the text is divided into parts")
-        types = list_in(self.kept(message), "types")
+        types = list_in(kept_of(message, self.format), "types")
         role, type, property = types if _are_of_result(types) else _USUAL
         id, name = self.answered(message)
         part = {"type": type, "id": id, **name, property: _value(text_of(message))}

@@ -28,7 +28,15 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.formats.conversion import Reader, Said, Writer, json_object, nothing_in, stand_in
+from chatmemory.formats.conversion import (
+    Reader,
+    Said,
+    Writer,
+    json_object,
+    kept_of,
+    nothing_in,
+    stand_in,
+)
 
 PDF = "application/pdf"
 _DETAILS = {"low": DetailLevel.LOW, "high": DetailLevel.HIGH, "auto": DetailLevel.AUTO}
@@ -298,11 +306,11 @@ class TurnWriter(PartWriter):
         return joins or are_results
 
     def kind_of_result(self, message: ToolExecutionResultMessage, default: str) -> str:
-        kind = self.kept(message).get("type")
+        kind = kept_of(message, self.format).get("type")
         return kind if isinstance(kind, str) else default
 
     def kind_of_call(self, message: AiMessage, id: str | None, default: str) -> str:
-        types = self.kept(message).get("types")
+        types = kept_of(message, self.format).get("types")
         kind = types.get(id) if isinstance(types, Mapping) else None
         return kind if isinstance(kind, str) else default
 
