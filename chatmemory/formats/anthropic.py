@@ -11,10 +11,9 @@ Source of the shapes: Anthropic's API reference, Messages.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from chatmemory.core.codec import load_json
 from chatmemory.core.contents import (
     Content,
     DetailLevel,
@@ -36,20 +35,22 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
-from chatmemory.formats.blocks import BlockReader, BlockWriter
 from chatmemory.formats.conversion import (
     Response,
     Said,
     arguments_text,
-    ids_of_calls,
+    decoded,
+    find_turns,
     is_list_of,
-    name_of,
+    list_in,
     object_in,
     stand_in,
     text_in,
-    unread,
+    two_way,
+    type_in,
 )
-from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.parts import TurnReader, TurnWriter, data_of, mime_type_of
 
 _ROLES = ("user", "assistant", "system")
 _OWN_BLOCKS = {
@@ -62,21 +63,12 @@ _OWN_BLOCKS = {
 
 def find(value: Any) -> RawTranscript | None:
     """Return a list of turns, an object that holds one under `messages`, or one answer."""
-    if _are_turns(value):
-        return RawTranscript(None, value)
-    if not isinstance(value, dict):
-        return None
-    if _is_answer(value):
+    if isinstance(value, dict) and _is_answer(value):
         said = ("type", "role", "content")
         about = {k: each for k, each in value.items() if k not in said and each is not None}
         turn = {"role": "assistant", "content": value["content"]}
         return RawTranscript(None, [Response(turn, about)])
-    if not _are_turns(value.get("messages")):
-        return None
-    system = [{"system": value["system"]}] if value.get("system") else []
-    losses = unread("conversation", value, ("system", "messages", "id", "conversation_id"))
-    name = name_of(value, "id", "conversation_id")
-    return RawTranscript(name, [*system, *value["messages"]], tuple(losses))
+    return find_turns(value, _are_turns, names=("id", "conversation_id"), beside=("system",))
 
 
 def claims(value: Any) -> bool:
@@ -86,7 +78,7 @@ def claims(value: Any) -> bool:
         return found is not None
     has_system = "role" not in found.turns[0]
     turns = found.turns[has_system:]
-    own = (_is_own(block) for turn in turns for block in _listed(turn))
+    own = (_is_own(block) for turn in turns for block in list_in(turn, "content"))
     return has_system or any(own)
 
 
@@ -101,7 +93,7 @@ def _is_answer(value: dict[str, Any]) -> bool:
         (value.get("type") == "message" or "stop_reason" in value)
         and value.get("role", "assistant") == "assistant"
         and isinstance(blocks, list)
-        and not any(_type(block) in ("", "output_text", "refusal") for block in blocks)
+        and not any(type_in(block) in ("", "output_text", "refusal") for block in blocks)
     )
 
 
@@ -109,44 +101,27 @@ def _may_be_turn(turn: Any) -> bool:
     return isinstance(turn, dict) and turn.get("role") in _ROLES and "tool_calls" not in turn
 
 
-def _listed(turn: Mapping[str, Any]) -> list[Any]:
-    content = turn.get("content")
-    return content if isinstance(content, list) else []
+def _is_own(part: Any) -> bool:
+    kind = type_in(part)
+    is_thinking = kind == "thinking" and isinstance(part.get("thinking"), str)
+    has_source = kind in ("image", "document") and isinstance(part.get("source"), dict)
+    return kind in _OWN_BLOCKS or _is_result(part) or is_thinking or has_source
 
 
-def _is_own(block: Any) -> bool:
-    kind = _type(block)
-    is_thinking = kind == "thinking" and isinstance(block.get("thinking"), str)
-    has_source = kind in ("image", "document") and isinstance(block.get("source"), dict)
-    return kind in _OWN_BLOCKS or _is_result(block) or is_thinking or has_source
+def _is_result(part: Any) -> bool:
+    return type_in(part).endswith("tool_result")
 
 
-def _type(block: Any) -> str:
-    kind = block.get("type") if isinstance(block, dict) else None
-    return kind if isinstance(kind, str) else ""
-
-
-def _is_result(block: Any) -> bool:
-    return _type(block).endswith("tool_result")
-
-
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    blocks = (block for turn in turns if isinstance(turn, dict) for block in _listed(turn))
-    ids = (block.get("id") for block in blocks if isinstance(block, dict))
-    taken = frozenset(id for id in ids if isinstance(id, str))
-    return _Reader(taken | ids_of_calls(after)).read_all(turns, after)
-
-
-class _Reader(BlockReader):
-    format = "anthropic"
+class _Reader(TurnReader):
     within_turn = "content"
+    type_of = staticmethod(type_in)
+    is_result = staticmethod(_is_result)
 
-    def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
         if "role" not in turn and "system" in turn:
-            yield from self.system(_text(_blocks(turn["system"])))
+            yield from self.system(_text(blocks_of(turn["system"])))
             return
-        role, blocks = turn.get("role"), _blocks(turn.get("content"))
+        role, blocks = turn.get("role"), blocks_of(turn.get("content"))
         if role not in _ROLES:
             raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
         if "content" not in turn:
@@ -158,19 +133,13 @@ class _Reader(BlockReader):
             read = self.user(blocks) if role == "user" else self.assistant(blocks)
             yield from self.joined(turn, read)
 
-    def type_of(self, block: Any) -> str:
-        return _type(block)
-
-    def is_result(self, block: Any) -> bool:
-        return _is_result(block)
-
     def is_of_model(self, block: Any) -> bool:
-        kind = _type(block)
+        kind = type_in(block)
         is_known = kind in ("text", "thinking", "redacted_thinking", "compaction")
         return is_known or kind.endswith("tool_use") or _is_result(block)
 
     def contents(self, block: dict[str, Any]) -> list[Content]:
-        match _type(block):
+        match type_in(block):
             case "text":
                 return [TextContent(text_in(block, "text") or "")]
             case "image" | "document" as kind:
@@ -184,7 +153,7 @@ class _Reader(BlockReader):
         return []
 
     def all_contents(self, content: Any) -> list[Content]:
-        return [each for block in _blocks(content) for each in self.contents(block)]
+        return [each for block in blocks_of(content) for each in self.contents(block)]
 
     def media(self, kind: str, source: dict[str, Any]) -> list[Content]:
         data, url = text_in(source, "data"), text_in(source, "url")
@@ -206,37 +175,32 @@ class _Reader(BlockReader):
         calls, thoughts = [], []
         types: dict[str | None, str] = {}
         for block in blocks:
-            kind = _type(block)
+            kind = type_in(block)
             if kind == "thinking":
                 thoughts.append(text_in(block, "thinking"))
             elif kind.endswith("tool_use"):
-                call = self.request(block)
-                calls.append(call)
-                types |= {} if kind == "tool_use" else {call.id: kind}
+                id, name = text_in(block, "id"), text_in(block, "name")
+                calls.append(self.calls.request(id, name, block.get("input")))
+                types |= {} if kind == "tool_use" else {calls[-1].id: kind}
         own = {self.format: {"types": types}} if types else None
         return AiMessage(_text(blocks), calls, "\n".join(filter(None, thoughts)) or None, own)
 
-    def request(self, block: dict[str, Any]) -> ToolExecutionRequest:
-        name = text_in(block, "name")
-        id = self.calls.opened(text_in(block, "id"), name)
-        return ToolExecutionRequest(id, name, arguments_text(block.get("input")))
-
     def result(self, block: dict[str, Any]) -> ToolExecutionResultMessage:
-        kind = _type(block)
+        kind = type_in(block)
         own = {} if kind == "tool_result" else {self.format: {"type": kind}}
         id, name = self.calls.answered(text_in(block, "tool_use_id"))
         content, is_error = block.get("content"), block.get("is_error")
         if kind in ("tool_result", "mcp_tool_result"):
             contents = self.all_contents(content)
             if content and not contents:
-                contents = [stand_in(_type(content[0]), None)]
+                contents = [stand_in(type_in(content[0]), None)]
         else:
             contents = [TextContent(arguments_text(_readable(content)) or "")]
-            is_error = True if _type(content).endswith("_error") else None
+            is_error = True if type_in(content).endswith("_error") else None
         return ToolExecutionResultMessage(id, name, contents or "", is_error, own)
 
 
-def _blocks(content: Any) -> list[Any]:
+def blocks_of(content: Any) -> list[Any]:
     """Return content as blocks; a string is one text."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
@@ -248,7 +212,7 @@ def _blocks(content: Any) -> list[Any]:
 def _text(blocks: Sequence[Any]) -> str | None:
     """Return the joined texts of blocks, None without any."""
     named = {"text": "text", "compaction": "content"}
-    texts = [text_in(block, named[_type(block)]) for block in blocks if _type(block) in named]
+    texts = [text_in(block, named[type_in(block)]) for block in blocks if type_in(block) in named]
     texts = [text for text in texts if text is not None]
     return "\n".join(filter(None, texts)) if texts else None
 
@@ -270,102 +234,66 @@ def _readable(value: Any) -> Any:
 # Writing
 
 
-def render(messages: Iterable[ChatMessage]) -> Rendering:
-    return _Writer(ids_of_calls(messages)).write_each(messages)
-
-
-class _Writer(BlockWriter):
+class _Writer(TurnWriter):
     format = "anthropic"
-    within_turn = "content"
     within = "messages"
+    within_turn = "content"
     beside = ("system",)
-    _has_begun = False
+    cannot_say = ("name", "thinking")
+    is_result = staticmethod(_is_result)
 
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        has_begun, self._has_begun = self._has_begun, True
-        match message:
-            case SystemMessage():
-                if has_begun:
-                    self.lose("the place of a system message: its text is in `system`")
-                yield {"system": message.text}
-            case UserMessage():
-                self.calls.interrupted()
-                if message.name:
-                    self.lose("the name of the user")
-                yield from self.turn("user", self.blocks(message.contents))
-            case AiMessage():
-                texts = self.blocks([TextContent(message.text)] if message.text else [])
-                calls = [self.call(call, message) for call in self.requests(message)]
-                yield from self.turn("assistant", texts + calls)
-            case ToolExecutionResultMessage():
-                yield self.result(message)
+    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+        if self.last:
+            self.lose("the place of a system message: its text is in `system`")
+        yield {"system": message.text}
 
-    def is_result(self, block: Any) -> bool:
-        return _is_result(block)
+    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+        yield from self.turn("user", self.parts(message.contents))
+
+    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        texts = self.parts([TextContent(message.text)] if message.text else [])
+        calls = [self.call(call, message) for call in self.calls_of(message)]
+        yield from self.turn("assistant", texts + calls)
 
     def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
         """Put the text of every system message into `system`."""
         if "system" in beside:
-            value = {"system": _blocks(beside["system"]) + _blocks(value["system"])}
+            value = {"system": blocks_of(beside["system"]) + blocks_of(value["system"])}
         beside.update(value)
 
     def call(self, call: ToolExecutionRequest, message: AiMessage) -> dict[str, Any]:
-        return {
-            "type": self.kind_of_call(message, call.id, "tool_use"),
-            "id": self.calls.opened(call.id, call.name),
-            "name": call.name or "",
-            "input": self.arguments(call),
-        }
+        kind = self.kind_of_call(message, call.id, "tool_use")
+        return {"type": kind, "id": call.id, "name": call.name, "input": self.arguments(call)}
 
-    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         kind = self.kind_of_result(message, "tool_result")
-        id, known = self.calls.answered(message.id)
-        if message.tool_name not in (None, known):
+        id, name = self.answered(message)
+        if name:
             self.lose("the name of the tool")
-        block: dict[str, Any] = {"type": kind, "tool_use_id": id or ""}
+        block: dict[str, Any] = {"type": kind, "tool_use_id": id}
         if kind not in ("tool_result", "mcp_tool_result"):
-            return {"role": "assistant", "content": [{**block, "content": self.json_of(message)}]}
-        if blocks := self.blocks(message.contents):
-            block["content"] = blocks
-        if message.is_error is not None:
-            block["is_error"] = message.is_error
-        role = "user" if kind == "tool_result" else "assistant"
-        return {"role": role, "content": [block]}
+            block["content"] = decoded(text_of(message))  # text if it was edited to no JSON
+        else:
+            if blocks := self.parts(message.contents):
+                block["content"] = blocks
+            if message.is_error is not None:
+                block["is_error"] = message.is_error
+        yield {"role": "user" if kind == "tool_result" else "assistant", "content": [block]}
 
-    def json_of(self, message: ToolExecutionResultMessage) -> Any:
-        """Return the result of a server's tool; text if somebody has edited it to no JSON."""
-        text = text_of(message)
-        try:
-            return load_json(text)
-        except InvalidMessage:
-            return text
-
-    def blocks(self, contents: Iterable[Content | None]) -> list[dict[str, Any]]:
-        return [block for content in contents if (block := self.block(content)) is not None]
-
-    def block(self, content: Content | None) -> dict[str, Any] | None:
-        match content:
-            case TextContent() if content.text.strip():
-                return {"type": "text", "text": content.text}
-            case TextContent():
-                if content.text:
-                    self.lose("a blank text")
-                return None
-            case ImageContent(image=image) if source := self.source(image, "image/png"):
-                self.lose_of_media(content, image)
-                return {"type": "image", "source": source}
-            case PdfFileContent(pdf_file=PdfFile() as file) if source := self.source(file):
-                self.lose_of_media(content, file)
-                return {"type": "document", "source": source}
-        self.lose_content(content)
+    def text(self, text: str) -> dict[str, Any] | None:
+        if text.strip():
+            return {"type": "text", "text": text}
+        if text:
+            self.lose("a blank text")
         return None
 
-    def source(self, media: Media, if_untold: str = "") -> dict[str, Any] | None:
-        if not media.base64_data:
-            return {"type": "url", "url": media.url} if media.url else None
-        kind = media.mime_type or if_untold
-        return {"type": "base64", "media_type": kind, "data": media.base64_data}
+    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any] | None:
+        if kind not in ("image", "file"):
+            return None
+        source = {"type": "url", "url": media.url}
+        if data := data_of(media):
+            source = {"type": "base64", "media_type": mime_type_of(kind, media), "data": data}
+        return {"type": "image" if kind == "image" else "document", "source": source}
 
 
-_Reader.writer = _Writer
-FORMAT = Format("anthropic", find, parse, render, claims=claims)
+FORMAT = two_way(find, _Reader, _Writer, claims=claims)

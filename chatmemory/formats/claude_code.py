@@ -11,25 +11,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from chatmemory.core.contents import (
-    Content,
-    Image,
-    ImageContent,
-    PdfFile,
-    PdfFileContent,
-    TextContent,
-)
-from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.contents import Content, TextContent
 from chatmemory.core.messages import (
-    AiMessage,
     ChatMessage,
-    ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
     text_of,
 )
-from chatmemory.formats.conversion import arguments_text, name_of, object_in, stand_in, text_in
+from chatmemory.formats.anthropic import blocks_of
+from chatmemory.formats.conversion import (
+    answer_of,
+    dict_in,
+    list_in,
+    name_of,
+    object_in,
+    stand_in,
+    text_in,
+)
 from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.parts import media_content
 from chatmemory.formats.sessions import SessionReader, whole
 
 NAME = "claude_code"
@@ -106,8 +106,7 @@ class _Chain:
         return min(n, boundary), n <= boundary and n not in self._boundary, n
 
     def _kept(self, boundary: int) -> list[int]:
-        about = self._turns[boundary].get("compactMetadata")
-        about = about if isinstance(about, dict) else {}
+        about = dict_in(self._turns[boundary], "compactMetadata")
         match about.get("preservedMessages"), about.get("preservedSegment"):
             case {"uuids": [*ids]}, _:
                 return [self._by_id[id] for id in ids if isinstance(id, str) and id in self._by_id]
@@ -162,15 +161,12 @@ class _Chain:
 
 
 def _answer_of(record: Mapping[str, Any]) -> str | None:
-    message = record.get("message") if record.get("type") == "assistant" else None
-    id = message.get("id") if isinstance(message, dict) else None
+    id = dict_in(record, "message").get("id") if record.get("type") == "assistant" else None
     return id if isinstance(id, str) else None
 
 
 def _ids(record: Mapping[str, Any], type: str, name: str) -> Iterator[str]:
-    message = record.get("message")
-    content = message.get("content") if isinstance(message, dict) else None
-    for block in content if isinstance(content, list) else ():
+    for block in list_in(dict_in(record, "message"), "content"):
         is_wanted = isinstance(block, dict) and block.get("type") == type
         if is_wanted and isinstance(block.get(name), str):
             yield block[name]
@@ -203,8 +199,7 @@ class _Reader(SessionReader):
                 self.miss("attachments")
 
     def clear(self, about: dict[str, Any]) -> None:
-        given = about.get("compactedToolIds")
-        ids = given if isinstance(given, list) else ()
+        ids = list_in(about, "compactedToolIds")
         for place, each in enumerate(self.built.messages):
             if isinstance(each, ToolExecutionResultMessage) and each.id in ids:
                 self.built.clear([place])
@@ -212,10 +207,10 @@ class _Reader(SessionReader):
     def user(self, record: dict[str, Any], message: dict[str, Any]) -> None:
         about = {name: record.get(name) for name in ("uuid", "timestamp", "isMeta")}
         contents: list[Content] = []
-        for block in _blocks(message.get("content")):
+        for block in _blocks(message):
             if block.get("type") == "tool_result":
                 is_error = block.get("is_error") is True or None
-                said = list(map(_content, _blocks(block.get("content"))))
+                said = list(map(_content, _blocks(block)))
                 place = self.result(text_in(block, "tool_use_id"), said, is_error, about)
                 self.placed(record, place)
             else:
@@ -235,8 +230,7 @@ class _Reader(SessionReader):
 
     def summary(self, read: UserMessage) -> None:
         boundary, self._boundary = self._boundary, {}
-        about = boundary.get("compactMetadata")
-        about = about if isinstance(about, dict) else {}
+        about = dict_in(boundary, "compactMetadata")
         ids = self._kept.get(boundary.get("uuid", ""), ())
         self.miss(_PUT_BACK)
         self.compact(
@@ -254,25 +248,23 @@ class _Reader(SessionReader):
         texts, thoughts, calls = [], [], []
         about = {name: record.get(name) for name in ("uuid", "timestamp")}
         about |= {name: message.get(name) for name in ("id", "model", "stop_reason", "usage")}
-        for block in _blocks(message.get("content")):
+        for block in _blocks(message):
             match block.get("type"):
                 case "text":
                     texts.append(text_in(block, "text") or "")
                 case "thinking":
-                    thoughts.append(text_in(block, "thinking") or "")
+                    thoughts.append(text_in(block, "thinking"))
                     about["signature"] = block.get("signature")
                 case "tool_use":
-                    name = text_in(block, "name")
-                    id = self.calls.opened(text_in(block, "id"), name)
-                    calls.append(ToolExecutionRequest(id, name, arguments_text(block.get("input"))))
+                    id, name = text_in(block, "id"), text_in(block, "name")
+                    calls.append(self.calls.request(id, name, block.get("input")))
                 case kind:
                     self.miss(f"blocks of type {kind!r} in answers")
-        text, thinking = "\n".join(texts), "\n".join(thoughts)
-        part = AiMessage(text if texts else None, calls, thinking or None, self.own(about))
+        part = answer_of(texts, calls, thoughts, self.own(about))
         place = self.answer(part, text_in(message, "id"))
         self.placed(record, place)
-        usage = message.get("usage")
-        if isinstance(usage, dict) and (tokens := sum(whole(usage.get(n)) or 0 for n in _PROMPT)):
+        usage = dict_in(message, "usage")
+        if tokens := sum(whole(usage.get(name)) or 0 for name in _PROMPT):
             self.built.count_prompt(place, tokens)
 
 
@@ -280,26 +272,20 @@ def _message(record: dict[str, Any]) -> dict[str, Any]:
     return object_in(record.get("message"), "a record needs a message")
 
 
-def _blocks(content: Any) -> list[dict[str, Any]]:
-    if content is None or isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    if not isinstance(content, list):
-        raise InvalidMessage("content must be a string or a list of blocks")
-    return [object_in(block, "a block must be an object") for block in content]
+def _blocks(holder: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return blocks_of(holder.get("content") or None)
 
 
 def _content(block: dict[str, Any]) -> Content:
-    source = block.get("source")
-    source = source if isinstance(source, dict) else {}
+    source = dict_in(block, "source")
     data, url = text_in(source, "data"), text_in(source, "url")
     match block.get("type"):
         case "text":
             return TextContent(text_in(block, "text") or "")
         case "image" if data or url:
-            mime = text_in(source, "media_type")
-            return ImageContent(Image(url=url, base64_data=data, mime_type=mime))
+            return media_content("image", url, data, text_in(source, "media_type"), "low")
         case "document" if data or url:
-            return PdfFileContent(PdfFile(url=url, base64_data=data))
+            return media_content("file", url, data, None)
     return stand_in(str(block.get("type")), text_in(block, "title"))
 
 

@@ -17,14 +17,13 @@ from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
     SystemMessage,
-    ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
     text_of,
 )
-from chatmemory.formats.conversion import arguments_text, name_of, object_in, stand_in, text_in
+from chatmemory.formats.conversion import dict_in, first_in, name_of, object_in, stand_in, text_in
 from chatmemory.formats.format import Format, RawTranscript, Transcript
-from chatmemory.formats.sessions import SessionReader, texts_in, whole
+from chatmemory.formats.sessions import SessionReader, part_texts, whole
 
 NAME = "codex"
 # How users' items begin that the program wrote.
@@ -68,8 +67,7 @@ class _Reader(SessionReader):
         payload = object_in(record.get("payload"), "a record needs a payload")
         match record.get("type"):
             case "session_meta":
-                given = payload.get("base_instructions")
-                text = given.get("text") if isinstance(given, dict) else None
+                text = dict_in(payload, "base_instructions").get("text")
                 if isinstance(text, str) and text.strip():
                     self.add(SystemMessage(text))
                 else:
@@ -82,8 +80,7 @@ class _Reader(SessionReader):
                 self.event(payload)
 
     def event(self, payload: dict[str, Any]) -> None:
-        info = payload.get("info")
-        usage = info.get("last_token_usage") if isinstance(info, dict) else None
+        usage = dict_in(payload, "info").get("last_token_usage")
         if payload.get("type") == "token_count" and isinstance(usage, dict):
             tokens = whole(usage.get("input_tokens"))
             if tokens and self._last_answer is not None:
@@ -114,18 +111,17 @@ class _Reader(SessionReader):
         if kind == "message":
             return self.said(item)
         if kind == "reasoning":
-            thoughts = "\n".join([*texts_in(item.get("summary")), *texts_in(item.get("content"))])
+            texts = [*part_texts(item.get("summary")), *part_texts(item.get("content"))]
+            thoughts = "\n".join(texts)
             about = self.own({name: item.get(name) for name in ("id", "encrypted_content")})
             return AiMessage(None, (), thoughts or None, about) if thoughts or about else None
         if kind.endswith("_call_output"):
-            id, name = self.calls.answered(text_in(item, "call_id"))
-            return ToolExecutionResultMessage(id, name, _output(item.get("output")) or "")
+            answered = self.calls.answered(text_in(item, "call_id"))
+            return ToolExecutionResultMessage(*answered, _output(item.get("output")) or "")
         if kind.endswith("_call"):
             name = text_in(item, "name") or kind.removesuffix("_call")
-            id = self.calls.opened(text_in(item, "call_id") or text_in(item, "id"), name)
-            given = (item[key] for key in ("arguments", "input", "action") if key in item)
-            arguments = arguments_text(next(given, None))
-            return AiMessage(None, (ToolExecutionRequest(id, name, arguments),))
+            id, arguments = text_in(item, "call_id", "id"), ("arguments", "input", "action")
+            return AiMessage(None, (self.calls.request(id, name, first_in(item, *arguments)),))
         self.miss(f"items of type {kind!r}")
         return None
 

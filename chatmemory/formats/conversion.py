@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
@@ -20,10 +20,17 @@ from chatmemory.core.messages import (
     SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
+    UserMessage,
     with_attributes,
 )
 from chatmemory.formats.difference import applied, difference, sources_of
-from chatmemory.formats.format import Loss, Rendered, Rendering, Transcript
+from chatmemory.formats.format import (
+    Format,
+    Loss,
+    RawTranscript,
+    Rendering,
+    Transcript,
+)
 
 
 @dataclass(frozen=True)
@@ -75,9 +82,10 @@ class Reader(_Conversion, ABC):
     """
 
     writer: ClassVar[type[Writer] | None] = None
+    turn: ClassVar[str] = "a message"  # what errors call a turn
 
-    def __init__(self, taken: frozenset[str] = frozenset()) -> None:
-        super().__init__(taken)
+    def __init__(self) -> None:
+        super().__init__()
         self.said: list[Said] = []
 
     def read_all(self, turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
@@ -86,6 +94,7 @@ class Reader(_Conversion, ABC):
         `after` are the messages before them, whose open calls they may answer.
         """
         after = tuple(after)
+        self.calls = Calls(_ids_in(turns) | ids_of_calls(after))
         self.calls.continue_from(after)
         places: list[int] = []
         about: Mapping[str, Any] | None = None  # of an answer, which its first message has
@@ -94,6 +103,8 @@ class Reader(_Conversion, ABC):
             if isinstance(turn, Response):
                 about, turn = turn.about, turn.turn
             try:
+                if self.writer:
+                    object_in(turn, f"{self.turn} must be a JSON object")
                 for read in self.read(turn):
                     said = read if isinstance(read, Said) else Said(read, [turn])
                     self.add(replace(said, response=about) if about else said)
@@ -136,18 +147,20 @@ class Writer(_Conversion, ABC):
     """Writes the messages of one conversation; subclasses write one message.
 
     `within` is the name of the list of values in the format. Values that `write` returns as
-    `{"system": …}`, with a name of `beside`, stand beside the list.
+    `{"system": …}`, with a name of `beside`, stand beside the list. The format `cannot_say` some of
+    the fields "name", "thinking" and "is_error" of messages.
     """
 
     within: ClassVar[str] = ""
     beside: ClassVar[Collection[str]] = ()
-
-    def write_all(self, messages: Iterable[ChatMessage]) -> Rendered:
-        """Return all messages as JSON values. Custom messages and foreign attributes are losses."""
-        return self.write_each(messages).whole()
+    cannot_say: ClassVar[Collection[str]] = ()
+    last: ChatMessage | None = None  # the message that was written last
 
     def write_each(self, messages: Iterable[ChatMessage]) -> Rendering:
-        """Return the same, to be written message by message."""
+        """Return messages as JSON values, to be written message by message.
+
+        Custom messages and foreign attributes are losses.
+        """
         beside: dict[str, Any] = {}
         return Rendering(self._values(messages, beside), self.losses, self.within, beside)
 
@@ -158,10 +171,11 @@ class Writer(_Conversion, ABC):
         for index, message in enumerate(messages):
             self.at(index)
             own = self._own(message)
+            joins = own.get("joins")
             for value in self._said(message, own):
                 if len(value) == 1 and not value.keys().isdisjoint(self.beside):
                     self.put_beside(beside, value)
-                elif last is not None and self._join(last, value, own.get("joins")):
+                elif last and joins is not False and self.join(last, value, bool(joins)):
                     continue
                 else:
                     if last is not None:
@@ -170,9 +184,6 @@ class Writer(_Conversion, ABC):
         if last is not None:
             yield last
 
-    def _join(self, last: dict[str, Any], value: dict[str, Any], joins: Any) -> bool:
-        return joins is not False and self.join(last, value, bool(joins))
-
     def _own(self, message: ChatMessage) -> Mapping[str, Any]:
         """Return what the message has under the format's name; other attributes are losses."""
         attributes = getattr(message, "attributes", {})
@@ -180,15 +191,14 @@ class Writer(_Conversion, ABC):
             for name in attributes:
                 if name != self.format:
                     self.lose(f"attributes.{name}")
-        own = attributes.get(self.format)
-        return own if isinstance(own, Mapping) else {}
+        return kept_of(message, self.format)
 
     def _said(self, message: ChatMessage, own: Mapping[str, Any]) -> list[Any]:
         """Return the values of a message with what only this format can say."""
-        if "differs" not in own:
-            return list(self._written(message))
         known = len(self.losses)
-        written = list(self._written(message))
+        written = self._written(message)
+        if "differs" not in own:
+            return written
         said: Any = None
         with suppress(ValueError):
             said = applied(own["differs"], written, sources_of(message))
@@ -198,16 +208,18 @@ class Writer(_Conversion, ABC):
         del self.losses[known:]  # the difference has what we would lose
         return said
 
-    def _written(self, message: ChatMessage) -> Iterable[dict[str, Any]]:
+    def _written(self, message: ChatMessage) -> list[dict[str, Any]]:
         if isinstance(message, CustomMessage):
             self.lose(f"a whole {message.type} message")
-            return ()
-        return self.write(message)
+            return []
+        written = [*self.write(message)]
+        self.last = message
+        return written
 
     def with_difference(self, said: Said) -> ChatMessage:
         """Return a message that was read, with what it cannot hold in its attributes."""
         message = said.message
-        differs = difference([*self._written(message)], [*said.values], sources_of(message))
+        differs = difference(self._written(message), [*said.values], sources_of(message))
         attributes = getattr(message, "attributes", {})
         own = {**attributes.get(self.format, {})}
         own |= {} if said.joins is None else {"joins": said.joins}
@@ -217,12 +229,38 @@ class Writer(_Conversion, ABC):
             return message
         return with_attributes(message, {**attributes, self.format: own})
 
-    @abstractmethod
     def write(self, message: ChatMessage) -> Iterable[dict[str, Any]]:
         """Return the JSON values of one message, which is not a custom one.
 
-        The property that tells the kind of a value, if it is not its role or type, is the first.
+        Each kind of message has a method, unless a subclass replaces this one. The property that
+        tells the kind of a value, if it is not its role or type, is the first.
         """
+        for field in self.cannot_say:
+            if getattr(message, field, None):
+                self.lose(_FIELDS[field])
+        match message:
+            case SystemMessage():
+                return self.system(message)
+            case UserMessage():
+                self.calls.interrupted()
+                return self.user(message)
+            case AiMessage():
+                return self.answer(message)
+            case ToolExecutionResultMessage():
+                return self.result(message)
+        return ()
+
+    def system(self, message: SystemMessage) -> Iterable[dict[str, Any]]:
+        raise NotImplementedError
+
+    def user(self, message: UserMessage) -> Iterable[dict[str, Any]]:
+        raise NotImplementedError
+
+    def answer(self, message: AiMessage) -> Iterable[dict[str, Any]]:
+        raise NotImplementedError
+
+    def result(self, message: ToolExecutionResultMessage) -> Iterable[dict[str, Any]]:
+        raise NotImplementedError
 
     def is_value(self, value: Any) -> bool:
         """Whether `join` can take a value, which attributes say that a client may have sent."""
@@ -239,26 +277,96 @@ class Writer(_Conversion, ABC):
         """Add a value that stands beside the list to those that are there; it replaces its like."""
         beside.update(value)
 
-    def requests(self, message: AiMessage) -> list[ToolExecutionRequest]:
-        """Return the tool calls of a message; its thinking and empty calls are losses."""
-        if message.thinking:
-            self.lose("thinking")
-        return self.calls_of(message)
-
     def calls_of(self, message: AiMessage) -> list[ToolExecutionRequest]:
-        """Return the tool calls of a message; empty calls are losses."""
+        """Return the tool calls of a message, which then wait for results. Each has an id and a
+        name, if an empty one; empty calls are losses.
+        """
         calls = [call for call in message.tool_execution_requests if call is not None]
         if len(calls) < len(message.tool_execution_requests):
             self.lose("an empty tool call")
-        return calls
+        return [
+            ToolExecutionRequest(
+                self.calls.opened(call.id, call.name), call.name or "", call.arguments
+            )
+            for call in calls
+        ]
+
+    def answered(self, message: ToolExecutionResultMessage) -> tuple[str, dict[str, str]]:
+        """Return the id of the call that a result answers, and `{"name": …}` if the call does not
+        tell the name of the tool.
+        """
+        id, known = self.calls.answered(message.id)
+        is_told = message.tool_name in (None, "", known)
+        return id or "", {} if is_told else {"name": message.tool_name or ""}
+
+    def lose_content(self, content: Content | None) -> None:
+        self.lose("empty content" if content is None else f"{content.type.lower()} content")
 
     def lose_contents(self, contents: Sequence[Content | None]) -> None:
         """Record what is lost of contents when they are written as one text."""
         for content in contents:
             if not isinstance(content, TextContent):
-                self.lose("empty content" if content is None else f"{content.type.lower()} content")
+                self.lose_content(content)
         if len(contents) > 1:
             self.lose("how the text is divided into parts")
+
+
+_FIELDS = {
+    "name": "the name of the user",
+    "thinking": "thinking",
+    "is_error": "that the result is an error",
+}
+
+
+def kept_of(message: ChatMessage, format: str) -> Mapping[str, Any]:
+    """Return what a message has under a format's name, which clients may have sent."""
+    own = getattr(message, "attributes", {}).get(format)
+    return own if isinstance(own, Mapping) else {}
+
+
+def two_way(
+    find: Callable[[Any], RawTranscript | None],
+    reader: type[Reader],
+    writer: type[Writer],
+    *,
+    plain: Callable[[Any], Any] | None = None,
+    claims: Callable[[Any], bool] | None = None,
+) -> Format:
+    """Return the format of a reader and a writer, which have its name from the writer."""
+    reader.format, reader.writer = writer.format, writer
+
+    def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+        return reader().read_all(turns, after)
+
+    def render(messages: Iterable[ChatMessage]) -> Rendering:
+        return writer(ids_of_calls(messages)).write_each(messages)
+
+    return Format(writer.format, find, parse, render, plain, claims)
+
+
+def find_turns(
+    value: Any,
+    are_turns: Callable[[Any], bool],
+    *,
+    within: Collection[str] = ("messages",),
+    names: Collection[str] = ("id",),
+    beside: Collection[str] = (),
+) -> RawTranscript | None:
+    """Return a list of turns, or an object that holds one; None for any other value.
+
+    The object has the list under a name of `within`, its id under one of `names`, and turns that
+    stand before the others under names of `beside`.
+    """
+    if are_turns(value):
+        return RawTranscript(None, value)
+    if not isinstance(value, dict):
+        return None
+    for name in within:
+        if are_turns(value.get(name)):
+            told = [{each: value[each]} for each in beside if value.get(each)]
+            losses = tuple(unread("conversation", value, (name, *names, *beside)))
+            return RawTranscript(name_of(value, *names), [*told, *value[name]], losses)
+    return None
 
 
 def is_list_of(value: Any, *keys: str) -> bool:
@@ -294,12 +402,67 @@ def object_in(value: Any, what: str) -> dict[str, Any]:
     return value
 
 
-def text_in(value: Mapping[str, Any], name: str) -> str | None:
-    """Return a property that must be a string or missing. Raises InvalidMessage."""
+def objects_in(value: Mapping[str, Any], name: str, each: str = "part") -> list[dict[str, Any]]:
+    """Return a property that must be a list of objects. Raises InvalidMessage."""
     found = value.get(name)
-    if found is None or isinstance(found, str):
-        return found
-    raise InvalidMessage(f"{name} must be a string")
+    if not isinstance(found, list):
+        raise InvalidMessage(f"{name} must be a list")
+    return [object_in(item, f"a {each} must be an object") for item in found]
+
+
+def list_in(value: Any, name: str) -> list[Any]:
+    """Return a property of an object if it is a list, else an empty one."""
+    found = value.get(name) if isinstance(value, Mapping) else None
+    return found if isinstance(found, list) else []
+
+
+def dict_in(value: Any, name: str) -> dict[str, Any]:
+    """Return a property of an object if it is an object, else an empty one."""
+    found = value.get(name) if isinstance(value, Mapping) else None
+    return found if isinstance(found, dict) else {}
+
+
+def text_in(value: Mapping[str, Any], *names: str) -> str | None:
+    """Return the first of these properties that has text; each must be a string or missing.
+
+    Raises InvalidMessage.
+    """
+    found: str | None = None
+    for name in names:
+        found = value.get(name)
+        if found is not None and not isinstance(found, str):
+            raise InvalidMessage(f"{name} must be a string")
+        if found:
+            break
+    return found
+
+
+def type_in(part: Any) -> str:
+    """Return the type that a part tells; "" for what tells none."""
+    type = part.get("type") if isinstance(part, dict) else None
+    return type if isinstance(type, str) else ""
+
+
+def first_in(value: Mapping[str, Any], *names: str) -> Any:
+    """Return the first of these properties that is there, None without any."""
+    return next((value[name] for name in names if name in value), None)
+
+
+def nothing_in(what: str, parts: str, types: Iterable[Any]) -> InvalidMessage:
+    """Return the error of a message of which nothing can be read, with the types of its parts."""
+    told = ", ".join(dict.fromkeys(map(repr, types))) or "none"
+    return InvalidMessage(f"no {what} can be read: {parts}{told}")
+
+
+def answer_of(
+    texts: Sequence[str],
+    calls: Iterable[ToolExecutionRequest],
+    thoughts: Iterable[str | None],
+    attributes: Mapping[str, Any] | None = None,
+) -> AiMessage:
+    """Return what a model said and thought, each piece in a line of its own."""
+    text = "\n".join(texts) if texts else None
+    return AiMessage(text, calls, "\n".join(filter(None, thoughts)) or None, attributes)
 
 
 def stand_in(kind: str, name: str | None) -> TextContent:
@@ -321,19 +484,51 @@ def arguments_text(value: Any) -> str | None:
         raise InvalidMessage(why) from error
 
 
+def decoded(text: str) -> Any:
+    """Return the JSON value that a text is; the text itself if it is none."""
+    try:
+        return load_json(text)
+    except InvalidMessage:
+        return text
+
+
 def json_object(text: str) -> dict[str, Any] | None:
     """Return the JSON object that a text is; None for any other text."""
-    try:
-        value = load_json(text)
-    except InvalidMessage:
-        return None
+    value = decoded(text)
     return value if isinstance(value, dict) else None
+
+
+def plain_values(given: Any, dump: Callable[[Any], Any] | None = None) -> Any:
+    """Return objects of a library as JSON values, in lists and objects too.
+
+    Those of most providers are Pydantic's, and are dumped as they were set if `dump` is missing.
+    """
+    if isinstance(given, list | tuple):
+        return [plain_values(each, dump) for each in given]
+    if isinstance(given, Mapping):
+        return {name: plain_values(each, dump) for name, each in given.items()}
+    if not hasattr(given, "model_dump"):
+        return given
+    return dump(given) if dump else given.model_dump(mode="json", exclude_unset=True)
 
 
 def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:
     """Return the ids of all calls, which made-up ones must not repeat."""
     calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
     return frozenset(call.id for call in calls if call is not None and call.id)
+
+
+def _ids_in(turns: Sequence[Any]) -> frozenset[str]:
+    """Return the ids in turns and their parts, whatever else is there: reading checks it later."""
+    ids: set[str] = set()
+    level = [turn.turn if isinstance(turn, Response) else turn for turn in turns]
+    for _ in range(5):  # a turn, its list of parts, a part, a call in it, and what the call holds
+        objects = [each for each in level if isinstance(each, dict)]
+        found = (each.get(name) for each in objects for name in ("id", "call_id"))
+        ids |= {id for id in found if isinstance(id, str)}
+        lists = [each for each in level if isinstance(each, list)]
+        level = [inner for each in (*lists, *(o.values() for o in objects)) for inner in each]
+    return frozenset(ids)
 
 
 class Calls:
@@ -364,6 +559,10 @@ class Calls:
         self._names[id] = name
         self._waiting[id] = None
         return id
+
+    def request(self, id: str | None, name: str | None, arguments: Any) -> ToolExecutionRequest:
+        """Return a new call, whose arguments are JSON values or text. Raises InvalidMessage."""
+        return ToolExecutionRequest(self.opened(id, name), name, arguments_text(arguments))
 
     def answered(self, id: str | None, name: str | None = None) -> tuple[str | None, str | None]:
         """Return the call id and tool name of a result.

@@ -12,15 +12,12 @@ in camelCase; where a turn has them in snake_case, as Google's libraries do, the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from mimetypes import guess_type
 from typing import Any
 
-from chatmemory.core.contents import (
-    Content,
-    TextContent,
-)
+from chatmemory.core.contents import Content, Media, TextContent
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
     AiMessage,
@@ -31,22 +28,30 @@ from chatmemory.core.messages import (
     UserMessage,
     with_attributes,
 )
-from chatmemory.formats.blocks import BlockReader, BlockWriter
 from chatmemory.formats.conversion import (
     Response,
     Said,
     arguments_text,
-    ids_of_calls,
+    find_turns,
     is_list_of,
     json_object,
-    name_of,
+    kept_of,
     object_in,
+    objects_in,
+    plain_values,
     stand_in,
     text_in,
+    two_way,
     unread,
 )
-from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
-from chatmemory.formats.media import data_of, media_content, media_of, mime_type_of
+from chatmemory.formats.format import Loss, RawTranscript
+from chatmemory.formats.parts import (
+    TurnReader,
+    TurnWriter,
+    data_of,
+    media_content,
+    mime_type_of,
+)
 
 _CALLS = ("functionCall", "toolCall", "executableCode")
 _RESULTS = ("functionResponse", "toolResponse", "codeExecutionResult")
@@ -60,18 +65,11 @@ _CODE = "code_execution"
 
 def find(value: Any) -> RawTranscript | None:
     """Return a list of turns, an object that holds one under `contents`, or one response."""
-    if _are_turns(value):
-        return RawTranscript(None, value)
-    if not isinstance(value, dict):
-        return None
-    if is_list_of(value.get("candidates")) and _is_candidate(value["candidates"][0]):
+    candidates = value.get("candidates") if isinstance(value, dict) else None
+    if candidates and is_list_of(candidates) and _is_candidate(candidates[0]):
         return _response(value)
-    if not _are_turns(value.get("contents")):
-        return None
-    system = [{name: value[name]} for name in _SYSTEM if value.get(name)]
-    losses = unread("conversation", value, ("contents", *_SYSTEM, "id", "conversation_id"))
-    name = name_of(value, "id", "conversation_id")
-    return RawTranscript(name, [*system, *value["contents"]], tuple(losses))
+    names = ("id", "conversation_id")
+    return find_turns(value, _are_turns, within=("contents",), names=names, beside=_SYSTEM)
 
 
 def _are_turns(value: Any) -> bool:
@@ -121,32 +119,21 @@ def _named(part: Mapping[str, Any], spell: Any) -> dict[str, Any]:
 
 
 def _parts(turn: Mapping[str, Any]) -> list[Any]:
-    parts = turn.get("parts")
-    if not isinstance(parts, list):
-        raise InvalidMessage("parts must be a list" if parts is not None else "parts is missing")
-    return [object_in(part, "a part must be an object") for part in parts]
+    if turn.get("parts") is None:
+        raise InvalidMessage("parts is missing")
+    return objects_in(turn, "parts")
 
 
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    return _Reader(_ids_of_turns(turns) | ids_of_calls(after)).read_all(turns, after)
+def _is_result(part: Any) -> bool:
+    return _kind(part) in _RESULTS
 
 
-def _ids_of_turns(turns: Sequence[Any]) -> frozenset[str]:
-    """Return the ids of all calls, whatever else is in the turns: reading checks them later."""
-    turns = [turn.turn if isinstance(turn, Response) else turn for turn in turns]
-    lists = (turn.get("parts") for turn in turns if isinstance(turn, dict))
-    parts = (part for each in lists if isinstance(each, list) for part in each)
-    held = (each for part in parts if isinstance(part, dict) for each in part.values())
-    ids = (each.get("id") for each in held if isinstance(each, dict))
-    return frozenset(id for id in ids if isinstance(id, str))
-
-
-class _Reader(BlockReader):
-    format = "gemini"
+class _Reader(TurnReader):
     within_turn = "parts"
+    type_of = staticmethod(_kind)
+    is_result = staticmethod(_is_result)
 
-    def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
         beside = [name for name in _SYSTEM if name in turn]
         if beside and "parts" not in turn:
             texts = [text_in(part, "text") for part in _system_parts(turn[beside[0]])]
@@ -167,12 +154,6 @@ class _Reader(BlockReader):
         attributes = getattr(said.message, "attributes", {})
         own = {**attributes.get(self.format, {}), "names": "snake_case"}
         return replace(said, message=with_attributes(said.message, {self.format: own}))
-
-    def type_of(self, block: Any) -> str:
-        return _kind(block)
-
-    def is_result(self, block: Any) -> bool:
-        return _is_result(block)
 
     def is_of_model(self, block: Any) -> bool:
         return _kind(block) in _KINDS
@@ -210,8 +191,7 @@ class _Reader(BlockReader):
         name = text_in(held, "toolType" if kind == "toolCall" else "name")
         if kind == "executableCode":
             name, arguments = _CODE, {key: each for key, each in held.items() if key != "id"}
-        id = self.calls.opened(text_in(held, "id"), name)
-        return ToolExecutionRequest(id, name, arguments_text(arguments))
+        return self.calls.request(text_in(held, "id"), name, arguments)
 
     def result(self, block: Any) -> ToolExecutionResultMessage:
         kind = _kind(block)
@@ -226,10 +206,6 @@ class _Reader(BlockReader):
         id, name = self.calls.answered(text_in(held, "id"), said)
         own = {} if kind == "functionResponse" else {self.format: {"type": kind}}
         return ToolExecutionResultMessage(id, name, [TextContent(text), *contents], is_error, own)
-
-
-def _is_result(part: Any) -> bool:
-    return _kind(part) in _RESULTS
 
 
 def _system_parts(value: Any) -> list[Any]:
@@ -272,49 +248,36 @@ def _wraps(response: dict[str, Any]) -> bool:
 # Writing
 
 
-def render(messages: Iterable[ChatMessage]) -> Rendering:
-    return _Writer(ids_of_calls(messages)).write_each(messages)
-
-
-class _Writer(BlockWriter):
+class _Writer(TurnWriter):
     format = "gemini"
     within = "contents"
-    beside = _SYSTEM
     within_turn = "parts"
-    _has_begun = False
-
-    def is_result(self, block: Any) -> bool:
-        return _is_result(block)
+    beside = _SYSTEM
+    cannot_say = ("name",)
+    is_result = staticmethod(_is_result)
 
     def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        own = getattr(message, "attributes", {}).get(self.format)
-        is_snake = isinstance(own, Mapping) and own.get("names") == "snake_case"
-        for value in self.in_camel_case(message):
+        is_snake = kept_of(message, self.format).get("names") == "snake_case"
+        for value in super().write(message):
             if is_snake and "parts" in value:
                 value = {**value, "parts": [_named(part, _snake) for part in value["parts"]]}
             yield value
-        self._has_begun = True
 
-    def in_camel_case(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        match message:
-            case SystemMessage():
-                if self._has_begun:
-                    self.lose("the place of a system message: its text is in `systemInstruction`")
-                yield {"systemInstruction": {"parts": [{"text": message.text}]}}
-            case UserMessage():
-                self.calls.interrupted()
-                if message.name:
-                    self.lose("the name of the user")
-                yield from self.turn("user", self.parts(message.contents))
-            case AiMessage():
-                parts: list[dict[str, Any]] = []
-                if message.thinking:
-                    parts.append({"thought": True, "text": message.thinking})
-                parts += [{"text": message.text}] if message.text else []
-                parts += [self.call(call, message) for call in self.calls_of(message)]
-                yield from self.turn("model", parts)
-            case ToolExecutionResultMessage():
-                yield self.result(message)
+    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+        if self.last:
+            self.lose("the place of a system message: its text is in `systemInstruction`")
+        yield {"systemInstruction": {"parts": [{"text": message.text}]}}
+
+    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+        yield from self.turn("user", self.parts(message.contents))
+
+    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        parts: list[dict[str, Any]] = []
+        if message.thinking:
+            parts.append({"thought": True, "text": message.thinking})
+        parts += [{"text": message.text}] if message.text else []
+        parts += [self.call(call, message) for call in self.calls_of(message)]
+        yield from self.turn("model", parts)
 
     def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
         """Put the text of every system message into one instruction."""
@@ -324,14 +287,13 @@ class _Writer(BlockWriter):
         beside.update(value)
 
     def call(self, call: ToolExecutionRequest, message: AiMessage) -> dict[str, Any]:
-        kind = self.kind_of_call(message, call.id, "functionCall")
-        id, args = self.calls.opened(call.id, call.name), self.arguments(call)
+        kind, args = self.kind_of_call(message, call.id, "functionCall"), self.arguments(call)
         if kind == "executableCode":
             return {kind: args}
         name = "toolType" if kind == "toolCall" else "name"
-        return {kind: {name: call.name or "", "args": args, "id": id}}
+        return {kind: {name: call.name, "args": args, "id": call.id}}
 
-    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         kind = self.kind_of_result(message, "functionResponse")
         id, known = self.calls.answered(message.id, message.tool_name)
         texts = [each.text for each in message.contents if isinstance(each, TextContent)]
@@ -340,28 +302,21 @@ class _Writer(BlockWriter):
         text = "\n".join(texts)
         if kind == "codeExecutionResult":
             outcome = "OUTCOME_FAILED" if message.is_error else "OUTCOME_OK"
-            return {"role": "model", "parts": [{kind: {"outcome": outcome, "output": text}}]}
+            yield {"role": "model", "parts": [{kind: {"outcome": outcome, "output": text}}]}
+            return
         name = "toolType" if kind == "toolResponse" else "name"
         held: dict[str, Any] = {name: message.tool_name or known or ""}
         held |= {"response": _response_of(text, message.is_error)}
         held |= {"id": id} if id else {}
         media = [each for each in message.contents if not isinstance(each, TextContent)]
         held |= {"parts": parts} if (parts := self.parts(media)) else {}
-        return {"role": "model" if kind == "toolResponse" else "user", "parts": [{kind: held}]}
+        yield {"role": "model" if kind == "toolResponse" else "user", "parts": [{kind: held}]}
 
-    def parts(self, contents: Iterable[Content | None]) -> list[dict[str, Any]]:
-        return [part for content in contents if (part := self.part(content)) is not None]
+    def text(self, text: str) -> dict[str, Any] | None:
+        return {"text": text} if text else None
 
-    def part(self, content: Content | None) -> dict[str, Any] | None:
-        if isinstance(content, TextContent):
-            return {"text": content.text} if content.text else None
-        found = media_of(content)
-        if content is None or found is None:
-            self.lose_content(content)
-            return None
-        kind, media = found
+    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
         mime_type = media.mime_type or guess_type(media.url or "")[0] or mime_type_of(kind, media)
-        self.lose_of_media(content, media)
         if data := data_of(media):
             return {"inlineData": {"mimeType": mime_type, "data": data}}
         return {"fileData": {"mimeType": mime_type, "fileUri": media.url}}
@@ -381,13 +336,11 @@ def _response_of(text: str, is_error: bool | None) -> dict[str, Any]:
 
 def plain(given: Any) -> Any:
     """Return objects of Google's library as the JSON values that its service takes."""
-    if isinstance(given, list | tuple):
-        return [plain(each) for each in given]
-    if isinstance(given, Mapping):
-        return {name: plain(each) for name, each in given.items()}
-    if hasattr(given, "model_dump"):
-        return _with_base64(given.model_dump(mode="json", by_alias=True, exclude_none=True))
-    return given
+    return plain_values(given, _dumped)
+
+
+def _dumped(given: Any) -> Any:
+    return _with_base64(given.model_dump(mode="json", by_alias=True, exclude_none=True))
 
 
 def _with_base64(value: Any) -> Any:
@@ -402,5 +355,4 @@ def _with_base64(value: Any) -> Any:
     return found
 
 
-_Reader.writer = _Writer
-FORMAT = Format("gemini", find, parse, render, plain)
+FORMAT = two_way(find, _Reader, _Writer, plain=plain)

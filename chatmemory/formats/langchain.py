@@ -10,11 +10,11 @@ that `messages_from_dict` reads them. Source of the shapes: langchain_core.messa
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from chatmemory.core.contents import Content, DetailLevel, ImageContent, TextContent
+from chatmemory.core.contents import Content, ImageContent, Media, TextContent
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
     AiMessage,
@@ -27,16 +27,31 @@ from chatmemory.core.messages import (
 from chatmemory.formats.conversion import (
     Reader,
     Said,
-    Writer,
     arguments_text,
+    decoded,
+    dict_in,
+    find_turns,
+    first_in,
+    json_object,
     name_of,
+    nothing_in,
     object_in,
+    plain_values,
     stand_in,
     text_in,
+    two_way,
+    type_in,
     unread,
 )
-from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
-from chatmemory.formats.media import DETAILS, data_of, media_content, media_of, mime_type_of
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.parts import (
+    PartWriter,
+    data_of,
+    detail_of,
+    media_content,
+    mime_type_of,
+    runs_of,
+)
 
 _CLASSES = {"human": "Human", "ai": "AI", "system": "System", "tool": "Tool"}
 _CLASSES |= {"function": "Function", "chat": "Chat"}
@@ -62,17 +77,12 @@ _KINDS_OF_MEDIA |= dict.fromkeys(("file", "input_file", "document", "media"), "f
 
 def find(value: Any) -> RawTranscript | None:
     """Return a list of messages, or an object that holds one, such as the state of an agent."""
-    if _are_messages(value):
-        return RawTranscript(None, value)
-    if isinstance(value, dict):
-        within = value["values"] if isinstance(value.get("values"), dict) else value
-        if _are_messages(within.get("messages")):
-            read = ("messages", "values", "id", "thread_id")
-            losses = [*unread("conversation", within, read)]
-            losses += unread("thread", value, read) if within is not value else ()
-            name = name_of(value, "thread_id", "id")
-            return RawTranscript(name, within["messages"], tuple(losses))
-    return None
+    names = ("thread_id", "id")
+    if values := dict_in(value, "values"):
+        found = find_turns(values, _are_messages, names=names)
+        about = tuple(unread("thread", value, ("values", *names)))
+        return found and replace(found, name=name_of(value, *names), losses=found.losses + about)
+    return find_turns(value, _are_messages, names=names)
 
 
 def _are_messages(value: Any) -> bool:
@@ -121,13 +131,8 @@ def _spelt(value: Mapping[str, Any]) -> dict[str, Any]:
     return {**how["around"], "kwargs": data} if "around" in how else {"type": name, "data": data}
 
 
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    return _Reader().read_all(turns, after)
-
-
 class _Reader(Reader):
-    def read(self, turn: Any) -> Iterator[Said]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[Said]:
         type, how, data = _taken_apart(turn)
         if turn.get("type") == "remove" or how.get("type") == "RemoveMessage":
             raise InvalidMessage("a remove message says nothing: it removes another one")
@@ -147,8 +152,9 @@ class _Reader(Reader):
 
     def other(self, kind: str, data: dict[str, Any]) -> Iterator[ChatMessage]:
         contents = _contents(data)
+        texts = (each.text for each in contents if isinstance(each, TextContent))
         if kind == "system":
-            yield from self.system("".join(map(_text, contents)))
+            yield from self.system("".join(texts))
         elif kind == "human":
             self.calls.interrupted()
             yield UserMessage(contents, text_in(data, "name"))
@@ -168,19 +174,19 @@ class _Reader(Reader):
         if not isinstance(content, list):
             yield Said(self.said_by_model(data, [text_in(data, "content")], calls), [value])
             return
-        groups = list(_groups(content))
-        if not groups or (calls and _result_in(groups[-1])):
-            groups.append([])
-        last = max(i for i, group in enumerate(groups) if not _result_in(group))
-        for i, group in enumerate(groups):
-            fields = {**data, "content": group} if i == last else {"content": group}
+        runs = _runs(content)
+        if not runs or (calls and _is_result(runs[-1][0])):
+            runs.append([])
+        last = max(i for i, run in enumerate(runs) if not any(map(_is_result, run)))
+        for i, run in enumerate(runs):
+            fields = {**data, "content": run} if i == last else {"content": run}
             part = {**value, "data": fields}
-            if _result_in(group):
-                yield Said(self.result(group[0]), [part], joins=True)
+            if any(map(_is_result, run)):
+                yield Said(self.result(run[0]), [part], joins=True)
                 continue
-            own = [self.server_request(block) for block in group if _server_call(block)]
+            own = [self.server_request(block) for block in run if _server_call(block)]
             own += calls if i == last else []
-            message = self.said_by_model(fields, group, own)
+            message = self.said_by_model(fields, run, own)
             yield Said(message, [part], joins=i > 0 or None)
 
     def said_by_model(
@@ -217,19 +223,17 @@ class _Reader(Reader):
                 texts = [text for text in texts if _is_json_of(arguments, text)]
             text = next((text for text in texts if isinstance(text, str)), None)
             text = arguments_text(arguments) if text is None else text
-            yield ToolExecutionRequest(self.calls.opened(id, name), name, text)
+            yield self.calls.request(id, name, text)
 
     def server_request(self, block: Mapping[str, Any]) -> ToolExecutionRequest:
         """Return the call of a tool that the provider runs itself."""
         name = text_in(block, "name") or str(block["type"]).removesuffix("_call")
-        arguments = next((block[key] for key in _ARGUMENTS if key in block), None)
-        id = self.calls.opened(text_in(block, "id"), name)
-        return ToolExecutionRequest(id, name, arguments_text(arguments))
+        return self.calls.request(text_in(block, "id"), name, first_in(block, *_ARGUMENTS))
 
     def result(self, block: Mapping[str, Any]) -> ToolExecutionResultMessage:
         """Return the result that such a tool gave."""
-        ids = (text_in(block, key) for key in ("tool_call_id", "tool_use_id", "call_id", "id"))
-        id, name = self.calls.answered(next(filter(None, ids), None))
+        id = text_in(block, "tool_call_id", "tool_use_id", "call_id", "id")
+        id, name = self.calls.answered(id)
         keys = (*_RESULTS, "content")
         result = next((block[key] for key in keys if block.get(key) is not None), "")
         failed = block.get("status") == "error" or block.get("is_error") is True
@@ -243,74 +247,54 @@ def _objects(value: Any) -> list[dict[str, Any]]:
 def _plain_call(call: Mapping[str, Any]) -> dict[str, Any]:
     """Return id, name and arguments of a call in the shape of a provider."""
     said = call["function"] if isinstance(call.get("function"), dict) else call
-    arguments = next((said[key] for key in ("args", "arguments", "input") if key in said), None)
-    return {
-        "id": call.get("call_id") or call.get("id"),
-        "name": said.get("name"),
-        "args": arguments,
-    }
+    id, arguments = call.get("call_id") or call.get("id"), ("args", "arguments", "input")
+    return {"id": id, "name": said.get("name"), "args": first_in(said, *arguments)}
 
 
 def _is_json_of(value: Any, text: Any) -> bool:
     """Whether a text is these arguments as JSON."""
     if not isinstance(text, str) or isinstance(value, str):
         return isinstance(text, str) and text == value
-    try:
-        return bool(json.loads(text) == value)
-    except (ValueError, RecursionError):
-        return False
+    return bool(decoded(text) == value)
 
 
-def _groups(content: Sequence[Any]) -> Iterator[list[Any]]:
-    """Yield the blocks of an AI message in groups: what the model says, or one result."""
-    group: list[Any] = []
+def _runs(content: Sequence[Any]) -> list[list[Any]]:
+    """Return the blocks of an AI message in runs: what the model says, or one result, which may
+    have been said within the block of its call.
+    """
+    blocks = []
     for block in content:
-        if _is_result(block):
-            if group:
-                yield group
-            yield [block]
-            group = []
-            continue
-        results = [key for key in _RESULTS if _server_call(block) and block.get(key) is not None]
-        group.append(
-            {key: each for key, each in block.items() if key not in results} if results else block
-        )
+        results = _results_in(block)
         if results:
-            yield group
-            yield [{key: block[key] for key in ("type", "id", *results) if key in block}]
-            group = []
-    if group:
-        yield group
+            blocks.append({key: each for key, each in block.items() if key not in results})
+            block = {key: block[key] for key in ("type", "id", *results) if key in block}
+        blocks.append(block)
+    return [*runs_of(blocks, _is_result)]
 
 
 def _is_result(block: Any) -> bool:
-    type = _type(block)
-    return type == "server_tool_result" or type.endswith(("_tool_result", "_call_output"))
+    type = type_in(block)
+    is_result = type == "server_tool_result" or type.endswith(("_tool_result", "_call_output"))
+    return is_result or bool(_results_in(block))
 
 
-def _result_in(group: Sequence[Any]) -> bool:
-    """Whether a group is a result: a block of its own, or the part of a call that has one."""
-    return len(group) == 1 and (
-        _is_result(group[0]) or (_server_call(group[0]) and not {*_RESULTS}.isdisjoint(group[0]))
-    )
+def _results_in(block: Any) -> list[str]:
+    """Return the properties of a call that have its result."""
+    found = block if _server_call(block) else {}
+    return [key for key in _RESULTS if found.get(key) is not None]
 
 
 def _server_call(block: Any) -> bool:
-    type = _type(block)
+    type = type_in(block)
     is_call = type in ("server_tool_use", "mcp_tool_use") or type.endswith("_call")
     return is_call and type not in _SAID_AGAIN
-
-
-def _type(block: Any) -> str:
-    type = block.get("type") if isinstance(block, dict) else None
-    return type if isinstance(type, str) else ""
 
 
 def _text_in(block: Any) -> str | None:
     """Return the text of a block; None for one of another kind."""
     if isinstance(block, str):
         return block
-    match _type(block):
+    match type_in(block):
         case "text" | "output_text" | "input_text" | "text-plain":
             return text_in(block, "text")
         case "refusal":
@@ -320,7 +304,7 @@ def _text_in(block: Any) -> str | None:
 
 def _thought(block: Any) -> str | None:
     """Return the text of a block in which the model reasons."""
-    match _type(block):
+    match type_in(block):
         case "thinking":
             return text_in(block, "thinking")
         case "reasoning":
@@ -334,15 +318,14 @@ def _thought(block: Any) -> str | None:
 def _stand_ins(content: Sequence[Any]) -> str:
     """Return what stands for images and files that a model made. Raises InvalidMessage."""
     blocks = [block for block in content if block]
-    kinds = [kind for block in blocks if (kind := _KINDS_OF_MEDIA.get(_type(block)))]
+    kinds = [kind for block in blocks if (kind := _KINDS_OF_MEDIA.get(type_in(block)))]
     if blocks and not kinds:
         raise _nothing_in(blocks)
     return " ".join(stand_in(kind, None).text for kind in kinds)
 
 
 def _nothing_in(content: Sequence[Any]) -> InvalidMessage:
-    types = ", ".join(dict.fromkeys(repr(_type(block)) for block in content))
-    return InvalidMessage(f"no block of its content can be read: blocks of type {types}")
+    return nothing_in("block of its content", "blocks of type ", map(type_in, content))
 
 
 def _contents(data: Mapping[str, Any]) -> list[Content]:
@@ -362,45 +345,33 @@ def _block(block: Any) -> Content | None:
     text = _text_in(block)
     if text is not None:
         return TextContent(text)
-    kind = _KINDS_OF_MEDIA.get(_type(block))
+    kind = _KINDS_OF_MEDIA.get(type_in(block))
     if kind is None:
         return None
     inner = next((block[key] for key in _INNER if isinstance(block.get(key), dict)), block)
-    url = text_in(inner, "url") or text_in(inner, "file_uri")
+    url = text_in(inner, "url", "file_uri")
     if isinstance(block.get("image_url"), str):
         url = block["image_url"]
-    mime_type = text_in(inner, "mime_type") or text_in(inner, "media_type")
+    mime_type = text_in(inner, "mime_type", "media_type")
     if kind == "audio" and mime_type is None and "format" in inner:
         mime_type = f"audio/{text_in(inner, 'format')}"
-    data = next((text_in(inner, key) for key in _DATA if key in inner), None)
+    data = text_in(inner, "base64", "data", "file_data")
     if inner.get("type") == "text" or mime_type == "text/plain":
         return TextContent(data or url or "")
     if not data and not url:
-        names = (text_in(inner, key) for key in ("file_id", "filename", "id"))
-        return stand_in(kind, next(filter(None, names), None))
+        return stand_in(kind, text_in(inner, "file_id", "filename", "id"))
     if data and data.startswith("data:"):
         url, data = data, None
-    detail = DETAILS.get(str(inner.get("detail")), DetailLevel.AUTO)
-    return media_content(kind, url, data or None, mime_type, detail)
+    return media_content(kind, url, data or None, mime_type, inner.get("detail"))
 
 
-_DATA = ("base64", "data", "file_data")
 _INNER = ("source", "image_url", "input_audio", "file")
-
-
-def _text(content: Content) -> str:
-    return content.text if isinstance(content, TextContent) else ""
 
 
 # Writing
 
 
-def render(messages: Iterable[ChatMessage]) -> Rendering:
-    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
-    return _Writer(frozenset(c.id for c in calls if c is not None and c.id)).write_each(messages)
-
-
-class _Writer(Writer):
+class _Writer(PartWriter):
     format = "langchain"
 
     def _values(
@@ -408,21 +379,14 @@ class _Writer(Writer):
     ) -> Iterator[dict[str, Any]]:
         yield from map(_spelt, super()._values(messages, beside))
 
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        match message:
-            case SystemMessage():
-                yield {"type": "system", "data": {"content": message.text}}
-            case UserMessage():
-                self.calls.interrupted()
-                name = {"name": message.name} if message.name else {}
-                data = {"content": self.contents(message.contents), **name}
-                yield {"type": "human", "data": data}
-            case AiMessage():
-                yield {"type": "ai", "data": self.assistant(message)}
-            case ToolExecutionResultMessage():
-                yield {"type": "tool", "data": self.result(message)}
+    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+        yield {"type": "system", "data": {"content": message.text}}
 
-    def assistant(self, message: AiMessage) -> dict[str, Any]:
+    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+        name = {"name": message.name} if message.name else {}
+        yield {"type": "human", "data": {"content": self.text_or_parts(message.contents), **name}}
+
+    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
         data: dict[str, Any] = {"content": message.text or ""}
         if message.thinking:
             data["additional_kwargs"] = {"reasoning_content": message.thinking}
@@ -430,51 +394,33 @@ class _Writer(Writer):
             arguments = _arguments(call.arguments)
             type = "invalid_tool_call" if arguments is None else "tool_call"
             said = call.arguments if arguments is None else arguments
-            id = self.calls.opened(call.id, call.name)
-            written = {"name": call.name or "", "args": said, "id": id, "type": type}
+            written = {"name": call.name, "args": said, "id": call.id, "type": type}
             written |= {"error": None} if arguments is None else {}
             data.setdefault(f"{type}s", []).append(written)
-        return data
+        yield {"type": "ai", "data": data}
 
-    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         id, name = self.calls.answered(message.id, message.tool_name)
-        data = {"content": self.contents(message.contents), "tool_call_id": id or ""}
+        data = {"content": self.text_or_parts(message.contents), "tool_call_id": id or ""}
         data |= {"name": name} if name else {}
-        return data | ({"status": "error"} if message.is_error else {})
+        data |= {"status": "error"} if message.is_error else {}
+        yield {"type": "tool", "data": data}
 
-    def contents(self, contents: Sequence[Content | None]) -> Any:
-        if len(contents) == 1 and isinstance(contents[0], TextContent):
-            return contents[0].text
-        return [block for content in contents if (block := self.block(content))] or ""
+    def text(self, text: str) -> dict[str, Any]:
+        return {"type": "text", "text": text}
 
-    def block(self, content: Content | None) -> dict[str, Any] | None:
-        if isinstance(content, TextContent):
-            return {"type": "text", "text": content.text}
-        found = media_of(content)
-        if found is None:
-            self.lose("empty content" if content is None else f"{content.type.lower()} content")
-            return None
-        kind, media = found
+    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
         data, mime_type = data_of(media), mime_type_of(kind, media)
-        if data and media.url:
-            self.lose(f"the url of {kind} content that is given inline too")
         if isinstance(content, ImageContent):
             url = f"data:{mime_type};base64,{data}" if data else media.url
-            return {"type": "image_url", "image_url": {"url": url, **self.detail(content)}}
+            detail = detail_of(content)
+            about = {} if detail == "auto" else {"detail": detail}
+            return {"type": "image_url", "image_url": {"url": url, **about}}
         if data:
             return {"type": kind, "base64": data, "mime_type": mime_type}
         return {"type": kind, "url": media.url} | (
             {"mime_type": media.mime_type} if media.mime_type else {}
         )
-
-    def detail(self, content: ImageContent) -> dict[str, str]:
-        if getattr(content.image, "revised_prompt", None):
-            self.lose("the revised prompt of an image")
-        detail = content.detail_level.value.lower()
-        if detail not in DETAILS:
-            self.lose(f"the detail level {detail!r}")
-            detail = "high"
-        return {} if detail == "auto" else {"detail": detail}
 
     def is_value(self, value: Any) -> bool:
         match value:
@@ -499,12 +445,8 @@ class _Writer(Writer):
 
 def _is_rest_of(call: Any, block: Any) -> bool:
     """Whether a block is the result that was said within the block of its call."""
-    return (
-        isinstance(call, dict)
-        and isinstance(block, dict)
-        and _server_call(call)
-        and (block.get("type"), block.get("id")) == (call.get("type"), call.get("id"))
-    )
+    is_same = type_in(block) == type_in(call)
+    return is_same and _server_call(call) and bool(block.get("id") == call.get("id"))
 
 
 def _blocks(content: Any) -> list[Any]:
@@ -513,11 +455,7 @@ def _blocks(content: Any) -> list[Any]:
 
 def _arguments(text: str | None) -> dict[str, Any] | None:
     """Return arguments as an object; None for a text that is none."""
-    try:
-        found = json.loads(text) if text and text.strip() else {}
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+    return json_object(text) if text and text.strip() else {}
 
 
 def as_dict(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -528,12 +466,10 @@ def as_dict(message: Mapping[str, Any]) -> dict[str, Any]:
 
 def plain(given: Any) -> Any:
     """Return messages of LangChain as messages_to_dict does, in lists and objects too."""
-    if isinstance(given, list | tuple):
-        return [plain(each) for each in given]
-    if isinstance(given, Mapping):
-        return {name: plain(each) for name, each in given.items()}
-    if not hasattr(given, "model_dump"):
-        return given
+    return plain_values(given, _dumped)
+
+
+def _dumped(given: Any) -> Any:
     data = given.model_dump(mode="json", fallback=_without_json)
     return {"type": data["type"], "data": data} if "type" in data else data
 
@@ -543,5 +479,4 @@ def _without_json(value: Any) -> str:
     return stand_in(type(value).__name__, None).text
 
 
-_Reader.writer = _Writer
-FORMAT = Format("langchain", find, parse, render, plain)
+FORMAT = two_way(find, _Reader, _Writer, plain=plain)

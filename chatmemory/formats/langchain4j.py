@@ -8,18 +8,13 @@ from typing import Any
 from chatmemory.core.codec import message_from_dict, message_to_dict
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import ChatMessage, MessageType, SystemMessage
-from chatmemory.formats.conversion import Reader, is_list_of, name_of, unread
+from chatmemory.formats.conversion import Reader, find_turns, is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
 
 
 def find(value: Any) -> RawTranscript | None:
     """Return a list of messages, or an object with an `id` and such `messages`."""
-    if _is_ours(value):
-        return RawTranscript(None, value)
-    if isinstance(value, dict) and _is_ours(value.get("messages")):
-        losses = tuple(unread("conversation", value, ("id", "messages")))
-        return RawTranscript(name_of(value, "id"), value["messages"], losses)
-    return None
+    return find_turns(value, _is_ours)
 
 
 def _is_ours(value: Any) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from chatmemory.core.contents import Content, DetailLevel, ImageContent, TextContent
+from chatmemory.core.contents import Content, ImageContent, Media, TextContent
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
     AiMessage,
@@ -23,19 +23,27 @@ from chatmemory.core.messages import (
 )
 from chatmemory.formats.conversion import (
     Reader,
-    Writer,
-    arguments_text,
-    ids_of_calls,
+    answer_of,
+    dict_in,
     is_list_of,
     json_object,
+    list_in,
     object_in,
+    objects_in,
+    plain_values,
     stand_in,
     text_in,
+    two_way,
 )
-from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
-from chatmemory.formats.media import DETAILS, data_of, media_content, media_of, mime_type_of
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.parts import (
+    PartWriter,
+    data_of,
+    detail_of,
+    media_content,
+    mime_type_of,
+)
 
-_NAME = "llama_index"
 # The properties of blocks that have the data of media, and their type
 _MEDIA = {
     "image": ("image", "image_mimetype"),
@@ -53,19 +61,9 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(None, value) if is_own else None
 
 
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    return _Reader().read_all(turns, after)
-
-
 class _Reader(Reader):
-    def read(self, turn: Any) -> Iterator[ChatMessage]:
-        turn = object_in(turn, "a message must be a JSON object")
-        blocks = turn.get("blocks")
-        if not isinstance(blocks, list):
-            raise InvalidMessage("blocks must be a list")
-        blocks = [object_in(block, "a block must be an object") for block in blocks]
-        more = turn.get("additional_kwargs")
-        about = more if isinstance(more, dict) else {}
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage]:
+        blocks, about = objects_in(turn, "blocks", "block"), dict_in(turn, "additional_kwargs")
         match turn.get("role"):
             case "system" | "developer":
                 yield from self.system("\n".join(_texts(blocks)))
@@ -87,23 +85,16 @@ class _Reader(Reader):
             self.call(block.get("tool_call_id"), block.get("tool_name"), block.get("tool_kwargs"))
             for block in own
         ]
-        older = about.get("tool_calls") if not own else None
-        for each in older if isinstance(older, list) else ():
+        for each in list_in(about, "tool_calls") if not own else ():
             function = object_in(each, "a tool call must be an object").get("function")
             function = object_in(function, "a tool call needs a function")
             calls.append(self.call(each.get("id"), function.get("name"), function.get("arguments")))
-        texts = _texts(blocks)
-        thoughts = [
-            text_in(block, "content") for block in blocks if block.get("block_type") == "thinking"
-        ]
-        text = "\n".join(texts) if texts else None
-        return AiMessage(text, calls, "\n".join(filter(None, thoughts)) or None)
+        thinking = (block for block in blocks if block.get("block_type") == "thinking")
+        return answer_of(_texts(blocks), calls, (text_in(each, "content") for each in thinking))
 
     def call(self, id: Any, name: Any, arguments: Any) -> ToolExecutionRequest:
         given = {"id": id, "name": name}
-        name = text_in(given, "name")
-        id = self.calls.opened(text_in(given, "id"), name)
-        return ToolExecutionRequest(id, name, arguments_text(arguments))
+        return self.calls.request(text_in(given, "id"), text_in(given, "name"), arguments)
 
 
 def _texts(blocks: Iterable[dict[str, Any]]) -> list[str]:
@@ -128,102 +119,73 @@ def _content(block: Mapping[str, Any]) -> Content | None:
     mime_type = text_in(block, type)
     if kind == "audio" and mime_type:
         mime_type = f"audio/{mime_type}"
-    detail = DETAILS.get(text_in(block, "detail") or "auto", DetailLevel.AUTO)
-    kind = "file" if kind == "document" else kind
-    return media_content(kind, text_in(block, "url"), text_in(block, data), mime_type, detail)
+    kind, url = "file" if kind == "document" else kind, text_in(block, "url")
+    return media_content(kind, url, text_in(block, data), mime_type, text_in(block, "detail"))
 
 
 # Writing
 
 
-def render(messages: Iterable[ChatMessage]) -> Rendering:
-    return _Writer(ids_of_calls(messages)).write_each(messages)
+class _Writer(PartWriter):
+    format = "llama_index"
+    cannot_say = ("name", "is_error")
+    has_both = True
 
+    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+        yield _message("system", [self.text(message.text)])
 
-class _Writer(Writer):
-    format = _NAME
+    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+        yield _message("user", self.parts(message.contents))
 
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        match message:
-            case SystemMessage():
-                yield _message("system", [_text(message.text)])
-            case UserMessage():
-                self.calls.interrupted()
-                if message.name:
-                    self.lose("the name of the user")
-                yield _message("user", self.blocks(message.contents))
-            case AiMessage():
-                yield _message("assistant", [*self.said(message)])
-            case ToolExecutionResultMessage():
-                if message.is_error:
-                    self.lose("that the result is an error")
-                id, name = self.calls.answered(message.id)
-                said = message.tool_name if message.tool_name != name else None
-                about = {"tool_call_id": id, "name": said}
-                more = {key: value for key, value in about.items() if value}
-                yield _message("tool", self.blocks(message.contents), more)
+    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        yield _message("assistant", [*self.blocks(message)])
 
-    def said(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+    def blocks(self, message: AiMessage) -> Iterator[dict[str, Any]]:
         if message.thinking:
             more: dict[str, Any] = {"num_tokens": None, "additional_information": {}}
             yield {"block_type": "thinking", "content": message.thinking, **more}
         if message.text is not None:
-            yield _text(message.text)
+            yield self.text(message.text)
         for call in self.calls_of(message):
             arguments: Any = json_object(call.arguments or "")
             yield {
                 "block_type": "tool_call",
-                "tool_call_id": self.calls.opened(call.id, call.name),
-                "tool_name": call.name or "",
+                "tool_call_id": call.id,
+                "tool_name": call.name,
                 "tool_kwargs": (call.arguments or "") if arguments is None else arguments,
             }
 
-    def blocks(self, contents: Sequence[Content | None]) -> list[dict[str, Any]]:
-        return [block for content in contents if (block := self.block(content)) is not None]
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
+        id, name = self.answered(message)
+        about = {"tool_call_id": id, **name} if id else name
+        yield _message("tool", self.parts(message.contents), about)
 
-    def block(self, content: Content | None) -> dict[str, Any] | None:
-        if isinstance(content, TextContent):
-            return _text(content.text)
-        found = media_of(content)
-        if found is None:
-            self.lose("empty content" if content is None else f"{content.type.lower()} content")
-            return None
-        kind, media = found
+    def text(self, text: str) -> dict[str, Any]:
+        return {"block_type": "text", "text": text}
+
+    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
         data = data_of(media)
         block = "document" if kind == "file" else kind
         name, type = _MEDIA[block]
         mime_type = mime_type_of(kind, media) if data else media.mime_type
         if kind == "audio" and mime_type:
             mime_type = mime_type.partition("/")[2]
-        detail = {"detail": self.detail(content)} if isinstance(content, ImageContent) else {}
-        return {"block_type": block, name: data, "url": media.url, type: mime_type, **detail}
-
-    def detail(self, content: ImageContent) -> str | None:
-        if getattr(content.image, "revised_prompt", None):
-            self.lose("the revised prompt of an image")
-        detail = content.detail_level.value.lower()
-        if detail not in DETAILS:
-            self.lose(f"the detail level {detail!r}")
-            detail = "high"
-        return None if detail == "auto" else detail
+        about = {"block_type": block, name: data, "url": media.url, type: mime_type}
+        if isinstance(content, ImageContent):
+            detail = detail_of(content)
+            about["detail"] = None if detail == "auto" else detail
+        return about
 
 
 def _message(
-    role: str, blocks: list[dict[str, Any]], more: dict[str, Any] | None = None
+    role: str, blocks: list[dict[str, Any]], more: dict[str, str] | None = None
 ) -> dict[str, Any]:
     return {"role": role, "additional_kwargs": more or {}, "blocks": blocks}
 
 
-def _text(text: str) -> dict[str, Any]:
-    return {"block_type": "text", "text": text}
-
-
 def plain(given: Any) -> Any:
     """Return messages of LlamaIndex with all properties, such as the types of their blocks."""
-    if isinstance(given, list | tuple):
-        return [plain(each) for each in given]
-    return given.model_dump(mode="json", fallback=str) if hasattr(given, "model_dump") else given
+    return plain_values(given, lambda each: each.model_dump(mode="json", fallback=str))
 
 
-_Reader.writer = _Writer
-FORMAT = Format(_NAME, find, parse, render, plain)
+FORMAT = two_way(find, _Reader, _Writer, plain=plain)

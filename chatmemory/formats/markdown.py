@@ -7,12 +7,11 @@ end its place and look like another message.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from chatmemory.core.codec import load_json
 from chatmemory.core.contents import Content, TextContent, content_text
-from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
+from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
@@ -20,7 +19,7 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.formats.conversion import Writer
+from chatmemory.formats.conversion import Writer, decoded
 from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
 
 _BACKTICKS = re.compile("`+")
@@ -42,11 +41,6 @@ def render(messages: Iterable[ChatMessage]) -> Rendering:
 
 
 class _Writer(Writer):
-    def _own(self, message: ChatMessage) -> Mapping[str, Any]:
-        """Return nothing: all attributes are losses."""
-        super()._own(message)
-        return {}
-
     def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
         yield {"text": "\n\n".join(self.blocks(message)) + "\n\n"}
 
@@ -73,7 +67,10 @@ class _Writer(Writer):
             yield "Answer:"
         if message.text:
             yield _quoted(message.text)
-        for call in self.calls_of(message):
+        for call in message.tool_execution_requests:
+            if call is None:
+                self.lose("an empty tool call")
+                continue
             yield _named("Call", call.name, call.id)
             yield _fenced(call.arguments or "")
 
@@ -104,20 +101,13 @@ def _quoted(text: str) -> str:
 
 def _fenced(text: str) -> str:
     fence = _fence(text, 3)
-    kind = "json" if _is_json(text) else ""
+    kind = "json" if isinstance(decoded(text), dict | list) else ""
     return f"{fence}{kind}\n{text}\n{fence}"
 
 
 def _fence(text: str, least: int) -> str:
     """Return more backticks than stand in a row in the text."""
     return "`" * max([least, *(len(found) + 1 for found in _BACKTICKS.findall(text))])
-
-
-def _is_json(text: str) -> bool:
-    try:
-        return isinstance(load_json(text), dict | list)
-    except InvalidMessage:
-        return False
 
 
 FORMAT = Format("markdown", find, parse, render, is_text=True)

@@ -5,15 +5,14 @@ Source of the shapes: OpenAI's API reference, chat completions, request messages
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from chatmemory.core.contents import (
     Audio,
     AudioContent,
     Content,
-    DetailLevel,
-    Image,
     ImageContent,
     Media,
     PdfFile,
@@ -32,20 +31,18 @@ from chatmemory.core.messages import (
 from chatmemory.formats.conversion import (
     Reader,
     Response,
-    Writer,
-    arguments_text,
-    ids_of_calls,
+    find_turns,
     is_list_of,
     name_of,
+    nothing_in,
     object_in,
     stand_in,
     text_in,
-    unread,
+    two_way,
 )
-from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
+from chatmemory.formats.format import Loss, RawTranscript
+from chatmemory.formats.parts import PartWriter, data_of, detail_of, media_content, url_of
 
-DETAILS = {"low": DetailLevel.LOW, "high": DetailLevel.HIGH, "auto": DetailLevel.AUTO}
-_LISTS = ("messages", "traj")
 _NAMES = ("task_id", "trial", "id", "conversation_id")
 _PDF = "data:application/pdf;base64,"
 
@@ -60,16 +57,10 @@ def find(value: Any) -> RawTranscript | None:
     choice. The first message has a role and what such a role says, and no parts: other formats
     have roles, too, and AI SDK 4 has both.
     """
-    if _are_chat_messages(value):
-        return RawTranscript(None, value)
-    if isinstance(value, dict):
-        if is_list_of(value.get("choices"), "message"):
-            return _completion(value)
-        for key in _LISTS:
-            if _are_chat_messages(value.get(key)):
-                losses = tuple(unread("conversation", value, (key, *_NAMES)))
-                return RawTranscript(_name(value), value[key], losses)
-    return None
+    if isinstance(value, dict) and is_list_of(value.get("choices"), "message"):
+        return _completion(value)
+    found = find_turns(value, _are_chat_messages, within=("messages", "traj"), names=_NAMES)
+    return replace(found, name=_name(value)) if found and isinstance(value, dict) else found
 
 
 def _completion(value: dict[str, Any]) -> RawTranscript:
@@ -94,22 +85,8 @@ def _name(value: dict[str, Any]) -> str | None:
     return name_of(value, "id", "conversation_id")
 
 
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    ids = _ids_of_turns(turns) | ids_of_calls(after)
-    return _Reader(ids).read_all(turns, after)
-
-
-def _ids_of_turns(turns: Sequence[Any]) -> frozenset[str]:
-    """Return the ids of all calls, whatever else is in the turns: reading checks them later."""
-    lists = (turn.get("tool_calls") for turn in turns if isinstance(turn, dict))
-    calls = (call for each in lists if isinstance(each, list) for call in each)
-    ids = (call.get("id") for call in calls if isinstance(call, dict))
-    return frozenset(id for id in ids if isinstance(id, str))
-
-
 class _Reader(Reader):
-    def read(self, turn: Any) -> Iterator[ChatMessage]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage]:
         match turn.get("role"):
             case "system" | "developer":
                 text = self.text(turn)
@@ -146,19 +123,19 @@ class _Reader(Reader):
             call = object_in(call, "a tool call must be an object")
             if call.get("type") == "custom":
                 custom = object_in(call.get("custom"), "a custom tool call needs custom")
-                yield self.request(text_in(call, "id"), custom, custom.get("input"))
+                yield self.request(call, custom, "input")
                 continue
             function = object_in(call.get("function"), "a tool call needs a function")
-            yield self.request(text_in(call, "id"), function, function.get("arguments"))
+            yield self.request(call, function)
         if turn.get("function_call") is not None:
             function = object_in(turn["function_call"], "function_call must be an object")
-            yield self.request(None, function, function.get("arguments"))
+            yield self.request({}, function)
 
     def request(
-        self, id: str | None, called: dict[str, Any], arguments: Any
+        self, call: dict[str, Any], called: dict[str, Any], arguments: str = "arguments"
     ) -> ToolExecutionRequest:
-        name = text_in(called, "name")
-        return ToolExecutionRequest(self.calls.opened(id, name), name, arguments_text(arguments))
+        id, name = text_in(call, "id"), text_in(called, "name")
+        return self.calls.request(id, name, called.get(arguments))
 
     def result(self, turn: dict[str, Any]) -> ToolExecutionResultMessage:
         id, name = self.calls.answered(text_in(turn, "tool_call_id"), text_in(turn, "name"))
@@ -192,8 +169,8 @@ class _Reader(Reader):
         """Return the error of a turn that would be an empty message."""
         content = turn.get("content")
         if isinstance(content, list) and content:
-            types = ", ".join(dict.fromkeys(repr(part.get("type")) for part in content))
-            return InvalidMessage(f"no part of its content can be read: parts of type {types}")
+            types = (part.get("type") for part in content)
+            return nothing_in("part of its content", "parts of type ", types)
         elsewhere = "; `parts` are of another format" if turn.get("parts") else ""
         return InvalidMessage(f"content is missing{elsewhere}")
 
@@ -217,31 +194,28 @@ def _part(part: Any) -> Content | None:
                 object_in(part.get("input_audio"), "input_audio must be an object")
             )
         case "file":
-            return _file(object_in(part.get("file"), "file must be an object"))
+            return file_content(object_in(part.get("file"), "file must be an object"))
     return None
 
 
-def _file(file: dict[str, Any]) -> Content:
-    """Return an inline PDF, or a text that names a file that is not here."""
-    data = text_in(file, "file_data") or ""
+def file_content(file: dict[str, Any]) -> Content:
+    """Return a PDF, or a text that names a file that is not here."""
+    data, url = text_in(file, "file_data") or "", text_in(file, "file_url")
     if data.startswith(_PDF):
         return PdfFileContent(PdfFile(base64_data=data.removeprefix(_PDF)))
-    return stand_in("file", text_in(file, "file_id") or text_in(file, "filename"))
+    if url and url.partition("?")[0].lower().endswith(".pdf"):
+        return PdfFileContent(PdfFile(url))
+    return stand_in("file", text_in(file, "file_id", "file_url", "filename"))
 
 
-def image_content(given: Any) -> ImageContent:
+def image_content(given: Any) -> Content:
     image = given if isinstance(given, dict) else {"url": given}
     url = image.get("url")
     if url is not None and not isinstance(url, str):
         raise InvalidMessage("the url of an image must be a string")
     if not url:
         raise InvalidMessage("an image needs a url")
-    asked = image.get("detail")
-    detail = DETAILS.get(asked, DetailLevel.AUTO) if isinstance(asked, str) else DetailLevel.AUTO
-    head, found, data = url.partition(";base64,")
-    if url.startswith("data:") and found:
-        return ImageContent(Image(base64_data=data, mime_type=head[5:]), detail)
-    return ImageContent(Image(url=url), detail)
+    return media_content("image", url, None, None, image.get("detail"))
 
 
 def _is_null(turn: dict[str, Any]) -> bool:
@@ -257,96 +231,53 @@ def audio_content(audio: dict[str, Any]) -> AudioContent:
 # Writing
 
 
-def render(messages: Iterable[ChatMessage]) -> Rendering:
-    return _Writer(ids_of_calls(messages)).write_each(messages)
-
-
-class _Writer(Writer):
+class _Writer(PartWriter):
     format = "openai_chat"
+    cannot_say = ("thinking", "is_error")
 
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        match message:
-            case SystemMessage():
-                yield {"role": "system", "content": message.text}
-            case UserMessage():
-                self.calls.interrupted()
-                name = {"name": message.name} if message.name else {}
-                yield {"role": "user", "content": self.contents(message.contents), **name}
-            case AiMessage():
-                yield self.assistant(message)
-            case ToolExecutionResultMessage():
-                yield self.result(message)
+    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+        yield {"role": "system", "content": message.text}
 
-    def assistant(self, message: AiMessage) -> dict[str, Any]:
-        value: dict[str, Any] = {"role": "assistant", "content": message.text}
-        calls = self.requests(message)
-        if calls:
-            value["tool_calls"] = [self.call(call) for call in calls]
-        return value
+    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+        name = {"name": message.name} if message.name else {}
+        yield {"role": "user", "content": self.text_or_parts(message.contents), **name}
+
+    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        calls = [self.call(call) for call in self.calls_of(message)]
+        more = {"tool_calls": calls} if calls else {}
+        yield {"role": "assistant", "content": message.text, **more}
 
     def call(self, call: ToolExecutionRequest) -> dict[str, Any]:
-        function = {"name": call.name or "", "arguments": call.arguments or ""}
-        return {
-            "id": self.calls.opened(call.id, call.name),
-            "type": "function",
-            "function": function,
-        }
+        function = {"name": call.name, "arguments": call.arguments or ""}
+        return {"id": call.id, "type": "function", "function": function}
 
-    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
-        if message.is_error:
-            self.lose("that the result is an error")
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         texts = [part for part in message.contents if isinstance(part, TextContent)]
         if len(texts) < len(message.contents):
             self.lose("contents of a result that are not text")
-        id, known = self.calls.answered(message.id)
-        said = message.tool_name if message.tool_name != known else None
-        name = {"name": said} if said else {}
-        content = self.contents(texts) if texts else ""
-        return {"role": "tool", "tool_call_id": id or "", "content": content, **name}
+        id, name = self.answered(message)
+        content = self.text_or_parts(texts)
+        yield {"role": "tool", "tool_call_id": id, "content": content, **name}
 
-    def contents(self, contents: Sequence[Content | None]) -> Any:
-        if len(contents) == 1 and isinstance(contents[0], TextContent):
-            return contents[0].text
-        return [part for content in contents if (part := self.part(content)) is not None] or ""
+    def text(self, text: str) -> dict[str, Any]:
+        return {"type": "text", "text": text}
 
-    def part(self, content: Content | None) -> dict[str, Any] | None:
+    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any] | None:
+        data = data_of(media)
         match content:
-            case TextContent():
-                return {"type": "text", "text": content.text}
-            case ImageContent() if content.image.base64_data or content.image.url:
-                return self.image(content)
-            case AudioContent(audio=Audio() as audio) if audio.base64_data or audio.binary_data:
-                kind = (audio.mime_type or "audio/wav").partition("/")[2]
-                data = audio.base64_data or audio.binary_data
+            case ImageContent():
+                return {"type": "image_url", "image_url": url_and_detail(content)}
+            case AudioContent() if data:
+                kind = (media.mime_type or "audio/wav").partition("/")[2]
                 return {"type": "input_audio", "input_audio": {"data": data, "format": kind}}
-            case PdfFileContent() if content.pdf_file and content.pdf_file.base64_data:
-                return {"type": "file", "file": {"file_data": data_url(content.pdf_file)}}
-        self.lose("empty content" if content is None else f"{content.type.lower()} content")
+            case PdfFileContent() if data:
+                return {"type": "file", "file": {"file_data": url_of(media)}}
         return None
 
-    def image(self, content: ImageContent) -> dict[str, Any]:
-        return {"type": "image_url", "image_url": url_and_detail(content, self.lose)}
+
+def url_and_detail(content: ImageContent) -> dict[str, Any]:
+    """Return an image as OpenAI takes it."""
+    return {"url": url_of(content.image), "detail": detail_of(content)}
 
 
-def url_and_detail(content: ImageContent, lose: Callable[[str], None]) -> dict[str, Any]:
-    """Return an image as OpenAI takes it, and `lose` what that does not say."""
-    image, detail = content.image, content.detail_level.value.lower()
-    if detail not in DETAILS:
-        lose(f"the detail level {detail!r}")
-        detail = "high"
-    if image.revised_prompt:
-        lose("the revised prompt of an image")
-    url = data_url(image) or image.url
-    if image.url and url != image.url:
-        lose("the url of an image that is given inline too")
-    return {"url": url, "detail": detail}
-
-
-def data_url(media: Media) -> str | None:
-    if media.base64_data is None:
-        return None
-    return f"data:{media.mime_type or 'application/octet-stream'};base64,{media.base64_data}"
-
-
-_Reader.writer = _Writer
-FORMAT = Format("openai_chat", find, parse, render)
+FORMAT = two_way(find, _Reader, _Writer)

@@ -23,12 +23,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chatmemory.core.codec import load_json
 from chatmemory.core.contents import (
     Content,
     Image,
     ImageContent,
-    PdfFile,
+    Media,
     PdfFileContent,
     TextContent,
 )
@@ -46,24 +45,28 @@ from chatmemory.formats.conversion import (
     Reader,
     Response,
     Said,
-    Writer,
     arguments_text,
-    ids_of_calls,
+    decoded,
     is_list_of,
+    kept_of,
+    list_in,
     name_of,
     object_in,
     stand_in,
     text_in,
+    two_way,
+    type_in,
     unread,
 )
 from chatmemory.formats.difference import texts_in
-from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
+from chatmemory.formats.format import Loss, RawTranscript
 from chatmemory.formats.openai_chat import (
     audio_content,
-    data_url,
+    file_content,
     image_content,
     url_and_detail,
 )
+from chatmemory.formats.parts import PartWriter, data_of, url_of
 
 _NAME = "openai_responses"
 
@@ -88,18 +91,11 @@ class _Kind:
         return arguments_text(found) if found else None
 
     def written(self, text: str) -> dict[str, Any]:
-        value = _decoded(text) if self.is_json else text
+        value = decoded(text) if self.is_json else text
         if len(self.properties) > 1 and isinstance(value, dict):
             found = {name: value[name] for name in self.properties if name in value}
             return found or {self.properties[0]: value}
         return {self.properties[0]: value}
-
-
-def _decoded(text: str) -> Any:
-    try:
-        return load_json(text)
-    except InvalidMessage:
-        return text
 
 
 _CALLS = {
@@ -171,11 +167,9 @@ def find(value: Any) -> RawTranscript | None:
 def _is_item(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
-    type, content = value.get("type"), value.get("content")
-    if isinstance(type, str) and type in (*_CALLS, *_RESULTS, *_OTHERS):
+    if type_in(value) in (*_CALLS, *_RESULTS, *_OTHERS):
         return not value.keys().isdisjoint(("id", "call_id", "approval_request_id", "tools"))
-    parts = content if isinstance(content, list) and "role" in value else ()
-    return any(isinstance(part, dict) and part.get("type") in _PARTS for part in parts)
+    return "role" in value and any(type_in(part) in _PARTS for part in list_in(value, "content"))
 
 
 def _response(value: dict[str, Any]) -> RawTranscript:
@@ -194,20 +188,12 @@ def _request(value: dict[str, Any], items: list[Any]) -> RawTranscript:
     return RawTranscript(name_of(value, "id"), turns, tuple(losses))
 
 
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    items = (turn.turn if isinstance(turn, Response) else turn for turn in turns)
-    ids = [item.get(name) for item in items if isinstance(item, dict) for name in ("call_id", "id")]
-    taken = frozenset(id for id in ids if isinstance(id, str)) | ids_of_calls(after)
-    return _Reader(taken).read_all(turns, after)
-
-
 class _Reader(Reader):
-    format = _NAME
+    turn = "an item"
     _answer: int | None = None  # the place of the AiMessage that the next item may be part of
 
-    def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
-        item = object_in(turn, "an item must be a JSON object")
-        type = _type_of(item)
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
+        item, type = turn, _type_of(turn)
         if type == "instructions":
             yield from self.system(text_in(item, "instructions"))
         elif type == "message":
@@ -246,8 +232,8 @@ class _Reader(Reader):
     def call(self, item: dict[str, Any], type: str) -> Iterator[Said]:
         kind = _CALLS[type]
         name = kind.tool or text_in(item, "name")
-        id = self.calls.opened(text_in(item, kind.id) or text_in(item, "id"), name)
-        request = ToolExecutionRequest(id, name, kind.read(item))
+        id = text_in(item, kind.id, "id")
+        request = self.calls.request(id, name, kind.read(item))
         message = AiMessage(None, (request,), None, _of_types([type], "function_call"))
         if type not in _BOTH:
             yield _part(item, message)
@@ -255,7 +241,7 @@ class _Reader(Reader):
         result = {*_RESULTS[type].properties, *(("error",) if type == "mcp_call" else ())}
         yield _part({name: item[name] for name in item if name not in result}, message)
         told = {name: item[name] for name in item if name in ("type", "id", *result)}
-        yield Said(self.result(item, type, id), [told])
+        yield Said(self.result(item, type, request.id), [told])
 
     def result(self, item: dict[str, Any], type: str, id: str | None) -> ToolExecutionResultMessage:
         kind = _RESULTS[type]
@@ -389,23 +375,10 @@ def _content(part: Any) -> Content | None:
                 return stand_in("image", text_in(part, "file_id"))
             return image_content({"url": url, "detail": part.get("detail")})
         case "input_file":
-            return _file(part)
+            return file_content(part)
         case "input_audio":
             return audio_content(object_in(part.get("input_audio"), "input_audio is no object"))
     return None
-
-
-_PDF = "data:application/pdf;base64,"
-
-
-def _file(part: dict[str, Any]) -> Content:
-    """Return a PDF, or a text that names a file that is not here."""
-    data, url = text_in(part, "file_data") or "", text_in(part, "file_url")
-    if data.startswith(_PDF):
-        return PdfFileContent(PdfFile(base64_data=data.removeprefix(_PDF)))
-    if url and url.partition("?")[0].lower().endswith(".pdf"):
-        return PdfFileContent(PdfFile(url))
-    return stand_in("file", text_in(part, "file_id") or url or text_in(part, "filename"))
 
 
 def _of_types(types: list[str], usual: str) -> dict[str, Any]:
@@ -415,28 +388,22 @@ def _of_types(types: list[str], usual: str) -> dict[str, Any]:
 
 def _types_of(message: ChatMessage, known: Iterable[str]) -> list[str]:
     """Return the types that the attributes tell; none if they are not all known."""
-    own = getattr(message, "attributes", {}).get(_NAME)
-    types = own.get("types") if isinstance(own, Mapping) else None
-    return types if isinstance(types, list) and all(type in [*known] for type in types) else []
+    types = list_in(kept_of(message, _NAME), "types")
+    return types if all(type in [*known] for type in types) else []
 
 
 # Writing
 
 
-def render(messages: Iterable[ChatMessage]) -> Rendering:
-    return _Writer(ids_of_calls(messages)).write_each(messages)
-
-
 def _items_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    items = answer.get("items")
-    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
+    return [item for item in list_in(answer, "items") if isinstance(item, dict)]
 
 
-class _Writer(Writer):
+class _Writer(PartWriter):
     format = _NAME
     within = "input"
     beside = ("instructions",)
-    _before: AiMessage | None = None  # the message before, where it is an answer
+    cannot_say = ("name", "thinking")
 
     def _values(
         self, messages: Iterable[ChatMessage], beside: dict[str, Any]
@@ -455,24 +422,18 @@ class _Writer(Writer):
         self.lose("a result whose call is not there")
         return True
 
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        before, self._before = self._before, message if isinstance(message, AiMessage) else None
-        match message:
-            case SystemMessage():
-                yield {"role": "system", "content": message.text}
-            case UserMessage():
-                self.calls.interrupted()
-                if message.name:
-                    self.lose("the name of the user")
-                yield {"role": "user", "content": self.contents(message.contents)}
-            case AiMessage():
-                yield {"items": [*self.answer(message, before)]}
-            case ToolExecutionResultMessage():
-                yield self.result(message)
+    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+        yield {"role": "system", "content": message.text}
 
-    def answer(self, message: AiMessage, before: AiMessage | None) -> Iterator[dict[str, Any]]:
-        calls = self.requests(message)
-        if before and (calls or before.tool_execution_requests):
+    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+        yield {"role": "user", "content": self.text_or_parts(message.contents)}
+
+    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        yield {"items": [*self.items(message)]}
+
+    def items(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        calls, before = self.calls_of(message), self.last
+        if isinstance(before, AiMessage) and (calls or before.tool_execution_requests):
             self.lose("where the message before ends: both are read as one")
         types = _types_of(message, _CALLS)
         if message.text is not None:
@@ -484,58 +445,45 @@ class _Writer(Writer):
 
     def call(self, call: ToolExecutionRequest, type: str) -> dict[str, Any]:
         kind = _CALLS[type]
-        name = {} if kind.tool else {"name": call.name or ""}
-        value = {"type": type, kind.id: self.calls.opened(call.id, call.name), **name}
-        return value | kind.written(call.arguments or "")
+        name = {} if kind.tool else {"name": call.name}
+        return {"type": type, kind.id: call.id, **name, **kind.written(call.arguments or "")}
 
-    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         type, *_ = _types_of(message, _RESULTS) or ["function_call_output"]
-        kind = _RESULTS[type]
-        id, known = self.calls.answered(message.id)
-        value: dict[str, Any] = {"type": type, kind.id: id or ""}
-        if message.is_error and type == "mcp_call":
-            return value | _MCP_ERROR.written(text_of(message))
-        if message.is_error:
+        id, name = self.answered(message)
+        if message.is_error and type != "mcp_call":
             self.lose("that the result is an error")
+        yield {"type": type, _RESULTS[type].id: id, **self.output(message, type, name)}
+
+    def output(
+        self, message: ToolExecutionResultMessage, type: str, name: dict[str, str]
+    ) -> dict[str, Any]:
+        """Return what a result says in an item of this type."""
         match type, message.contents:
+            case "mcp_call", _ if message.is_error:
+                return _MCP_ERROR.written(text_of(message))
             case "function_call_output" | "custom_tool_call_output", contents:
-                said = message.tool_name if message.tool_name != known else None
-                name = {"name": said} if said else {}
-                return value | {"output": self.contents(contents)} | name
-            case "computer_call_output", (ImageContent() as image,):
-                url = data_url(image.image) or image.image.url
-                return value | {"output": {"type": "computer_screenshot", "image_url": url}}
-            case "image_generation_call", (ImageContent() as image,):
-                return value | {"result": image.image.base64_data}
-        return value | kind.written(text_of(message))
+                return {"output": self.text_or_parts(contents), **name}
+            case "computer_call_output", (ImageContent(image=image),):
+                return {"output": {"type": "computer_screenshot", "image_url": url_of(image)}}
+            case "image_generation_call", (ImageContent(image=image),):
+                return {"result": image.base64_data}
+        return _RESULTS[type].written(text_of(message))
 
-    def contents(self, contents: Sequence[Content | None]) -> Any:
-        if len(contents) == 1 and isinstance(contents[0], TextContent):
-            return contents[0].text
-        return [part for content in contents if (part := self.part(content)) is not None] or ""
+    def text(self, text: str) -> dict[str, Any]:
+        return {"type": "input_text", "text": text}
 
-    def part(self, content: Content | None) -> dict[str, Any] | None:
+    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any] | None:
         match content:
-            case TextContent():
-                return {"type": "input_text", "text": content.text}
-            case ImageContent() if content.image.base64_data or content.image.url:
-                image = url_and_detail(content, self.lose)
-                return {
-                    "type": "input_image",
-                    "image_url": image["url"],
-                    "detail": image["detail"],
-                }
-            case PdfFileContent(pdf_file=PdfFile() as file) if file.base64_data:
-                return {
-                    "type": "input_file",
-                    "filename": "file.pdf",
-                    "file_data": data_url(file),
-                }
-            case PdfFileContent(pdf_file=PdfFile() as file) if file.url:
-                return {"type": "input_file", "file_url": file.url}
-        self.lose("empty content" if content is None else f"{content.type.lower()} content")
+            case ImageContent():
+                image = url_and_detail(content)
+                about = {"image_url": image["url"], "detail": image["detail"]}
+                return {"type": "input_image", **about}
+            case PdfFileContent() if data_of(media):
+                return {"type": "input_file", "filename": "file.pdf", "file_data": url_of(media)}
+            case PdfFileContent():
+                return {"type": "input_file", "file_url": media.url}
         return None
 
 
-_Reader.writer = _Writer
-FORMAT = Format(_NAME, find, parse, render)
+FORMAT = two_way(find, _Reader, _Writer)

@@ -20,9 +20,9 @@ from chatmemory.core.messages import (
     ToolExecutionRequest,
     UserMessage,
 )
-from chatmemory.formats.conversion import arguments_text, name_of, text_in
+from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
 from chatmemory.formats.format import Format, RawTranscript, Transcript
-from chatmemory.formats.sessions import SessionReader, texts_in, whole
+from chatmemory.formats.sessions import SessionReader, part_texts, whole
 
 NAME = "openhands"
 _KINDS = {"SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "Condensation"}
@@ -54,7 +54,7 @@ class _Reader(SessionReader):
     def __init__(self) -> None:
         super().__init__()
         self._places: dict[str, int] = {}  # of messages by the ids of their events
-        self._calls: dict[str, str] = {}  # the ids of calls by those of their events
+        self._calls: dict[str, str | None] = {}  # the ids of calls by those of their events
         self._trigger: str | None = None
 
     def read(self, record: dict[str, Any]) -> None:
@@ -68,26 +68,19 @@ class _Reader(SessionReader):
         kind = event["kind"]
         about = {name: event.get(name) for name in ("id", "timestamp", "security_risk")}
         if kind == "SystemPromptEvent":
-            texts = texts_in([event.get("system_prompt"), event.get("dynamic_context")])
-            self.miss("definitions of tools", len(_list(event.get("tools"))))
+            texts = part_texts([event.get("system_prompt"), event.get("dynamic_context")])
+            self.miss("definitions of tools", len(list_in(event, "tools")))
             return self.add(SystemMessage("\n".join(texts))) if "".join(texts).strip() else None
         if kind == "MessageEvent":
             return self.message(event, about)
         if kind == "ActionEvent":
-            call = event.get("tool_call")
-            call = call if isinstance(call, dict) else {}
+            call = dict_in(event, "tool_call")
             call = call.get("function", call)
             name = text_in(call, "name") or text_in(event, "tool_name")
             arguments = call.get("arguments", event.get("action"))
-            return self.call(
-                event,
-                text_in(event, "tool_call_id"),
-                name,
-                arguments,
-                texts_in(event.get("thought")),
-                text_in(event, "llm_response_id"),
-                about,
-            )
+            request = self.calls.request(text_in(event, "tool_call_id"), name, arguments)
+            answer = text_in(event, "llm_response_id")
+            return self.call(event, request, part_texts(event.get("thought")), answer, about)
         if kind in _RESULTS:
             given = event.get("observation", event.get("rejection_reason", event.get("error")))
             failed = kind != "ObservationEvent" or _is_error(given) or None
@@ -95,14 +88,13 @@ class _Reader(SessionReader):
         if kind == "CondensationRequest":
             self._trigger = text_in(event, "reason")
         elif kind == "Condensation":
-            self.forget(_list(event.get("forgotten_event_ids")), event)
+            self.forget(list_in(event, "forgotten_event_ids"), event)
         elif kind not in ("CondensationSummaryEvent",):
             self.miss(f"events of kind {kind!r}")
         return None
 
     def message(self, event: dict[str, Any], about: dict[str, Any]) -> int | None:
-        said = event.get("llm_message")
-        said = said if isinstance(said, dict) else {}
+        said = dict_in(event, "llm_message")
         contents = _contents(said.get("content")) + _contents(event.get("extended_content"))
         if said.get("role") == "assistant":
             texts = [each.text for each in contents if isinstance(each, TextContent)]
@@ -117,25 +109,19 @@ class _Reader(SessionReader):
     def call(
         self,
         event: dict[str, Any],
-        id: str | None,
-        name: str | None,
-        arguments: Any,
+        request: ToolExecutionRequest,
         thought: list[str],
         answer: str | None,
         about: dict[str, Any],
     ) -> int:
-        id = self.calls.opened(id, name)
-        self._calls[str(event.get("id"))] = id
-        request = ToolExecutionRequest(id, name, arguments_text(arguments))
-        thinking = text_in(event, "reasoning_content")
-        text = "\n".join(thought) or None
+        self._calls[str(event.get("id"))] = request.id
+        thinking, text = text_in(event, "reasoning_content"), "\n".join(thought) or None
         return self.answer(AiMessage(text, (request,), thinking, self.own(about)), answer)
 
     # Version 0
 
     def first_version(self, event: dict[str, Any]) -> int | None:
-        args = event.get("args")
-        args = args if isinstance(args, dict) else {}
+        args = dict_in(event, "args")
         about = {name: event.get(name) for name in ("id", "timestamp")}
         action, observation = event.get("action"), event.get("observation")
         text = args.get("content")
@@ -159,15 +145,13 @@ class _Reader(SessionReader):
                 AiMessage(text, attributes=own) if is_agent else UserMessage(text, None, own)
             )
         elif event.get("source") == "agent" and action not in (*_SILENT, None):
-            made = event.get("tool_call_metadata")
-            made = made if isinstance(made, dict) else {}
-            response = made.get("model_response")
-            answer = response.get("id") if isinstance(response, dict) else None
+            made = dict_in(event, "tool_call_metadata")
+            answer = dict_in(made, "model_response").get("id")
             given = {name: value for name, value in args.items() if name != "thought"}
             thought = [text] if isinstance(text := args.get("thought"), str) and text else []
             name = text_in(made, "function_name") or str(action)
-            id = text_in(made, "tool_call_id")
-            return self.call(event, id, name, given, thought, answer, about)
+            request = self.calls.request(text_in(made, "tool_call_id"), name, given)
+            return self.call(event, request, thought, answer, about)
         return None
 
     # Both
@@ -187,17 +171,13 @@ class _Reader(SessionReader):
         )
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _forgotten(args: dict[str, Any], known: Iterable[str]) -> list[Any]:
     """Return the ids that a condensation names, or those from its first to its last."""
     named = args.get("forgotten_event_ids")
     first = whole(args.get("forgotten_events_start_id"))
     last = whole(args.get("forgotten_events_end_id"))
     if isinstance(named, list) or first is None or last is None:
-        return _list(named)
+        return list_in(args, "forgotten_event_ids")
     return [id for id in known if id.isdecimal() and first <= int(id) <= last]
 
 
@@ -220,7 +200,7 @@ def _observed(given: Any) -> Any:
 def _contents(parts: Any) -> list[Content]:
     found: list[Content] = []
     for part in parts if isinstance(parts, list) else ():
-        found += [TextContent(text) for text in texts_in([part])]
+        found += [TextContent(text) for text in part_texts([part])]
         urls = part.get("image_urls") if isinstance(part, dict) else None
         found += [ImageContent(Image(url=url)) for url in urls or () if isinstance(url, str)]
     return found

@@ -15,14 +15,12 @@ and lists that are spelled as we spell them are written as values, and all else 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chatmemory.core.codec import load_json
 from chatmemory.core.contents import (
     Content,
     DetailLevel,
-    ImageContent,
     Media,
     PdfFile,
     PdfFileContent,
@@ -42,18 +40,29 @@ from chatmemory.formats.conversion import (
     Reader,
     Response,
     Said,
-    Writer,
+    answer_of,
     arguments_text,
-    ids_of_calls,
+    decoded,
+    dict_in,
+    kept_of,
+    list_in,
     name_of,
-    object_in,
+    objects_in,
     stand_in,
     text_in,
+    two_way,
+    type_in,
     unread,
 )
 from chatmemory.formats.difference import texts_in
-from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
-from chatmemory.formats.media import PDF, data_of, media_content, media_of
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.parts import (
+    PDF,
+    PartWriter,
+    data_of,
+    media_content,
+    runs_of,
+)
 
 _NAME = "otel_genai"
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
@@ -92,7 +101,7 @@ def find(value: Any) -> RawTranscript | None:
         return RawTranscript(None, value) if any(map(_is_message, value)) else None
     if not isinstance(value, dict):
         return None
-    span = value["attributes"] if isinstance(value.get("attributes"), dict) else value
+    span = dict_in(value, "attributes") or value
     asked, answered = _list(span.get(_INPUT)), _list(span.get(_OUTPUT))
     if not any(map(_is_message, asked + answered)):
         return None
@@ -106,51 +115,27 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def _is_message(value: Any) -> bool:
-    parts = value.get("parts") if isinstance(value, dict) and "role" in value else None
-    return isinstance(parts, list) and any(map(_is_part, parts))
+    return any(map(_is_part, list_in(value, "parts"))) and "role" in value
 
 
 def _is_part(part: Any) -> bool:
-    type = part.get("type") if isinstance(part, dict) else None
-    return isinstance(type, str) and _NEEDED.get(type) in part
+    return isinstance(part, dict) and _NEEDED.get(type_in(part)) in part
 
 
 def _list(value: Any) -> list[Any]:
     """Return the list that an attribute of a span holds, which may be JSON text."""
-    value = _decoded(value) if isinstance(value, str) else value
+    value = decoded(value) if isinstance(value, str) else value
     if isinstance(value, str) and value:
         return [{"type": "text", "content": value}]
     return value if isinstance(value, list) else []
 
 
-def _decoded(text: str) -> Any:
-    try:
-        return load_json(text)
-    except InvalidMessage:
-        return text
-
-
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    given = (turn.turn if isinstance(turn, Response) else turn for turn in turns)
-    lists = (turn.get("parts") for turn in given if isinstance(turn, dict))
-    parts = (part for each in lists if isinstance(each, list) for part in each)
-    ids = [part.get("id") for part in parts if isinstance(part, dict)]
-    taken = frozenset(id for id in ids if isinstance(id, str)) | ids_of_calls(after)
-    return _Reader(taken).read_all(turns, after)
-
-
 class _Reader(Reader):
-    format = _NAME
-
-    def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
         is_beside = turn.keys() == {_SYSTEM}
-        parts = turn.get(_SYSTEM if is_beside else "parts")
-        if not isinstance(parts, list):
-            raise InvalidMessage("parts must be a list")
-        for part in parts:
-            if not isinstance(object_in(part, "a part must be an object").get("type"), str):
-                raise InvalidMessage("a part needs a type")
+        parts = objects_in(turn, _SYSTEM if is_beside else "parts")
+        if not all(isinstance(part.get("type"), str) for part in parts):
+            raise InvalidMessage("a part needs a type")
         match "system" if is_beside else turn.get("role"):
             case "system" | "developer":
                 texts = [text for part in parts if (text := _text(part)) is not None]
@@ -169,21 +154,20 @@ class _Reader(Reader):
         if not parts and role != "assistant":
             raise InvalidMessage("its parts are empty")
         said = turn
-        for run in _runs(parts):
+        for run in [*runs_of(parts, _is_result)] or [[]]:
             message = self.piece(role, run, text_in(said, "name"))
             yield Said(message, [{**said, "parts": run}], joins=said is not turn or None)
             said = {"role": role}
 
     def piece(self, role: str, run: list[dict[str, Any]], name: str | None) -> ChatMessage:
-        if run and run[0]["type"] in _RESULTS:
+        if run and _is_result(run[0]):
             return self.result(role, run[0])
         if role == "assistant":
             return self.answer(run)
         contents = [content for part in run if (content := _content(part)) is not None]
         contents = contents or [_shown(run[0])]
         if role == "tool":
-            id, tool_name = self.calls.answered(None)
-            return ToolExecutionResultMessage(id, tool_name, contents)
+            return ToolExecutionResultMessage(*self.calls.answered(None), contents)
         self.calls.interrupted()
         return UserMessage(contents, name)
 
@@ -195,15 +179,13 @@ class _Reader(Reader):
         calls = [self.request(part) for part in asked]
         if others and not texts and not calls and not thoughts:
             texts = [_shown(others[0]).text]
-        thinking = "\n".join(filter(None, (text_in(part, "content") for part in thoughts)))
         types = [part["type"] for part in asked]
         own = {} if set(types) <= {"tool_call"} else {_NAME: {"types": types}}
-        return AiMessage("\n".join(texts) if texts else None, calls, thinking or None, own)
+        return answer_of(texts, calls, (text_in(part, "content") for part in thoughts), own)
 
     def request(self, part: dict[str, Any]) -> ToolExecutionRequest:
-        name = text_in(part, "name")
-        arguments = arguments_text(part.get(_CALLS[part["type"]]))
-        return ToolExecutionRequest(self.calls.opened(text_in(part, "id"), name), name, arguments)
+        arguments = part.get(_CALLS[part["type"]])
+        return self.calls.request(text_in(part, "id"), text_in(part, "name"), arguments)
 
     def result(self, role: str, part: dict[str, Any]) -> ToolExecutionResultMessage:
         property = _RESULTS[part["type"]]
@@ -219,16 +201,8 @@ class _Reader(Reader):
 _USUAL = ["tool", "tool_call_response", "response"]
 
 
-def _runs(parts: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Return parts in runs: each result alone, and what stands between results."""
-    runs: list[list[dict[str, Any]]] = []
-    for part in parts:
-        is_result = part["type"] in _RESULTS
-        if is_result or not runs or runs[-1][0]["type"] in _RESULTS:
-            runs.append([part])
-        else:
-            runs[-1].append(part)
-    return runs or [[]]
+def _is_result(part: Mapping[str, Any]) -> bool:
+    return part["type"] in _RESULTS
 
 
 def _text(part: dict[str, Any]) -> str | None:
@@ -252,7 +226,7 @@ def _content(part: dict[str, Any]) -> Content | None:
         return None
     modality = part.get("modality")
     if modality in ("image", "audio", "video"):
-        return media_content(modality, url, data, mime_type, DetailLevel.LOW)
+        return media_content(modality, url, data, mime_type, "low")
     return PdfFileContent(PdfFile(url, data, mime_type)) if mime_type == PDF else None
 
 
@@ -265,14 +239,12 @@ def _shown(part: dict[str, Any]) -> TextContent:
 # Writing
 
 
-def render(messages: Iterable[ChatMessage]) -> Rendering:
-    return _Writer(ids_of_calls(messages)).write_each(messages)
-
-
-class _Writer(Writer):
+class _Writer(PartWriter):
     format = _NAME
     within = _INPUT
     beside = (_SYSTEM,)
+    cannot_say = ("is_error",)
+    levels = (DetailLevel.LOW,)
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
         parts, more = last.get("parts"), value.get("parts")
@@ -283,90 +255,62 @@ class _Writer(Writer):
         parts += more
         return True
 
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        match message:
-            case SystemMessage():
-                yield {"role": "system", "parts": [{"type": "text", "content": message.text}]}
-            case UserMessage():
-                self.calls.interrupted()
-                parts = [part for each in message.contents if (part := self.part(each))]
-                name = {"name": message.name} if message.name else {}
-                yield {"role": "user", "parts": parts, **name}
-            case AiMessage():
-                yield {"role": "assistant", "parts": [*self.answer(message)]}
-            case ToolExecutionResultMessage():
-                yield self.result(message)
+    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+        yield {"role": "system", "parts": [self.text(message.text)]}
+
+    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+        name = {"name": message.name} if message.name else {}
+        yield {"role": "user", "parts": self.parts(message.contents), **name}
 
     def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        parts: list[dict[str, Any]] = []
         if message.thinking is not None:
-            yield {"type": "reasoning", "content": message.thinking}
+            parts.append({"type": "reasoning", "content": message.thinking})
         if message.text is not None:
-            yield {"type": "text", "content": message.text}
+            parts.append(self.text(message.text))
         calls = self.calls_of(message)
-        types = _types(message)
-        is_known = len(types) == len(calls) and all(type in [*_CALLS] for type in types)
-        for call, type in zip(
-            calls, types if is_known else ["tool_call"] * len(calls), strict=True
-        ):
-            part = {"type": type, "id": self.calls.opened(call.id, call.name)}
-            yield part | {"name": call.name or "", _CALLS[type]: _value(call.arguments or "")}
+        types = list_in(kept_of(message, self.format), "types")
+        if len(types) != len(calls) or not all(type in [*_CALLS] for type in types):
+            types = ["tool_call"] * len(calls)
+        for call, type in zip(calls, types, strict=True):
+            said = {_CALLS[type]: _value(call.arguments or "")}
+            parts.append({"type": type, "id": call.id, "name": call.name, **said})
+        yield {"role": "assistant", "parts": parts}
 
-    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
-        if message.is_error:
-            self.lose("that the result is an error")
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         if any(not isinstance(content, TextContent) for content in message.contents):
             self.lose("contents of a result that are not text")
         elif len(message.contents) > 1:
             self.lose("how the text is divided into parts")
-        types = _types(message)
-        is_known = len(types) == 3 and types[0] in ("user", "assistant", "tool")
-        is_known = is_known and types[1] in [*_RESULTS]
-        is_known = is_known and types[2] in (_RESULTS[types[1]], _OLD_RESULT)
-        role, type, property = types if is_known else _USUAL
-        id, known = self.calls.answered(message.id)
-        said = message.tool_name if message.tool_name != known else None
-        name = {"name": said} if said else {}
-        part = {"type": type, "id": id or "", **name, property: _value(text_of(message))}
-        return {"role": role, "parts": [part]}
+        types = list_in(kept_of(message, self.format), "types")
+        role, type, property = types if _are_of_result(types) else _USUAL
+        id, name = self.answered(message)
+        part = {"type": type, "id": id, **name, property: _value(text_of(message))}
+        yield {"role": role, "parts": [part]}
 
-    def part(self, content: Content | None) -> dict[str, Any] | None:
-        if isinstance(content, TextContent):
-            return {"type": "text", "content": content.text}
-        found = media_of(content)
-        if content is None or found is None:
-            self.lose("empty content" if content is None else f"{content.type.lower()} content")
-            return None
-        if isinstance(content, ImageContent):
-            if content.detail_level is not DetailLevel.LOW:
-                self.lose(f"the detail level {content.detail_level.value.lower()!r}")
-            if content.image.revised_prompt:
-                self.lose("the revised prompt of an image")
-        return self.media(*found)
+    def text(self, text: str) -> dict[str, Any]:
+        return {"type": "text", "content": text}
 
-    def media(self, kind: str, media: Media) -> dict[str, Any]:
-        modality = "document" if kind == "file" else kind
-        told = {"modality": modality}
+    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
+        told = {"modality": "document" if kind == "file" else kind}
         told |= {"mime_type": media.mime_type} if media.mime_type else {}
-        data = data_of(media)
-        if not data:
-            return {"type": "uri", **told, "uri": media.url}
-        if media.url:
-            self.lose(f"the url of {modality} content that is given inline too")
-        return {"type": "blob", **told, "content": data}
+        if data := data_of(media):
+            return {"type": "blob", **told, "content": data}
+        return {"type": "uri", **told, "uri": media.url}
 
 
-def _types(message: ChatMessage) -> list[Any]:
-    """Return what the attributes tell of the parts that the calls or the result were."""
-    own = getattr(message, "attributes", {}).get(_NAME)
-    types = own.get("types") if isinstance(own, Mapping) else None
-    return types if isinstance(types, list) else []
+def _are_of_result(types: list[Any]) -> bool:
+    """Whether attributes, which clients may have sent, tell how a result was said."""
+    match types:
+        case ["user" | "assistant" | "tool", str(type), property]:
+            return type in _RESULTS and property in (_RESULTS[type], _OLD_RESULT)
+    return False
 
 
 def _value(text: str) -> Any:
     """Return JSON text as an object or a list if reading returns the same text, else the text."""
-    value = _decoded(text) if text.startswith(("{", "[")) else text
+    value = decoded(text) if text.startswith(("{", "[")) else text
     return value if isinstance(value, str) or arguments_text(value) == text else text
 
 
-_Reader.writer = _Writer
-FORMAT = Format(_NAME, find, parse, render)
+FORMAT = two_way(find, _Reader, _Writer)

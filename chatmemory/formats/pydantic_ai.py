@@ -13,34 +13,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from chatmemory.core.contents import Content, DetailLevel, ImageContent, TextContent
+from chatmemory.core.contents import Content, ImageContent, Media, TextContent
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
     SystemMessage,
-    ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
 )
 from chatmemory.formats.conversion import (
     Reader,
     Said,
-    Writer,
+    answer_of,
     arguments_text,
-    name_of,
+    dict_in,
+    find_turns,
+    is_list_of,
+    nothing_in,
     object_in,
+    objects_in,
     stand_in,
     text_in,
-    unread,
+    two_way,
 )
-from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
-from chatmemory.formats.media import (
-    DETAILS,
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.parts import (
+    PartWriter,
     data_of,
+    detail_of,
     media_content,
-    media_of,
     mime_type_of,
+    runs_of,
 )
 
 _URLS = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}
@@ -54,46 +58,32 @@ _SAME = True  # stands for instructions that are those of the request before
 
 def find(value: Any) -> RawTranscript | None:
     """Return a list of requests and responses, or an object that holds one under `messages`."""
-    if _are_messages(value):
-        return RawTranscript(None, value)
-    if isinstance(value, dict) and _are_messages(value.get("messages")):
-        losses = tuple(unread("conversation", value, ("messages", "conversation_id", "id")))
-        return RawTranscript(name_of(value, "conversation_id", "id"), value["messages"], losses)
-    return None
+    return find_turns(value, _are_messages, names=("conversation_id", "id"))
 
 
 def _are_messages(value: Any) -> bool:
     return (
-        isinstance(value, list)
-        and bool(value)
-        and isinstance(value[0], dict)
-        and value[0].get("kind") in ("request", "response")
-        and isinstance(value[0].get("parts"), list)
+        is_list_of(value, "kind", "parts")
+        and value[0]["kind"] in ("request", "response")
+        and isinstance(value[0]["parts"], list)
         and all(isinstance(part, dict) and "part_kind" in part for part in value[0]["parts"])
     )
-
-
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    return _Reader().read_all(turns, after)
 
 
 class _Reader(Reader):
     _instructions: str | None = None  # of the last request that had any
 
-    def read(self, turn: Any) -> Iterator[Said]:
-        turn = object_in(turn, "a message must be a JSON object")
-        kind, parts = turn.get("kind"), turn.get("parts")
+    def read(self, turn: dict[str, Any]) -> Iterator[Said]:
+        kind = turn.get("kind")
         if kind not in ("request", "response"):
             raise InvalidMessage(f"unknown kind {kind!r}: one of request, response")
-        if not isinstance(parts, list):
-            raise InvalidMessage("parts must be a list")
-        parts = [object_in(part, "a part must be an object") for part in parts]
+        parts = objects_in(turn, "parts")
         about = {name: value for name, value in turn.items() if name != "parts"}
         said = [*self.instructions(about)] if kind == "request" else []
         said += self.request(parts) if kind == "request" else self.response(parts)
         if not said:
-            kinds = ", ".join(repr(part.get("part_kind")) for part in parts) or "none"
-            raise InvalidMessage(f"no part of the {kind} can be read: parts of kind {kinds}")
+            kinds = (part.get("part_kind") for part in parts)
+            raise nothing_in(f"part of the {kind}", "parts of kind ", kinds)
         for i, (message, value) in enumerate(said):
             value = {"kind": kind, **(about if i == len(said) - 1 else {}), **value}
             yield Said(message, [value], joins=i > 0 or None)
@@ -152,35 +142,28 @@ class _Reader(Reader):
         self, parts: Sequence[dict[str, Any]]
     ) -> Iterator[tuple[ChatMessage, dict[str, Any]]]:
         """Yield what the model says, and each result of a tool that the provider ran."""
-        own: list[dict[str, Any]] = []
-        if not parts or not {part.get("part_kind") for part in parts}.isdisjoint(_OF_MODEL):
-            for part in parts:
-                if part.get("part_kind") == "builtin-tool-return":
-                    if own:
-                        yield self.said_by_model(own), {"parts": own}
-                    yield self.result(part), {"parts": [part]}
-                    own = []
-                else:
-                    own.append(part)
-            if own or not parts:
-                yield self.said_by_model(own), {"parts": own}
+        if parts and {part.get("part_kind") for part in parts}.isdisjoint(_OF_MODEL):
+            return
+        for run in [*runs_of(parts, _is_result)] or [[]]:
+            is_result = any(map(_is_result, run))
+            yield self.result(run[0]) if is_result else self.said_by_model(run), {"parts": run}
 
     def said_by_model(self, parts: Sequence[dict[str, Any]]) -> AiMessage:
         texts = [text for part in parts if (text := _text_in(part)) is not None]
-        thoughts = [
-            text_in(part, "content") for part in parts if part.get("part_kind") == "thinking"
-        ]
+        thinking = [part for part in parts if part.get("part_kind") == "thinking"]
         calls = []
         for part in parts:
             if part.get("part_kind") in ("tool-call", "builtin-tool-call"):
-                name, arguments = text_in(part, "tool_name"), arguments_text(part.get("args"))
-                id = self.calls.opened(text_in(part, "tool_call_id"), name)
-                calls.append(ToolExecutionRequest(id, name, arguments))
-        text = "\n".join(texts) if texts else None
-        return AiMessage(text, calls, "\n".join(filter(None, thoughts)) or None)
+                id, name = text_in(part, "tool_call_id"), text_in(part, "tool_name")
+                calls.append(self.calls.request(id, name, part.get("args")))
+        return answer_of(texts, calls, (text_in(part, "content") for part in thinking))
 
 
 _OF_MODEL = ("text", "thinking", "tool-call", *_BUILT_IN, "file", "compaction", "speech")
+
+
+def _is_result(part: Mapping[str, Any]) -> bool:
+    return part.get("part_kind") == "builtin-tool-return"
 
 
 def _text_in(part: Mapping[str, Any]) -> str | None:
@@ -220,14 +203,12 @@ def _content(item: Any) -> Content | None:
         return TextContent(item)
     item = object_in(item, "an item of the content must be a string or an object")
     kind, mime_type = item.get("kind"), text_in(item, "media_type")
-    vendor = item.get("vendor_metadata")
-    detail = vendor.get("detail") if isinstance(vendor, dict) else None
-    level = DETAILS.get(detail, DetailLevel.AUTO) if isinstance(detail, str) else DetailLevel.AUTO
+    detail = dict_in(item, "vendor_metadata").get("detail")
     if kind in _URLS:
-        return media_content(_URLS[kind], text_in(item, "url"), None, mime_type, level)
+        return media_content(_URLS[kind], text_in(item, "url"), None, mime_type, detail)
     match kind:
         case "binary":
-            return media_content("file", None, text_in(item, "data"), mime_type, level)
+            return media_content("file", None, text_in(item, "data"), mime_type, detail)
         case "text-content" | "structured-content":
             return TextContent(text_in(item, "content") or arguments_text(item.get("value")) or "")
         case "uploaded-file":
@@ -238,13 +219,9 @@ def _content(item: Any) -> Content | None:
 # Writing
 
 
-def render(messages: Iterable[ChatMessage]) -> Rendering:
-    calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
-    return _Writer(frozenset(c.id for c in calls if c is not None and c.id)).write_each(messages)
-
-
-class _Writer(Writer):
+class _Writer(PartWriter):
     format = "pydantic_ai"
+    cannot_say = ("name",)
 
     def _values(
         self, messages: Iterable[ChatMessage], beside: dict[str, Any]
@@ -257,70 +234,44 @@ class _Writer(Writer):
             last = value.get("instructions") or last
             yield value
 
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        match message:
-            case SystemMessage():
-                part = {"part_kind": "system-prompt", "content": message.text}
-                yield {"kind": "request", "parts": [part]}
-            case UserMessage():
-                self.calls.interrupted()
-                if message.name:
-                    self.lose("the name of the user")
-                part = {"part_kind": "user-prompt", "content": self.contents(message.contents)}
-                yield {"kind": "request", "parts": [part]}
-            case AiMessage():
-                yield {"kind": "response", "parts": [*self.parts(message)]}
-            case ToolExecutionResultMessage():
-                yield {"kind": "request", "parts": [self.result(message)]}
+    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+        part = {"part_kind": "system-prompt", "content": message.text}
+        yield {"kind": "request", "parts": [part]}
 
-    def parts(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+        part = {"part_kind": "user-prompt", "content": self.text_or_parts(message.contents)}
+        yield {"kind": "request", "parts": [part]}
+
+    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        parts: list[dict[str, Any]] = []
         if message.thinking:
-            yield {"part_kind": "thinking", "content": message.thinking}
+            parts.append({"part_kind": "thinking", "content": message.thinking})
         if message.text is not None:
-            yield {"part_kind": "text", "content": message.text}
+            parts.append({"part_kind": "text", "content": message.text})
         for call in self.calls_of(message):
-            id = self.calls.opened(call.id, call.name)
-            about = {"tool_name": call.name or "", "args": call.arguments, "tool_call_id": id}
-            yield {"part_kind": "tool-call", **about}
+            about = {"tool_name": call.name, "args": call.arguments, "tool_call_id": call.id}
+            parts.append({"part_kind": "tool-call", **about})
+        yield {"kind": "response", "parts": parts}
 
-    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         id, name = self.calls.answered(message.id, message.tool_name)
         about = {"tool_name": name or "", "tool_call_id": id or ""}
-        outcome = {"outcome": "failed"} if message.is_error else {}
-        content = self.contents(message.contents)
-        return {"part_kind": "tool-return", "content": content, **about, **outcome}
+        about |= {"outcome": "failed"} if message.is_error else {}
+        content = self.text_or_parts(message.contents)
+        part = {"part_kind": "tool-return", "content": content, **about}
+        yield {"kind": "request", "parts": [part]}
 
-    def contents(self, contents: Sequence[Content | None]) -> Any:
-        if len(contents) == 1 and isinstance(contents[0], TextContent):
-            return contents[0].text
-        return [item for content in contents if (item := self.item(content)) is not None] or ""
+    def text(self, text: str) -> str:
+        return text
 
-    def item(self, content: Content | None) -> Any:
-        if isinstance(content, TextContent):
-            return content.text
-        found = media_of(content)
-        if found is None:
-            self.lose("empty content" if content is None else f"{content.type.lower()} content")
-            return None
-        kind, media = found
-        data = data_of(media)
-        if data and media.url:
-            self.lose(f"the url of {kind} content that is given inline too")
-        detail = self.detail(content) if isinstance(content, ImageContent) else {}
-        if data:
+    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
+        detail = detail_of(content) if isinstance(content, ImageContent) else "auto"
+        about = {} if detail == "auto" else {"vendor_metadata": {"detail": detail}}
+        if data := data_of(media):
             mime_type = mime_type_of(kind, media)
-            return {"kind": "binary", "data": data, "media_type": mime_type, **detail}
+            return {"kind": "binary", "data": data, "media_type": mime_type, **about}
         type = {"media_type": media.mime_type} if media.mime_type else {}
-        return {"kind": _KIND_OF_URL[kind], "url": media.url, **type, **detail}
-
-    def detail(self, content: ImageContent) -> dict[str, Any]:
-        if getattr(content.image, "revised_prompt", None):
-            self.lose("the revised prompt of an image")
-        detail = content.detail_level.value.lower()
-        if detail not in DETAILS:
-            self.lose(f"the detail level {detail!r}")
-            detail = "high"
-        return {} if detail == "auto" else {"vendor_metadata": {"detail": detail}}
+        return {"kind": _KIND_OF_URL[kind], "url": media.url, **type, **about}
 
     def is_value(self, value: Any) -> bool:
         return isinstance(value, dict) and "kind" in value and isinstance(value.get("parts"), list)
@@ -345,5 +296,4 @@ def plain(given: Any) -> Any:
     return ModelMessagesTypeAdapter.dump_python(messages, mode="json")
 
 
-_Reader.writer = _Writer
-FORMAT = Format("pydantic_ai", find, parse, render, plain)
+FORMAT = two_way(find, _Reader, _Writer, plain=plain)

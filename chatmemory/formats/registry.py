@@ -32,6 +32,7 @@ from chatmemory.formats import (
     sharegpt,
     vercel_ui,
 )
+from chatmemory.formats.conversion import plain_values
 from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
 
@@ -105,17 +106,6 @@ def parse_objects(values: Any, format: str, after: Iterable[ChatMessage] = ()) -
         return parse_messages(plain if isinstance(plain, list) else [plain], format, after)
     read = known.parse(found.turns, chat_messages(after))
     return replace(read, losses=found.losses + read.losses)
-
-
-def plain_values(given: Any) -> Any:
-    """Return objects of Pydantic, which the libraries of most providers have, as JSON values."""
-    if isinstance(given, list | tuple):
-        return [plain_values(each) for each in given]
-    if isinstance(given, Mapping):
-        return {name: plain_values(each) for name, each in given.items()}
-    if hasattr(given, "model_dump"):
-        return given.model_dump(mode="json", exclude_unset=True)
-    return given
 
 
 def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendered:
@@ -210,14 +200,10 @@ def read_transcripts(
     when it is not JSON, exceeds the `bounds`, or holds no conversation in the format.
     """
     stream = stream_transcripts(content, format, called=called, bounds=bounds)
-    transcripts: list[Transcript] = []
-    refused: list[Refused] = []
-    for each in stream.conversations:
-        if isinstance(each, Refused):
-            refused.append(each)
-        else:
-            transcripts.append(each)
-    return Reading(stream.format, tuple(transcripts), tuple(refused))
+    found = [*stream.conversations]
+    transcripts = tuple(each for each in found if isinstance(each, Transcript))
+    refused = tuple(each for each in found if isinstance(each, Refused))
+    return Reading(stream.format, transcripts, refused)
 
 
 def stream_transcripts(
@@ -240,7 +226,7 @@ def stream_transcripts(
     several = [*first, *values]
     value = several if len(several) > 1 else several[0]
     if name := _detected(value, known):
-        found = _conversations(value, known[name])
+        found = [value] if known[name].find(value) else list(value)
         return TranscriptStream(name, _read(found, name, known[name], bounds))
     formats = " or ".join(known)
     why = f"no conversation in the format {formats} found: {called} is {_shape(value)}"
@@ -330,14 +316,14 @@ def _detected(value: Any, formats: Mapping[str, Format]) -> str | None:
     Of several formats one that claims some counts all that it finds.
     """
     if len(formats) > 1:
-        formats = {name: each for name, each in formats.items() if _may_be(value, each)}
+        formats = {
+            name: each
+            for name, each in formats.items()
+            if each.claims is None or _count(value, each.claims)
+        }
     counts = {name: _count(value, each.find) for name, each in formats.items()}
-    name = max(counts, key=counts.__getitem__, default=None)
-    return name if name is not None and counts[name] else None
-
-
-def _may_be(value: Any, format: Format) -> bool:
-    return format.claims is None or bool(_count(value, format.claims))
+    name = max(counts, key=counts.__getitem__, default="")
+    return name if counts.get(name) else None
 
 
 def _count(value: Any, finds: Callable[[Any], object]) -> float:
@@ -345,11 +331,6 @@ def _count(value: Any, finds: Callable[[Any], object]) -> float:
     if finds(value):
         return inf
     return sum(bool(finds(each)) for each in value) if isinstance(value, list) else 0
-
-
-def _conversations(value: Any, format: Format) -> list[Any]:
-    """Return the values that may be conversations: the whole, or each item of a list."""
-    return [value] if format.find(value) else list(value)
 
 
 def _read(
@@ -373,7 +354,9 @@ def _read(
 
 def _check_sizes(read: Transcript, bounds: JsonBounds | None) -> None:
     """Raise UnreadableTranscript for a message whose texts take more than the bounds allow."""
-    for index, message in enumerate(read.messages if bounds else ()):
-        if bounds and bytes_of(message) > bounds.each:
+    if bounds is None:
+        return
+    for index, message in enumerate(read.messages):
+        if bytes_of(message) > bounds.each:
             why = f"it takes more than {bounds.each:,} bytes of memory, {bounds.told}"
             raise UnreadableTranscript(read.turns[index] if read.turns else index, why)

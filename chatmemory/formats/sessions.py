@@ -110,7 +110,7 @@ def whole(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def texts_in(parts: Any) -> list[str]:
+def part_texts(parts: Any) -> list[str]:
     """Return the texts of a list of parts that have one."""
     given = parts if isinstance(parts, list) else ()
     found = [part.get("text") for part in given if isinstance(part, dict)]

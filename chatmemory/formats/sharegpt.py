@@ -8,10 +8,9 @@ that says something and calls two tools takes three turns here.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
-from chatmemory.core.codec import load_json
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
     AiMessage,
@@ -26,13 +25,14 @@ from chatmemory.formats.conversion import (
     Reader,
     Said,
     Writer,
-    arguments_text,
+    decoded,
     is_list_of,
+    json_object,
     name_of,
-    object_in,
+    two_way,
     unread,
 )
-from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
+from chatmemory.formats.format import Loss, RawTranscript
 
 _HUMAN = ("human", "user")
 _AI = ("gpt", "assistant", "model", "chatgpt", "bing", "bard")
@@ -58,13 +58,7 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(value, "id"), turns, tuple(losses))
 
 
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    return _Reader().read_all(turns, after)
-
-
 class _Reader(Reader):
-    format = "sharegpt"
-
     def add(self, said: Said) -> None:
         """Add a message; calls become part of an AI message just before them."""
         last = self.said[-1] if self.said else None
@@ -75,8 +69,7 @@ class _Reader(Reader):
         else:
             super().add(said)
 
-    def read(self, turn: Any) -> Iterator[ChatMessage]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage]:
         speaker, value = turn.get("from"), turn.get("value")
         if not isinstance(value, str):
             raise InvalidMessage("value must be a string")
@@ -90,30 +83,22 @@ class _Reader(Reader):
         elif speaker in _CALL:
             yield AiMessage(None, tuple(self.requests(value)))
         elif speaker in _RESULT:
-            id, name = self.calls.answered(None)
-            yield ToolExecutionResultMessage(id, name, value)
+            yield ToolExecutionResultMessage(*self.calls.answered(None), value)
         else:
             raise InvalidMessage(f"unknown speaker {speaker!r}")
 
     def requests(self, value: str) -> Iterator[ToolExecutionRequest]:
-        for call in self.decoded(value):
-            name, arguments = call.get("name"), arguments_text(call.get("arguments"))
-            yield ToolExecutionRequest(self.calls.opened(None, name), name, arguments)
-
-    def decoded(self, value: str) -> list[dict[str, Any]]:
-        """Return the calls of a turn.
+        """Yield the calls of a turn.
 
         Text that cannot be read as calls becomes the arguments of one call without a name.
         """
-        try:
-            calls = load_json(value)
-        except InvalidMessage:
-            calls = None
+        calls = decoded(value)
         calls = calls if isinstance(calls, list) else [calls]
         if not calls or not all(map(_is_call, calls)):
             self.lose("the name of a malformed tool call")
-            return [{"arguments": value}]
-        return calls
+            calls = [{"arguments": value}]
+        for call in calls:
+            yield self.calls.request(None, call.get("name"), call.get("arguments"))
 
 
 def _is_call(value: Any) -> bool:
@@ -123,48 +108,28 @@ def _is_call(value: Any) -> bool:
 # Writing
 
 
-def render(messages: Iterable[ChatMessage]) -> Rendering:
-    return _Writer().write_each(messages)
-
-
 class _Writer(Writer):
     format = "sharegpt"
-    _is_behind_ai = False
+    cannot_say = ("name", "thinking", "is_error")
 
-    def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        is_ai = isinstance(message, AiMessage)
-        is_behind_ai, self._is_behind_ai = self._is_behind_ai, is_ai
-        match message:
-            case SystemMessage():
-                yield {"from": "system", "value": message.text}
-            case UserMessage():
-                self.calls.interrupted()
-                if message.name:
-                    self.lose("the name of the user")
-                self.lose_contents(message.contents)
-                yield {"from": "human", "value": text_of(message)}
-            case AiMessage():
-                yield from self.assistant(message, is_behind_ai)
-            case ToolExecutionResultMessage():
-                self.lose_result(message)
-                yield {"from": "observation", "value": text_of(message)}
+    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+        yield {"from": "system", "value": message.text}
 
-    def assistant(self, message: AiMessage, is_behind_ai: bool) -> Iterator[dict[str, Any]]:
-        calls = self.requests(message)
-        if calls and message.text is None and is_behind_ai:
+    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+        self.lose_contents(message.contents)
+        yield {"from": "human", "value": text_of(message)}
+
+    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        calls = [_call(call) for call in self.calls_of(message)]
+        if calls and message.text is None and isinstance(self.last, AiMessage):
             self.lose("where the message before ends: its words and these calls are read as one")
         if message.text is not None or not calls:
             yield {"from": "gpt", "value": message.text or ""}
-        for call in calls:
-            self.calls.opened(call.id, call.name)
         if calls:
-            written = [_call(call) for call in calls]
-            value = json.dumps(written[0] if len(written) == 1 else written, ensure_ascii=False)
+            value = json.dumps(calls[0] if len(calls) == 1 else calls, ensure_ascii=False)
             yield {"from": "function_call", "value": value}
 
-    def lose_result(self, message: ToolExecutionResultMessage) -> None:
-        if message.is_error:
-            self.lose("that the result is an error")
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         self.lose_contents(message.contents)
         # Reading gives a result the oldest open call, whichever call it answers.
         id, name = self.calls.answered(None)
@@ -172,6 +137,7 @@ class _Writer(Writer):
             self.lose("which call the result answers")
         elif message.tool_name not in (None, name):
             self.lose("the name of the tool")
+        yield {"from": "observation", "value": text_of(message)}
 
 
 def _call(call: ToolExecutionRequest) -> dict[str, Any]:
@@ -179,16 +145,8 @@ def _call(call: ToolExecutionRequest) -> dict[str, Any]:
 
     Arguments other than a JSON object stay text, so that reading returns the same text.
     """
-    try:
-        arguments = load_json(call.arguments or "{}")
-        arguments_text(arguments)
-    except InvalidMessage:
-        arguments = None
-    return {
-        "name": call.name or "",
-        "arguments": arguments if isinstance(arguments, dict) else call.arguments,
-    }
+    arguments = json_object(call.arguments or "{}")
+    return {"name": call.name, "arguments": call.arguments if arguments is None else arguments}
 
 
-_Reader.writer = _Writer
-FORMAT = Format("sharegpt", find, parse, render)
+FORMAT = two_way(find, _Reader, _Writer)

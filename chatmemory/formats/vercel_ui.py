@@ -14,15 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from chatmemory.core.codec import load_json
-from chatmemory.core.contents import (
-    Content,
-    DetailLevel,
-    Image,
-    ImageContent,
-    Media,
-    TextContent,
-)
+from chatmemory.core.contents import Content, DetailLevel, Media, TextContent
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
     AiMessage,
@@ -36,18 +28,22 @@ from chatmemory.core.messages import (
 from chatmemory.formats.conversion import (
     Reader,
     Said,
-    Writer,
     arguments_text,
-    ids_of_calls,
+    decoded,
+    dict_in,
+    find_turns,
     is_list_of,
+    list_in,
     name_of,
     object_in,
+    objects_in,
     stand_in,
     text_in,
-    unread,
+    two_way,
+    type_in,
 )
-from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
-from chatmemory.formats.media import PDF, data_of, media_content, media_of
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.parts import PDF, PartWriter, media_content, url_of
 
 _ROLES = ("system", "user", "assistant")
 _OF_FOUR = ("content", "toolInvocations", "experimental_attachments")
@@ -71,12 +67,7 @@ _NEEDED = {
 
 def find(value: Any) -> RawTranscript | None:
     """Return a list of UIMessages, or an object that holds one under `messages`."""
-    if _are_ui_messages(value):
-        return RawTranscript(None, value)
-    if isinstance(value, dict) and _are_ui_messages(value.get("messages")):
-        losses = tuple(unread("conversation", value, ("id", "messages")))
-        return RawTranscript(name_of(value, "id"), value["messages"], losses)
-    return None
+    return find_turns(value, _are_ui_messages)
 
 
 def _are_ui_messages(value: Any) -> bool:
@@ -89,16 +80,10 @@ def _are_ui_messages(value: Any) -> bool:
 
 
 def _is_ui_part(part: Mapping[str, Any]) -> bool:
-    type = part.get("type")
-    if not isinstance(type, str):
-        return False
+    type = type_in(part)
     if type.startswith("data-"):
         return "data" in part
     return _NEEDED.get(type, "toolCallId" if type.startswith("tool-") else "") in part
-
-
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    return _Reader().read_all(turns, after)
 
 
 def _parts_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
@@ -108,10 +93,8 @@ def _parts_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
         calls = _list(turn, "toolInvocations")
         parts = [{"type": "tool-invocation", "toolInvocation": call} for call in calls]
         parts += [{"type": "text", "text": turn["content"]}] if turn["content"] else []
-    if not isinstance(parts, list):
-        raise InvalidMessage("parts must be a list")
     files = [_file_of_today(file) for file in _list(turn, "experimental_attachments")]
-    return [*(_of_today(object_in(part, "a part must be an object")) for part in parts), *files]
+    return [*map(_of_today, objects_in({"parts": parts}, "parts")), *files]
 
 
 def _list(turn: Mapping[str, Any], name: str) -> list[Any]:
@@ -148,10 +131,10 @@ def _file_of_today(file: Any) -> dict[str, Any]:
 
 def _tool_part(part: dict[str, Any]) -> dict[str, Any]:
     """Return a part of a tool in the form that all have here; other parts as they are."""
-    type = part.get("type")
+    type = type_in(part)
     if type == "dynamic-tool":
         part = {**part, "type": "tool", "dynamic": True}
-    elif isinstance(type, str) and type.startswith("tool-"):
+    elif type.startswith("tool-"):
         part = {**part, "type": "tool", "toolName": type.removeprefix("tool-")}
     else:
         return part
@@ -178,10 +161,7 @@ def _ui_part(part: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Reader(Reader):
-    format = "vercel_ui"
-
-    def read(self, turn: Any) -> Iterator[ChatMessage | Said]:
-        turn = object_in(turn, "a message must be a JSON object")
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
         parts = _parts_of(turn)
         said = {name: value for name, value in turn.items() if name not in _OF_FOUR}
         turn = {**said, "parts": parts}
@@ -222,8 +202,7 @@ class _Reader(Reader):
         id, name = text_in(part, "toolCallId"), text_in(part, "toolName")
         if not id:
             raise InvalidMessage("the part of a tool needs a toolCallId")
-        given = arguments_text(part.get("input"))
-        return ToolExecutionRequest(self.calls.opened(id, name), name, given)
+        return self.calls.request(id, name, part.get("input"))
 
     def result(self, part: dict[str, Any]) -> ToolExecutionResultMessage:
         id, name = self.calls.answered(part["toolCallId"])
@@ -232,8 +211,7 @@ class _Reader(Reader):
             return ToolExecutionResultMessage(id, name, _spelt(output))
         why = text_in(part, "errorText")
         if part["state"] == "output-denied":
-            asked = part.get("approval")
-            why = text_in(asked if isinstance(asked, dict) else {}, "reason") or _DENIED
+            why = text_in(dict_in(part, "approval"), "reason") or _DENIED
         return ToolExecutionResultMessage(id, name, why or "", True)
 
 
@@ -261,16 +239,17 @@ def _is_answered(part: dict[str, Any]) -> bool:
 def _without_result(part: dict[str, Any]) -> dict[str, Any]:
     if not _is_answered(part):
         return part
-    call = {name: value for name, value in part.items() if name not in _OF_RESULT}
-    if part["state"] == "output-denied":
-        call.pop("approval", None)
+    call = {name: value for name, value in part.items() if name not in _of_result(part)}
     return {**call, "state": "input-available"}
 
 
 def _result_of(part: dict[str, Any]) -> dict[str, Any]:
-    denied = ("approval",) if part["state"] == "output-denied" else ()
-    known = ("type", "toolName", "toolCallId", "state", *_OF_RESULT, *denied)
+    known = ("type", "toolName", "toolCallId", "state", *_of_result(part))
     return {name: value for name, value in part.items() if name in known}
+
+
+def _of_result(part: dict[str, Any]) -> tuple[str, ...]:
+    return (*_OF_RESULT, "approval") if part["state"] == "output-denied" else _OF_RESULT
 
 
 def _texts(parts: Iterable[dict[str, Any]], type: str) -> str | None:
@@ -280,8 +259,7 @@ def _texts(parts: Iterable[dict[str, Any]], type: str) -> str | None:
 
 
 def _stand_in(part: Mapping[str, Any]) -> TextContent:
-    name = part.get("filename")
-    return stand_in(str(part.get("type")), name if isinstance(name, str) else None)
+    return stand_in(str(part.get("type")), name_of(part, "filename"))
 
 
 def _content(part: dict[str, Any]) -> Content | None:
@@ -300,18 +278,15 @@ def _content(part: dict[str, Any]) -> Content | None:
 # Writing
 
 
-def render(messages: Iterable[ChatMessage]) -> Rendering:
-    return _Writer(ids_of_calls(messages)).write_each(messages)
-
-
-class _Writer(Writer):
+class _Writer(PartWriter):
     format = "vercel_ui"
-    _is_after_result = False
+    cannot_say = ("name",)
+    levels = (DetailLevel.AUTO,)
     _is_same_answer = False  # whether the message at hand goes on with the answer before it
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
         super().__init__(taken)
-        self._called: set[str] = set()  # in the answer so far
+        self._called: set[str | None] = set()  # in the answer so far
 
     def _values(
         self, messages: Iterable[ChatMessage], beside: dict[str, Any]
@@ -323,29 +298,25 @@ class _Writer(Writer):
             yield {"id": f"msg-{mark.hexdigest()[:16]}", **value}
 
     def write(self, message: ChatMessage) -> Iterator[dict[str, Any]]:
-        self._is_same_answer = self._is_after_result
+        self._is_same_answer = isinstance(self.last, ToolExecutionResultMessage)
         if not self._is_same_answer and not isinstance(message, ToolExecutionResultMessage):
             self._called.clear()
-        self._is_after_result = isinstance(message, ToolExecutionResultMessage)
-        match message:
-            case SystemMessage():
-                yield {"role": "system", "parts": [_text(message.text)]}
-            case UserMessage():
-                self.calls.interrupted()
-                if message.name:
-                    self.lose("the name of the user")
-                parts = [part for each in message.contents if (part := self.part(each))]
-                yield {"role": "user", "parts": parts or [_text("")]}
-            case AiMessage():
-                yield {"role": "assistant", "parts": [*self.spoken(message)] or [_START]}
-            case ToolExecutionResultMessage():
-                yield {"role": "assistant", "parts": [self.result(message)]}
+        yield from super().write(message)
+
+    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+        yield {"role": "system", "parts": [self.text(message.text)]}
+
+    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+        yield {"role": "user", "parts": self.parts(message.contents) or [self.text("")]}
+
+    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        yield {"role": "assistant", "parts": [*self.spoken(message)] or [_START]}
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
         if not last.get("role") == value.get("role") == "assistant" or "id" in value:
             return False
         parts, more = _parts_in(last), _parts_in(value)
-        if self._is_after_result:
+        if isinstance(self.last, ToolExecutionResultMessage):
             return self._join_result(parts, more)
         if joins or self._is_same_answer:
             last["parts"] = [*parts, *more]
@@ -367,14 +338,13 @@ class _Writer(Writer):
         if message.thinking is not None:
             yield {"type": "reasoning", "text": message.thinking}
         if message.text is not None:
-            yield _text(message.text)
+            yield self.text(message.text)
         for call in self.calls_of(message):
-            id = self.calls.opened(call.id, call.name)
-            self._called.add(id)
-            made = {"type": "tool", "toolName": call.name or "", "toolCallId": id}
+            self._called.add(call.id)
+            made = {"type": "tool", "toolName": call.name, "toolCallId": call.id}
             yield {**made, "state": "input-available", "input": _input(call.arguments)}
 
-    def result(self, message: ToolExecutionResultMessage) -> dict[str, Any]:
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         self.lose_contents(message.contents)
         id, name = self.calls.answered(message.id, message.tool_name)
         is_known = id in self._called
@@ -384,43 +354,22 @@ class _Writer(Writer):
         if not is_known:
             part["input"] = {}
         if message.is_error:
-            return {**part, "state": "output-error", "errorText": text_of(message)}
-        return {**part, "state": "output-available", "output": _value(text_of(message))}
+            part |= {"state": "output-error", "errorText": text_of(message)}
+        else:
+            part |= {"state": "output-available", "output": _value(text_of(message))}
+        yield {"role": "assistant", "parts": [part]}
 
-    def part(self, content: Content | None) -> dict[str, Any] | None:
-        if isinstance(content, TextContent):
-            return _text(content.text)
-        found = media_of(content)
-        if content is None or found is None:
-            self.lose("empty content" if content is None else f"{content.type.lower()} content")
-            return None
-        kind, media = found
-        url = _url(media)
-        if isinstance(content, ImageContent) and content.detail_level is not DetailLevel.AUTO:
-            self.lose(f"the detail level {content.detail_level.value.lower()!r}")
-        if isinstance(media, Image) and media.revised_prompt:
-            self.lose("the revised prompt of an image")
-        if media.url not in (None, url):
-            self.lose(f"the url of {content.type.lower()} content that is given inline too")
-        any_type = PDF if kind == "file" else f"{kind}/*"
-        mime = media.mime_type or any_type
-        return {"type": "file", "mediaType": mime, "url": url}
+    def text(self, text: str) -> dict[str, Any]:
+        return {"type": "text", "text": text}
+
+    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
+        mime = media.mime_type or (PDF if kind == "file" else f"{kind}/*")
+        return {"type": "file", "mediaType": mime, "url": url_of(media)}
 
 
 def _parts_in(value: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the parts of a written message; its attributes can be of any client."""
-    parts = value.get("parts")
-    return [each for each in parts if isinstance(each, dict)] if isinstance(parts, list) else []
-
-
-def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def _url(media: Media) -> str | None:
-    data = data_of(media)
-    mime = media.mime_type or "application/octet-stream"
-    return f"data:{mime};base64,{data}" if data else media.url
+    return [each for each in list_in(value, "parts") if isinstance(each, dict)]
 
 
 def _spelt(value: Any) -> str:
@@ -436,13 +385,8 @@ def _value(text: str) -> Any:
 
 def _input(arguments: str | None) -> Any:
     """Return arguments as JSON; those that are no JSON object or list stay text."""
-    try:
-        value = load_json(arguments or "{}")
-        _spelt(value)
-    except InvalidMessage:
-        return arguments
+    value = decoded(arguments or "{}")
     return arguments if isinstance(value, str) else value
 
 
-_Reader.writer = _Writer
-FORMAT = Format("vercel_ui", find, parse, render)
+FORMAT = two_way(find, _Reader, _Writer)

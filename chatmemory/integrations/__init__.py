@@ -1,1 +1,17 @@
 """Memories in the frameworks of agents; each module needs the framework that it is named after."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from chatmemory.formats import Loss
+from chatmemory.memory import ChatMemory
+
+logger = logging.getLogger(__name__)
+
+
+def tell(memory: ChatMemory, losses: Iterable[Loss]) -> None:
+    """Log what a memory could not keep of what a framework gave it."""
+    for loss in losses:
+        logger.warning("lost in memory %r, %s: %s", memory.id, loss.where, loss.what)

@@ -19,7 +19,7 @@ from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.store import turn_of
 from chatmemory.formats import parse_objects, render_each
 from chatmemory.formats.langchain import as_dict
-from chatmemory.integrations.losses import tell
+from chatmemory.integrations import tell
 from chatmemory.memory import ChatMemory
 
 try:
@@ -76,14 +76,12 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     def before_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         if not _will_be_repaired(state["messages"]):
-            self._keep(self._memory_of(runtime), state["messages"])
+            self.after_model(state, runtime)
 
     def after_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         self._keep(self._memory_of(runtime), state["messages"])
 
-    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        """Add the results of tools that end a run."""
-        self._keep(self._memory_of(runtime), state["messages"])
+    after_agent = after_model  # adds the results of tools that end a run
 
     # The same for asyncio
 
@@ -98,17 +96,13 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     async def abefore_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         if not _will_be_repaired(state["messages"]):
-            await self._akeep(state, runtime)
+            await self.aafter_model(state, runtime)
 
     async def aafter_model(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        await self._akeep(state, runtime)
-
-    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
-        await self._akeep(state, runtime)
-
-    async def _akeep(self, state: AgentState[Any], runtime: Runtime[Any]) -> None:
         memory = self._memory_of(runtime)
         await memory.in_thread(self._keep, memory, state["messages"])
+
+    aafter_agent = aafter_model
 
     def _memory_of(self, runtime: Runtime[Any]) -> ChatMemory:
         """Return the memory of the thread. Raises InvalidValue for a run without a thread id."""

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from chatmemory.core import messages as ours
 from chatmemory.formats import parse_objects, render_each
-from chatmemory.integrations.losses import tell
+from chatmemory.integrations import tell
 from chatmemory.memory import ChatMemory
 
 try:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.store import turn_of
 from chatmemory.formats import parse_objects, render_each
-from chatmemory.integrations.losses import tell
+from chatmemory.integrations import tell
 from chatmemory.memory import ChatMemory
 
 try:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chatmemory.core.store import turn_of
-from chatmemory.integrations.losses import tell
+from chatmemory.integrations import tell
 from chatmemory.memory import ChatMemory
 
 try:

@@ -365,7 +365,7 @@ def test_a_system_turn_that_changes_the_tools_does_not_replace_the_system_messag
         ),
         (
             UserMessage([ImageContent(Image("u", "QQ=="))]),
-            "the url of content that is given inline too",
+            "the url of image content that is given inline too",
         ),
         (UserMessage(""), "an empty message"),
         (AiMessage(None), "an empty message"),

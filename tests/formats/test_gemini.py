@@ -357,7 +357,7 @@ def test_a_system_message_in_the_middle_loses_its_place_and_keeps_its_text():
         (UserMessage([ImageContent(Image("u"), DetailLevel.HIGH)]), "the detail level 'high'"),
         (
             UserMessage([ImageContent(Image("u", "QQ=="))]),
-            "the url of content that is given inline too",
+            "the url of image content that is given inline too",
         ),
         (UserMessage(""), "an empty message"),
         (AiMessage(None), "an empty message"),

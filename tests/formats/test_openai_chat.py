@@ -215,7 +215,7 @@ def test_objects_of_the_library_are_read():
         ),
         (
             UserMessage([ImageContent(Image("u", "QQ=="))]),
-            "the url of an image that is given inline too",
+            "the url of image content that is given inline too",
         ),
         (ToolExecutionResultMessage("a", None, "x", True), "that the result is an error"),
     ],

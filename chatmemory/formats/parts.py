@@ -1,0 +1,326 @@
+"""What formats share whose messages are made of parts: texts, media, calls and results."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from chatmemory.core.contents import (
+    Audio,
+    AudioContent,
+    Content,
+    DetailLevel,
+    Image,
+    ImageContent,
+    Media,
+    PdfFile,
+    PdfFileContent,
+    TextContent,
+    Video,
+    VideoContent,
+)
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.formats.conversion import (
+    Reader,
+    Said,
+    Writer,
+    json_object,
+    kept_of,
+    nothing_in,
+    stand_in,
+)
+
+PDF = "application/pdf"
+_DETAILS = {"low": DetailLevel.LOW, "high": DetailLevel.HIGH, "auto": DetailLevel.AUTO}
+_DEFAULTS = {"image": "image/png", "audio": "audio/wav", "video": "video/mp4", "file": PDF}
+
+# Media
+
+
+def media_content(
+    kind: str,
+    url: str | None,
+    data: str | None,
+    mime_type: str | None,
+    detail: Any = None,
+) -> Content:
+    """Return media of a kind ("image", "audio", "video" or "file") as content.
+
+    A file is what its type says; a text stands for one that is no PDF, or that is not here. The
+    `detail` of an image is "low" or "high", or taken as "auto".
+    """
+    head, found, inline = (url or "").partition(";base64,")
+    if found and head.startswith("data:"):
+        url, data, mime_type = None, inline, mime_type or head[5:]
+    if kind == "file" and mime_type and mime_type.partition("/")[0] in _DEFAULTS:
+        kind = mime_type.partition("/")[0]
+    if not url and not data:
+        return stand_in(kind, None)
+    match kind:
+        case "image":
+            return ImageContent(Image(url, data, mime_type), detail_level(detail))
+        case "audio":
+            return AudioContent(Audio(url, data, mime_type))
+        case "video":
+            return VideoContent(Video(url, data, mime_type))
+    if mime_type not in (None, PDF):
+        return stand_in(kind, url or mime_type)
+    return PdfFileContent(PdfFile(url, data, mime_type))
+
+
+def detail_level(detail: Any) -> DetailLevel:
+    return _DETAILS.get(str(detail), DetailLevel.AUTO)
+
+
+def detail_of(content: ImageContent) -> str:
+    """Return the detail of an image as OpenAI names it: "high" for what it does not know."""
+    detail = content.detail_level.value.lower()
+    return detail if detail in _DETAILS else "high"
+
+
+def media_of(content: Content | None) -> tuple[str, Media] | None:
+    """Return the kind of a content and its media; None for a text, or for what holds nothing."""
+    match content:
+        case ImageContent(image=media):
+            kind = "image"
+        case AudioContent(audio=Media() as media):
+            kind = "audio"
+        case VideoContent(video=Media() as media):
+            kind = "video"
+        case PdfFileContent(pdf_file=Media() as media):
+            kind = "file"
+        case _:
+            return None
+    return (kind, media) if media.url or data_of(media) else None
+
+
+def data_of(media: Media) -> str | None:
+    """Return the base64 text of media that is given inline."""
+    return media.base64_data or getattr(media, "binary_data", None)
+
+
+def mime_type_of(kind: str, media: Media) -> str:
+    """Return the media type of inline media, which providers want to know."""
+    return media.mime_type or _DEFAULTS[kind]
+
+
+def url_of(media: Media) -> str | None:
+    """Return the URL of media, which is a data URL if they are given inline."""
+    data, mime_type = data_of(media), media.mime_type or "application/octet-stream"
+    return f"data:{mime_type};base64,{data}" if data else media.url
+
+
+class PartWriter(Writer):
+    """Writes contents as parts; subclasses write a text and media."""
+
+    levels: ClassVar[Collection[DetailLevel]] = tuple(_DETAILS.values())  # of images' details
+    has_both: ClassVar[bool] = False  # whether a part can have inline data and a URL
+
+    @abstractmethod
+    def text(self, text: str) -> Any:
+        """Return a text as a part; None if the format has none for it."""
+
+    @abstractmethod
+    def media(self, content: Content, kind: str, media: Media) -> Any:
+        """Return media, which are inline or have a URL, as a part; None as for a text."""
+
+    def parts(self, contents: Iterable[Content | None]) -> list[Any]:
+        """Return contents as parts; what the format has no part for is a loss."""
+        return [part for content in contents if (part := self.part(content)) is not None]
+
+    def text_or_parts(self, contents: Sequence[Content | None]) -> Any:
+        """Return the same, and a text that stands alone as it is."""
+        if len(contents) == 1 and isinstance(contents[0], TextContent):
+            return contents[0].text
+        return self.parts(contents) or ""
+
+    def part(self, content: Content | None) -> Any:
+        if isinstance(content, TextContent):
+            return self.text(content.text)
+        found = media_of(content)
+        part = self.media(content, *found) if content and found else None
+        if part is None or found is None:
+            self.lose_content(content)
+            return None
+        self.lose_of_media(content, *found)
+        return part
+
+    def lose_of_media(self, content: Content | None, kind: str, media: Media) -> None:
+        """Record what is lost of media that are written."""
+        if isinstance(content, ImageContent):
+            if content.detail_level not in self.levels:
+                self.lose(f"the detail level {content.detail_level.value.lower()!r}")
+            if content.image.revised_prompt:
+                self.lose("the revised prompt of an image")
+        if media.url and data_of(media) and not self.has_both:
+            self.lose(f"the url of {kind} content that is given inline too")
+
+
+# Turns whose parts may be of several messages
+#
+# - A turn of the user has results of tools and words: a message for each result, and one for words.
+# - A turn of the model can hold calls of tools that run at the provider, and their results: it is a
+#   message with calls, the results, and a message with the words after them.
+#
+# All but the first message of a turn join it, so that writing makes one turn of them again.
+
+Parts = Iterator[tuple[ChatMessage, list[Any]]]
+
+
+def runs_of(parts: Iterable[Any], is_result: Callable[[Any], bool]) -> Iterator[list[Any]]:
+    """Yield parts in runs: each result alone, and what stands between results."""
+    run: list[Any] = []
+    for part in parts:
+        if not is_result(part):
+            run.append(part)
+            continue
+        if run:
+            yield run
+        yield [part]
+        run = []
+    if run:
+        yield run
+
+
+class TurnReader(Reader):
+    """Reads turns that have their parts under the name `within_turn`."""
+
+    within_turn: ClassVar[str]
+
+    @staticmethod
+    @abstractmethod
+    def type_of(part: Any) -> str: ...
+
+    @staticmethod
+    @abstractmethod
+    def is_result(part: Any) -> bool:
+        """Whether a part is the result of a tool."""
+
+    @abstractmethod
+    def is_of_model(self, part: Any) -> bool:
+        """Whether a part is one that a model is known to say."""
+
+    @abstractmethod
+    def result(self, part: Any) -> ToolExecutionResultMessage: ...
+
+    @abstractmethod
+    def contents(self, part: Any) -> list[Content]:
+        """Return a part of the user; nothing for one that messages have no place for."""
+
+    @abstractmethod
+    def said_by_model(self, parts: list[Any]) -> AiMessage: ...
+
+    def joined(self, turn: dict[str, Any], found: Parts) -> Iterator[Said]:
+        """Yield the messages of a turn, each with its parts. Other properties are the first's."""
+        name, value = self.within_turn, turn
+        for place, (message, parts) in enumerate(found):
+            if isinstance(turn.get(name), list):
+                value = {**turn, name: parts}
+            yield Said(message, [value], self.joins(message, place > 0))
+            turn = {key: turn[key] for key in ("role", name) if key in turn}
+
+    def joins(self, message: ChatMessage, joins: bool) -> bool | None:
+        """Return what is to be known of a message; results in a row are joined anyway."""
+        last = self.said[-1].message if self.said else None
+        are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
+        return None if joins == are_results else joins
+
+    def user(self, parts: list[Any]) -> Parts:
+        waiting: list[Any] = []
+        contents: list[Content] = []
+        for part in parts:
+            if not self.is_result(part):
+                waiting.append(part)
+                contents += self.contents(part)
+                continue
+            if contents:
+                yield self.words(contents), waiting
+                waiting, contents = [], []
+            yield self.result(part), [*waiting, part]
+            waiting = []
+        if waiting and not contents and len(waiting) < len(parts):
+            contents = [stand_in(self.type_of(waiting[0]), None)]
+        if contents:
+            yield self.words(contents), waiting
+        elif waiting or not parts:
+            raise self.nothing_in(waiting)
+
+    def words(self, contents: list[Content]) -> UserMessage:
+        self.calls.interrupted()
+        return UserMessage(contents)
+
+    def assistant(self, parts: list[Any]) -> Parts:
+        if parts and not any(map(self.is_of_model, parts)):
+            raise self.nothing_in(parts)
+        for run in runs_of(parts, self.is_result):
+            is_result = self.is_result(run[0])
+            yield self.result(run[0]) if is_result else self.said_by_model(run), run
+        if not parts:
+            yield self.said_by_model([]), []
+
+    def nothing_in(self, parts: Iterable[Any]) -> InvalidMessage:
+        """Return the error of a turn that would be an empty message."""
+        types = [self.type_of(part) for part in parts]
+        if not types:
+            return InvalidMessage(f"{self.within_turn} is missing")
+        return nothing_in(f"part of its {self.within_turn}", "", types)
+
+
+class TurnWriter(PartWriter):
+    """Writes such turns. Messages have under the format's name what kind their parts were."""
+
+    within_turn: ClassVar[str]
+    levels = (DetailLevel.AUTO, DetailLevel.LOW)
+
+    @staticmethod
+    @abstractmethod
+    def is_result(part: Any) -> bool:
+        """Whether a part is the result of a tool."""
+
+    def turn(self, role: str, parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Yield a turn. Providers take no empty one."""
+        if parts:
+            yield {"role": role, self.within_turn: parts}
+        else:
+            self.lose("an empty message")
+
+    def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
+        """Join what was said in one turn, and results in a row, which must be in one turn."""
+        name = self.within_turn
+        parts, more = last.get(name), value.get(name)
+        if last.get("role") != value.get("role") or not (
+            isinstance(parts, list) and isinstance(more, list)
+        ):
+            return False
+        are_results = bool(parts and more) and all(map(self.is_result, (parts[-1], more[-1])))
+        if joins or are_results:
+            last[name] = [*parts, *more]
+        return joins or are_results
+
+    def kind_of_result(self, message: ToolExecutionResultMessage, default: str) -> str:
+        kind = kept_of(message, self.format).get("type")
+        return kind if isinstance(kind, str) else default
+
+    def kind_of_call(self, message: AiMessage, id: str | None, default: str) -> str:
+        types = kept_of(message, self.format).get("types")
+        kind = types.get(id) if isinstance(types, Mapping) else None
+        return kind if isinstance(kind, str) else default
+
+    def arguments(self, call: ToolExecutionRequest) -> dict[str, Any]:
+        """Return arguments as the object that they must be.
+
+        Anthropic's documentation of fine-grained tool streaming names the property for others.
+        """
+        found = json_object(call.arguments or "{}")
+        if found is not None:
+            return found
+        self.lose("that the arguments are no JSON object")
+        return {"INVALID_JSON": call.arguments}
