@@ -135,12 +135,6 @@ def test_those_of_users_and_calls_are_what_is_repeated_and_not_held(messages, po
     assert repeated(messages, policy) == told
 
 
-def test_what_only_the_assistant_said_is_not_repeated():
-    messages = [AiMessage("ab12?"), UserMessage("well"), UserMessage("ab12")]
-    assert repeated(messages, MessageWindow(1)) == set()
-    assert repeated([UserMessage("ab12"), *messages[1:]], MessageWindow(1)) != set()
-
-
 def test_the_parts_of_an_incident():
     messages = [
         UserMessage("My order is A-1182."),

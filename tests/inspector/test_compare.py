@@ -64,11 +64,6 @@ def test_the_numbers_are_those_of_commands_and_the_api(page):
             assert row[name] == getattr(found, name), name
 
 
-def test_the_chart_says_how_many_policies_it_has(page):
-    assert 'by message under 1 policy"' in page("?policy=message_window:3")
-    assert 'by message under 2 policies"' in page("?policy=message_window:3&policy=everything")
-
-
 def test_csv_has_the_same_rows(page):
     rows = list(csv.DictReader(io.StringIO(page(f"{POLICIES}&as=csv"))))
     assert [(row["policy"], int(row["held"])) for row in rows] == [
@@ -235,15 +230,6 @@ def test_every_place_can_be_shown(page, query, status):
     assert "Who is in memory after" in page(query, status)
 
 
-def test_one_message_holds(operator_client, db):
-    codes = " ".join(f"A-{n}" for n in range(100, 110))
-    create_and_add("m", MessageWindow(9), [UserMessage(f"My order: {codes}"), AiMessage(codes)])
-    html = operator_client.get("/c/m/compare/?policy=message_window:9").content.decode()
-    assert "Compare with 1 message<" in html
-    html = operator_client.get("/c/m/compare/?policy=message_window:9&phrase=order&at=1")
-    assert "<b>1 message</b> still holds “order” at #1" in html.content.decode()
-
-
 def test_an_empty_conversation_is_compared(operator_client, db):
     services.create("empty", None)
     html = operator_client.get("/c/empty/compare/").content.decode()
@@ -309,19 +295,6 @@ def test_a_policy_is_adopted_where_the_client_decided(operator_client, db):
     seen = sent(operator_client.post("/c/theirs/adopt/", FORM))
     operator_client.post("/c/theirs/adopt/", seen | {"confirmed": "1"})
     assert queries.policy("theirs") == TokenWindow(4_000)
-
-
-def test_very_many_messages_are_counted_anew_only_if_asked(page, operator_client, monkeypatch):
-    monkeypatch.setattr("chatmemory.queries.simulation.RECOUNTED_AT_ONCE", 5)
-    form = {"policy": "message_window:2,estimator=gpt-4"}
-    asked = operator_client.post(ADOPT, form).content.decode()
-    assert "gpt-4 counts differently from the estimator in force" in asked
-    assert "at the next add" not in asked
-    asked = operator_client.post(ADOPT, form | {"recount": "1"}).content.decode()
-    assert "would leave at the next add" in asked
-    assert "counted anew" not in asked
-    operator_client.post(ADOPT, form | {"confirmed": "1"})
-    assert queries.policy("order-7741").estimator == "gpt-4"
 
 
 @pytest.mark.parametrize("text", ["", "everything", "nonsense", "token_window:0"])

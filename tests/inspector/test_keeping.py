@@ -16,11 +16,10 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.core.policies import KINDS, Policy
+from chatmemory.core.policies import Policy
 from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
 from inspector import demo
-from tests.test_policy_kinds import FrugalWindow
 
 from ..conversations import create_and_add, numbered, users
 
@@ -94,15 +93,6 @@ def test_tokens_are_counted_again_where_the_estimator_changed(db):
     services.change("c", policy=gpt_4(20))
     services.add("c", LONG_WORDS)
     assert_real_windows_need(limit(None, 4), 4, gpt_4, queries.said("c"))
-
-
-def test_a_kind_with_a_rule_of_its_own_is_replayed(db):
-    KINDS.register(FrugalWindow.kind, FrugalWindow)
-    try:
-        create_and_add("c", FrugalWindow(60), numbered(8))
-        assert_real_windows_need(limit(None, 3), 3, FrugalWindow, numbered(8))
-    finally:
-        KINDS.unregister(FrugalWindow.kind)
 
 
 def test_nothing_is_told_of_what_was_cleared_or_replaced(db):

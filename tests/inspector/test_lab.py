@@ -25,7 +25,6 @@ from chatmemory import (
     TokenWindow,
     UserMessage,
     explain,
-    messages_to_json,
     queries,
     recall_curve,
     services,
@@ -378,23 +377,6 @@ def test_without_a_limit_nothing_is_adopted(operator_client, db):
     assert operator_client.get("/lab/adopt/").status_code == 405
 
 
-def test_the_answer_for_real_conversations(data_file, db):
-    """4,000 tokens hold 95 % for 91 % of the tokens."""
-    reading = read_transcripts(data_file("tau_bench_airline.openai_chat.json").read_bytes())
-    found = queries.FileFleet(reading.transcripts, TokenWindow(1)).fleet()
-    sums, shares = found.sums, (0.9, 0.95, 0.99, 1.0)
-    points = [queries.smallest_limit(found.points, sums.recalls, share) for share in shares]
-    assert [point.limit for point in points] == [3_250, 4_000, 6_500, 7_500]
-    assert [round(point.prompts / sums.calls) for point in points] == [2_264, 2_434, 2_666, 2_679]
-    assert [sums.recalls - point.held for point in points] == [143, 76, 12, 0]
-    assert [point.lossless for point in points] == [75, 89, 99, 100]
-    assert round(sums.everything / sums.calls) == 2_688
-
-
-def langchain4j_file(messages) -> bytes:
-    return messages_to_json(messages).encode()
-
-
 def post_file(client, content: bytes, **form):
     response = client.post("/lab/file/", {"file": SimpleUploadedFile("chat.json", content), **form})
     return response.status_code, response.content.decode()
@@ -477,12 +459,6 @@ def test_limits_in_force_are_exact_and_short_chats_have_small_limits(operator_cl
     assert "Today’s 29 tokens already hold 100 %." in page
 
 
-def test_few_facts_are_no_choice(operator_client, conversations):
-    html = post_file(operator_client, langchain4j_file(SAID), kind="message_window")[1]
-    assert "2 facts: too few to choose by." in words(html.encode())
-    assert "of what the assistant needed" not in html
-
-
 def test_old_questions_and_all_but_the_newest_are_forgotten(conversations, monkeypatch):
     monkeypatch.setattr("chatmemory.services.figures.QUESTIONS_KEPT", 2)
     for share in ("0.5", "0.6", "0.7"):
@@ -541,17 +517,3 @@ def test_no_label_touches_another_or_the_line_of_another(limits, least, wider):
     if least == WIDE:
         named = ", ".join(label.text.removeprefix("today ") for label in labels)
         assert named == ", ".join(f"{limit:,}" for limit in limits), "each is named once"
-
-
-@pytest.mark.parametrize(
-    ("limits", "texts", "anchor"),
-    [
-        ([100, 300, 2_000], ["today 100, 300", "today 2,000"], "start"),
-        ([100, 1_000, 2_900], ["today 100", "today 1,000", "today 2,900"], "end"),
-        ([3_000], ["today 3,000"], "end"),
-    ],
-)
-def test_limits_that_are_near_share_a_label_and_one_at_the_end_stands_before(limits, texts, anchor):
-    labels = labels_in(drawn(limits), WIDE)
-    assert [label.text for label in labels] == texts
-    assert labels[-1].anchor == anchor

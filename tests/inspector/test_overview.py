@@ -392,16 +392,6 @@ def test_a_moment_that_is_no_number_marks_nothing(operator_client, memory_id, se
     assert "is-new" not in operator_client.get("/now/", {"seen": seen}).content.decode()
 
 
-@pytest.mark.parametrize(
-    ("path", "marked"), [("/", "Conversations"), ("/lab/", "Lab"), ("/c/order-7741/compare/", None)]
-)
-def test_the_bar_marks_the_page_that_is_open(operator_client, memory_id, path, marked):
-    nav = operator_client.get(path).content.decode().partition('aria-label="Main"')[2]
-    nav = nav.partition("</nav>")[0]
-    found = re.findall(r'aria-current="page"[^>]*>(\w+)', nav)
-    assert found == ([marked] if marked else [])
-
-
 def test_the_feed_has_the_latest_of_very_many_that_left_at_once(db):
     for memory_id, messages in (("first", 300), ("second", 3)):
         create_and_add(memory_id, MessageWindow(messages), numbered(messages))

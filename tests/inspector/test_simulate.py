@@ -12,7 +12,6 @@ from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.core.texts import readable_text
 from chatmemory.models import Trial
 from chatmemory.services import protocol
-from inspector.conversation.timeline.chart import HEIGHT
 
 from ..conversations import create_and_add, users
 from .markup import said, tree
@@ -131,21 +130,6 @@ class TestALimit:
         assert "Would #1 still count? " in why
         assert "It would be over the limit. The model would no longer see it" in why
 
-    def test_is_drawn_where_its_label_stands(self, operator_client, full):
-        timeline = preview(operator_client, text="", limit="2").context["page"].timeline
-        (label,) = [each for each in timeline.chart.labels if each.text == "limit 2"]
-        assert timeline.chart.tried == f"M0 {round(label.y * HEIGHT / 100)}H3"
-        (bar,) = timeline.chart.drafts
-        assert (bar.x, bar.memory) == (2, round(label.y * HEIGHT / 100))
-        assert operator_client.get(PAGE).context["page"].timeline.chart.tried == ""
-
-    @pytest.mark.parametrize("limit", ["3", "9"])
-    def test_under_which_nothing_leaves_shows_no_departures(self, operator_client, full, limit):
-        services.change(full, policy=MessageWindow(2))
-        response = preview(operator_client, text="", limit=limit)
-        assert "Would leave" not in response.content.decode()
-        assert f"With a limit of {limit}, 1 message comes back: #1." in said(response, "why")
-
     def test_and_a_draft_are_put_in_force_together(self, operator_client, full):
         draft(operator_client, ADD, limit="2")
         assert queries.memory(full).policy == MessageWindow(2)
@@ -225,12 +209,6 @@ class TestDrafts:
         assert "Write the text of the draft, or remove the draft." in response.content.decode()
         for absent in ("0", "7"):
             assert operator_client.get(f"{PAGE}?edit={absent}").status_code == 200
-
-    def test_have_numbers_of_their_own(self, operator_client, full):
-        html = preview(operator_client, at="2").content.decode()
-        assert "draft 1" in html
-        assert "#-1" not in html
-        assert "#4" not in html
 
     def test_are_explained_as_what_they_push_out(self, operator_client, full):
         trial = key_of(preview(operator_client))
@@ -394,14 +372,3 @@ class TestSavingAsANewConversation:
         assert said(response, field.get("aria-describedby")) == words
         assert response.content.decode().count("already exists") + (not new_id) == 1
         assert queries.count() == 1
-
-
-@pytest.mark.parametrize("url", [URL, ADD, BRANCH, VERDICT])
-def test_only_posts_of_signed_in_users_are_accepted(operator_client, full, url):
-    assert operator_client.get(url).status_code == 405
-    assert Client().post(url, {"role": "user", "text": "d"}).status_code == 302
-    elsewhere = Client(enforce_csrf_checks=True)
-    elsewhere.cookies = operator_client.cookies
-    assert elsewhere.post(url).status_code == 403
-    assert queries.memory(full).last_step == 3
-    assert operator_client.post("/c/nobody/add/", {"text": "x"}).status_code == 404

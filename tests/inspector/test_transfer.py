@@ -98,13 +98,6 @@ def test_all_that_is_stored_can_be_downloaded(operator_client, said):
     assert operator_client.get("/c/nobody/export/?format=chatmemory").status_code == 404
 
 
-def test_exporting_changes_nothing(operator_client, said):
-    download(operator_client)
-    assert queries.memory(said).last_step == 4
-    assert operator_client.post(URL).status_code == 405
-    assert operator_client.get("/c/nobody/export/").status_code == 404
-
-
 CHAT = [{"role": "user", "content": "hi"}, {"role": "robot"}]
 
 
