@@ -111,16 +111,6 @@ beside_pins = st.builds(
 wide = st.one_of(st.just(MessageWindow(9)), st.just(TokenWindow(400)))
 
 
-def test_under_keep_a_message_larger_than_the_limit_is_let_in_beside_pins(db):
-    services.create("m", TokenWindow(100))
-    services.add("m", [UserMessage("a"), UserMessage("b " * 5), UserMessage("c")])
-    services.pin("m", 2)
-    services.change("m", policy=TokenWindow(10, oversized="keep"))
-    assert REFUSED not in explain.over_limit(queries.outline("m"))
-    services.add("m", [UserMessage("long " * 20)])
-    assert [row.seq for row in queries.outline("m").rows] == [2, 4]
-
-
 anything = st.tuples(policies, st.lists(changes, min_size=2, max_size=8))
 
 

@@ -19,7 +19,6 @@ from chatmemory import (
 from chatmemory.core.policies import Policy
 from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
-from inspector import demo
 
 from ..conversations import create_and_add, numbered, users
 
@@ -51,18 +50,6 @@ def assert_real_windows_need(needed: int, seq: int, under, messages) -> None:
         create_and_add(f"under {tried}", under(tried), messages)
         rows = queries.outline(f"under {tried}").rows
         assert (seq in {row.seq for row in rows}) is stays
-
-
-def test_the_order_number_of_the_demo_needed_925_tokens_when_it_was_asked_for(operator_client, db):
-    demo.load()
-    assert limit(43, 25, "order-7741") == 925
-    html = shown(operator_client, "at=43&msg=25", "order-7741")
-    assert "What would have kept it?" in html
-    assert "<b>925 tokens or more.</b>" in html
-    assert "A higher limit now does not bring it back." in html
-    in_memory = shown(operator_client, "at=30&msg=25", "order-7741")
-    assert "What would have kept it?" not in in_memory
-    assert_real_windows_need(925, 25, TokenWindow, queries.said("order-7741", 46))
 
 
 @pytest.mark.parametrize(

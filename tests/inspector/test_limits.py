@@ -114,19 +114,6 @@ def test_pins_that_cannot_leave_are_named(operator_client, db):
     assert conversation(operator_client, "pinned").over_limit == words
 
 
-def test_the_room_is_that_beside_what_the_model_sees(operator_client, db):
-    create_and_add("roomy", TokenWindow(1000), numbered(13))
-    services.change("roomy", policy=TokenWindow(48))
-    page, window = conversation(operator_client, "roomy"), queries.window("roomy")
-    assert 0 < page.memory_pane.room == 48 - window.load
-    assert (page.gauge.load, page.kept.load, page.hidden.tokens) == (window.load, window.load, None)
-    assert page.said.load == page.kept.load + page.hidden.load + page.forgotten.load
-    first = window.seqs[0]
-    more = page.memory_pane.room + 1
-    why = said(operator_client.get(f"/c/roomy/?msg={first}"), "why")
-    assert f"It leaves when {more} more tokens arrive." in why
-
-
 def test_a_comparison_of_steps_has_the_unit_of_each(operator_client, db):
     create_and_add("two", MessageWindow(10), numbered(3))
     services.change("two", policy=TokenWindow(1000))
@@ -212,21 +199,6 @@ def test_the_overview_counts_in_memory_what_the_model_sees(operator_client, lowe
     services.add(lowered, numbered(1))
     (row,) = operator_client.get("/").context["rows"]
     assert (row.in_memory, row.left) == ("6", 8)
-
-
-def test_messages_that_were_never_said_are_not_subtracted_from_what_was_said(operator_client, db):
-    words = numbered(3)
-    protocol.update_messages("client", words)
-    protocol.update_messages("client", [words[0], UserMessage("a summary"), *words[1:]])
-    (row,) = operator_client.get("/").context["rows"]
-    assert (row.memory.said_count, row.memory.window.count, row.left) == (3, 4, 0)
-    page = conversation(operator_client, "client")
-    assert (page.said.load, page.forgotten.load, page.injected_count) == (21, 0, 1)
-    protocol.update_messages("client", [UserMessage("a summary"), words[2]])
-    page = conversation(operator_client, "client")
-    assert (page.said.load, page.forgotten.load, page.injected_count) == (21, 14, 1)
-    (row,) = operator_client.get("/").context["rows"]
-    assert (row.memory.said_count, row.memory.window.count, row.left) == (3, 2, 2)
 
 
 def test_conversations_over_the_limit_take_no_more_queries(operator_client, db):
