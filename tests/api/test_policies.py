@@ -13,6 +13,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 from ..a_program import LettersEstimator
+from ..conversations import create_and_add, users
 
 URL = "/api/v1/memories/"
 MINE = {"kind": "letters", "max_letters": 9, "fair": True, "share": 0.5}
@@ -52,8 +53,11 @@ def letters():
 @pytest.fixture
 def gone(db, letters) -> str:
     """A conversation of four steps whose policy's kind is no longer installed."""
-    services.create("gone", Letters(15, fair=True))
-    services.add("gone", [UserMessage("one"), UserMessage("two"), UserMessage("three")])
+    create_and_add(
+        "gone",
+        Letters(15, fair=True),
+        users("one", "two", "three"),
+    )
     services.change("gone", labels={"team": "a"})
     KINDS.unregister("letters")
     return f"{URL}gone/"

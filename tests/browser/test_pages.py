@@ -5,7 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import MessageWindow, SystemMessage, services
+from chatmemory import MessageWindow, SystemMessage
+
+from ..conversations import create_and_add
 
 pytestmark = pytest.mark.usefixtures("demo_conversations")
 PHONE = {"viewport": {"width": 390, "height": 844}}
@@ -152,8 +154,7 @@ def test_axe_finds_nothing_also_on_a_phone(open_page, violations, violations_in_
 
 
 def test_axe_finds_nothing_where_memory_has_one_row(open_page, violations):
-    services.create("one", MessageWindow(4))
-    services.add("one", [SystemMessage("Be brief.")])
+    create_and_add("one", MessageWindow(4), [SystemMessage("Be brief.")])
     page = open_page("/c/one/")
     assert violations(page) == []
     searches = page.get_by_role("search").evaluate_all("all => all.map(each => each.ariaLabel)")

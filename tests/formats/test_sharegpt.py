@@ -8,14 +8,11 @@ from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
-    ImageContent,
     SystemMessage,
-    TextContent,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.contents import Image
 from chatmemory.core.messages import text_of
 from chatmemory.formats import parse_messages, render_messages
 
@@ -100,20 +97,6 @@ def test_what_the_model_cannot_hold_comes_back():
     read = parse_messages(turns, "sharegpt")
     rendered = render_messages(read.messages, "sharegpt")
     assert (rendered.value, read.losses, rendered.losses) == (turns, (), ())
-
-
-def test_losses_are_listed():
-    picture = ImageContent(Image("https://example.org/a.png"))
-    assert lost_in_writing(
-        UserMessage([TextContent("look"), picture], name="ada"),
-        ToolExecutionResultMessage(None, "find", "x", is_error=True),
-    ) == [
-        "the name of the user",
-        "image content",
-        "how the text is divided into parts",
-        "that the result is an error",
-        "the name of the tool",
-    ]
 
 
 def test_results_out_of_order_lose_their_call():

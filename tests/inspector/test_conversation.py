@@ -218,15 +218,6 @@ def test_a_long_text_is_folded(operator_client, support):
     assert "All 20 characters" not in html(operator_client, "?msg=2")
 
 
-def test_a_sum_of_very_many_lines_is_shortened(operator_client, db):
-    create_and_add("support", MessageWindow(100), numbered(100))
-    services.change("support", policy=MessageWindow(1))
-    services.add("support", [UserMessage("the last")])
-    page = html(operator_client)
-    assert "more lines" in page
-    assert page.count("<th scope") < 60
-
-
 @pytest.mark.parametrize("first", [MessageWindow(3), None, "later"])
 def test_the_page_of_step_0_names_no_policy_that_was_not_in_force(shown, db, first):
     if first == "later":

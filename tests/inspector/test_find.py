@@ -209,11 +209,6 @@ def test_turns_are_told_though_very_many_followed(operator_client):
     )
 
 
-def test_one_time_that_is_not_listed_is_one_time(operator_client):
-    say([UserMessage(word) for word in ["needle", "hay"] * 6 + ["needle"]], 1)
-    assert "1 earlier time Step 2" in said(operator_client.get("/c/said/?find=needle"), "why")
-
-
 def test_a_phrase_over_the_lowered_limit_is_hidden(operator_client):
     say(users("the key is 17", "hm", "hm", "hm"), 9)
     services.change("said", policy=MessageWindow(2))

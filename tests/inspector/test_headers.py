@@ -7,9 +7,11 @@ from __future__ import annotations
 import gzip
 import re
 
-from chatmemory import MessageWindow, UserMessage, services
+from chatmemory import MessageWindow, UserMessage
 from inspector import demo
 from inspector.urls import urlpatterns
+
+from ..conversations import create_and_add
 
 PAGES = {
     "overview": "/",
@@ -72,8 +74,7 @@ def test_every_route_is_in_the_table():
 
 
 def test_every_answer_has_the_headers_and_no_page_has_inline_code(operator_client):
-    services.create("m", MessageWindow(2))
-    services.add("m", [UserMessage("hi")])
+    create_and_add("m", MessageWindow(2), [UserMessage("hi")])
     answers = {path: operator_client.get(path) for path in [*PAGES.values(), *WITHOUT_A_NAME]}
     answers |= {path: operator_client.post(path, body) for path, body in POSTS.values()}
     for path, answer in answers.items():

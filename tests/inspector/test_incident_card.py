@@ -177,8 +177,7 @@ def cleared(memory_id: str) -> None:
 
 
 def listed(memory_id: str) -> None:
-    services.create(memory_id, MessageWindow(9))
-    services.add(memory_id, SAID[:1])
+    create_and_add(memory_id, MessageWindow(9), SAID[:1])
     services.set_messages(memory_id, SAID[1:2])
     services.add(memory_id, SAID[3:])
 

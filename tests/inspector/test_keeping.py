@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import (
-    AiMessage,
     MessageWindow,
     SystemMessage,
     TokenWindow,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
     UserMessage,
     policy_from_dict,
     queries,
@@ -21,9 +18,8 @@ from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
 
 from ..conversations import create_and_add, numbered, users
+from ..core.letters import CALL, RESULT
 
-CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
-RESULT = ToolExecutionResultMessage("1", "find", "found")
 LONG_WORDS = [UserMessage("übergrößenträger " * n) for n in range(1, 7)]
 
 

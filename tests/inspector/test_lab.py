@@ -41,7 +41,7 @@ from inspector.lab.asked import FleetAsked
 from inspector.lab.curve import MARGIN, NARROW, TICKS, WIDE, Curve, Mark, labels_in
 from inspector.lab.files import csv_file
 
-from ..conversations import create_and_add
+from ..conversations import create_and_add, users
 from .markup import tree, words
 
 SAID = [
@@ -223,7 +223,7 @@ def test_a_sample_is_drawn_by_its_seed(conversations):
 
 
 def test_users_who_had_to_repeat_themselves_are_listed(operator_client, lab):
-    services.add("shop/4", [UserMessage("Hm"), UserMessage("Oh"), UserMessage("It was A-1182")])
+    services.add("shop/4", users("Hm", "Oh", "It was A-1182"))
     services.add("shop/5", [UserMessage("A-1182 it is")])
     text = lab()
     assert "shop/4 A-1182 said in #1, forgotten, said again in #7" in text

@@ -12,7 +12,6 @@ from django.utils import timezone
 from chatmemory import (
     AiMessage,
     SystemMessage,
-    ToolExecutionRequest,
     UserMessage,
     queries,
     services,
@@ -26,9 +25,8 @@ from inspector.templatetags.inspector import ago
 from inspector.views import overview
 
 from ..conversations import create_and_add, numbered, users
+from ..core.letters import CALL
 from . import markup
-
-CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 
 
 def say(memory_id: str, *words: str) -> None:
@@ -132,10 +130,18 @@ def row_of(page, memory_id: str) -> str:
 @pytest.fixture
 def fleet(db) -> None:
     """Two conversations with flags and one without, under three policies."""
-    services.create("dangling", MessageWindow(5), {"team": "blue"})
-    services.add("dangling", [UserMessage("hi"), CALL, UserMessage("well?")])
-    services.create("oversized", TokenWindow(12), {"team": "green"})
-    services.add("oversized", [UserMessage("hi"), UserMessage("too long " * 30)])
+    create_and_add(
+        "dangling",
+        MessageWindow(5),
+        [UserMessage("hi"), CALL, UserMessage("well?")],
+        {"team": "blue"},
+    )
+    create_and_add(
+        "oversized",
+        TokenWindow(12),
+        [UserMessage("hi"), UserMessage("too long " * 30)],
+        {"team": "green"},
+    )
     protocol.update_messages("bare", users("a refund"))
 
 
@@ -171,8 +177,11 @@ def test_what_needs_attention_can_be_listed(operator_client, fleet, flag):
 
 
 def test_a_conversation_with_two_flags_counts_once(operator_client, db):
-    services.create("both", TokenWindow(60))
-    services.add("both", [UserMessage("hi"), CALL, UserMessage("too long " * 90), UserMessage("x")])
+    create_and_add(
+        "both",
+        TokenWindow(60),
+        [UserMessage("hi"), CALL, UserMessage("too long " * 90), UserMessage("x")],
+    )
     services.create("other", MessageWindow(3))
     stats = operator_client.get("/").context["headlines"].stats
     assert stats.flagged <= stats.dangling + stats.oversized

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import Group
-from django.test import Client
 
 from chatmemory import SystemMessage, queries, services
-from chatmemory.access.roles import GROUPS, Role
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.core.texts import readable_text
 from chatmemory.models import Trial
@@ -239,19 +236,6 @@ class TestDrafts:
 
 
 class TestItsAddress:
-    def test_can_be_shared(self, operator_client, django_user_model, full):
-        viewer = django_user_model.objects.create_user("viewer")
-        viewer.groups.add(Group.objects.get(name=GROUPS[Role.VIEWER]))
-        client = Client()
-        client.force_login(viewer)
-        url = preview(operator_client).redirect_chain[-1][0]
-        assert seen(client.get(url)) == ["b", "c", "d"]
-
-    def test_is_one_for_equal_drafts(self, operator_client, full):
-        assert key_of(preview(operator_client)) == key_of(preview(operator_client))
-        assert Trial.objects.count() == 1
-        assert key_of(preview(operator_client, text="e")) != key_of(preview(operator_client))
-
     def test_is_not_found_in_another_conversation(self, operator_client, full):
         services.create("other", MessageWindow(3))
         response = operator_client.get(f"/c/other/?trial={key_of(preview(operator_client))}")
@@ -267,14 +251,6 @@ class TestItsAddress:
 
 
 class TestTheVerdict:
-    def test_tells_of_a_text_before_it_is_previewed(self, operator_client, full):
-        writing = draft(operator_client, VERDICT).context["writing"]
-        assert (writing.tokens, writing.verdict.summary) == (5, "Would evict. 1 message: #1")
-        assert not Trial.objects.exists()
-        trial = key_of(preview(operator_client))
-        writing = draft(operator_client, VERDICT, text="e", trial=trial).context["writing"]
-        assert writing.verdict.summary == "Would evict. 1 message: #2"
-
     @pytest.mark.parametrize(
         ("values", "words"),
         [

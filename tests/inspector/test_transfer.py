@@ -124,13 +124,6 @@ def test_the_report_lists_what_was_lost(operator_client):
     assert "(1 time)" in page
 
 
-def test_importing_again_is_safe(operator_client):
-    for _ in range(2):
-        response = post(operator_client, json.dumps(CHAT[:1]))
-    assert "1 already there" in response.content.decode()
-    assert queries.memory("chats-1").last_step == 1
-
-
 def test_the_prefix_can_be_chosen(operator_client):
     post(operator_client, json.dumps(CHAT[:1]), begin="team/")
     assert queries.memory("team/1").said_count == 1
