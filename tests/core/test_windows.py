@@ -126,6 +126,16 @@ def test_taking_from_the_head_changes_what_remains_and_not_the_window():
 # Windows that a store reads as far as needed
 
 
+def test_what_is_placed_or_removed_before_it_is_met():
+    inside, gone, first, last = entries("abcd")
+    head = Head([inside, gone], total([inside, gone]))
+    head.remove(gone)
+    head.place(last, at_head=False)
+    head.place(first, at_head=True)
+    assert head.totals == Totals(3, 30)
+    assert [head.pop() for _ in range(4)] == [first, inside, last, None]
+
+
 class Kept(EntrySource):
     """Entries kept elsewhere, where only those of system messages give their messages unasked."""
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
+    MessageWindow,
     NoRoomBesidePins,
     OversizedMessage,
     SystemMessage,
@@ -28,6 +29,20 @@ from .test_receipts import changes, conversation, policies
 
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 RESULT = ToolExecutionResultMessage("1", "find", "found " * 100)
+
+
+def test_a_system_message_behind_others_stays(db):
+    services.create("m", MessageWindow(3))
+    services.set_messages("m", [UserMessage("one"), SystemMessage("Be brief."), UserMessage("two")])
+    window = queries.outline("m")
+    assert explain.why_in(window, 2).cause == "It is the system message."
+    assert [explain.room_before(window, position) for position in (0, 2)] == [1, 2]
+    services.add("m", [UserMessage("three"), UserMessage("four")])
+    assert queries.window("m").messages == [
+        SystemMessage("Be brief."),
+        UserMessage("three"),
+        UserMessage("four"),
+    ]
 
 
 KEPT = ("It is too big for the limit.", "There is no room for it.")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import pairwise
 from operator import attrgetter
 
 import pytest
@@ -277,6 +278,15 @@ def test_several_messages_of_a_set_list_are_not_each_too_big(db):
     assert why.detail.startswith("The new list needed 5 of 2 messages")
 
 
+def test_a_receipt_goes_on_to_the_low_mark_only_if_a_message_leaves_for_it(db):
+    create_and_add("m", MessageWindow(2), [UserMessage("word "), SystemMessage("word " * 7)])
+    (change,) = queries.simulate("m", [CALL], TokenWindow(20, low_water=0.7)).changes
+    lines = explain.receipt(change)
+    check_sum(change)
+    assert [line.kind for line in lines if line.kind == "minus"]
+    assert all(after.kind == "minus" for line, after in pairwise(lines) if line.kind == "ahead")
+
+
 def test_a_step_whose_message_nobody_saw_says_so(db):
     for words in ("a", "ab", ""):
         change = protocol.update_messages("client", users(*words))
@@ -288,6 +298,23 @@ def test_a_step_whose_message_nobody_saw_says_so(db):
     assert queries.step("client", 3).change == change
     samples = queries.step_samples(Memory.objects.get(pk="client"), 3).part
     assert [sample.arrival and sample.arrival.seq for sample in samples] == [1, 2, None]
+
+
+@pytest.mark.parametrize(
+    "policy", [MessageWindow(3), MessageWindow(3, low_water=0.4), TokenWindow(1_000)]
+)
+def test_what_a_client_leaves_out_did_not_leave_for_the_limit(db, policy):
+    create_and_add("client", policy, users("one", "two", "three"))
+    protocol.update_messages("client", [UserMessage("four")])
+    change = queries.step("client", 4).change
+    assert change.by_client
+    for seq in (1, 2, 3):
+        why = explain.why_left(change, seq)
+        assert why.summary == (
+            "The client left it out of its list. It left the head of the list at step 4."
+        )
+        over = [line.amount for line in why.receipt if line.kind in ("over", "ahead")]
+        assert over == ([4] if isinstance(policy, MessageWindow) else [])
 
 
 at_first = st.tuples(policies, st.lists(changes, min_size=4, max_size=8))

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from chatmemory import TokenWindow, UserMessage, explain, queries, services
 from chatmemory.queries import ConversationQuery
+from chatmemory.services import protocol
 from inspector.conversation import ConversationPage
 
-from ..conversations import create_and_add
+from ..conversations import create_and_add, users
 from ..properties import examples
 from .test_receipts import changes, conversation, policies, stored_changes
 
@@ -120,3 +121,14 @@ def test_a_step_that_changes_only_an_option_or_the_estimator_names_it(db):
 )
 def test_very_many_messages_are_a_number_with_a_comma(numbers, words):
     assert explain.seqs(numbers) == words
+
+
+def test_what_was_never_said_is_marked(db):
+    words = users("a", "b")
+    protocol.update_messages("m", words)
+    protocol.update_messages("m", [words[0], UserMessage("a summary"), words[1]])
+    page = page_at(2, msg=3)
+    assert page.caption.event == "User message #3 was put into memory, never said"
+    assert [row.note for row in page.memory_pane.messages] == ["", "never said", ""]
+    assert page.panel.why.is_injected
+    assert page.injected_count == 1

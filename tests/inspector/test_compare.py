@@ -275,6 +275,19 @@ def test_a_policy_is_adopted_where_the_client_decided(operator_client, db):
     assert queries.policy("theirs") == TokenWindow(4_000)
 
 
+def test_very_many_messages_are_counted_anew_only_if_asked(page, operator_client, monkeypatch):
+    monkeypatch.setattr("chatmemory.queries.simulation.RECOUNTED_AT_ONCE", 5)
+    form = {"policy": "message_window:2,estimator=gpt-4"}
+    asked = operator_client.post(ADOPT, form).content.decode()
+    assert "gpt-4 counts differently from the estimator in force" in asked
+    assert "at the next add" not in asked
+    asked = operator_client.post(ADOPT, form | {"recount": "1"}).content.decode()
+    assert "would leave at the next add" in asked
+    assert "counted anew" not in asked
+    operator_client.post(ADOPT, form | {"confirmed": "1"})
+    assert queries.policy("order-7741").estimator == "gpt-4"
+
+
 @pytest.mark.parametrize("text", ["", "everything", "nonsense", "token_window:0"])
 def test_what_is_no_limit_is_not_adopted(page, operator_client, text):
     form = {"policy": text, "confirmed": "1"}

@@ -218,6 +218,13 @@ def test_a_long_text_is_folded(operator_client, support):
     assert "All 20 characters" not in html(operator_client, "?msg=2")
 
 
+def test_what_a_list_of_the_client_left_out_is_tagged_so(shown, db):
+    said = numbered(3)
+    protocol.update_messages("support", said)
+    protocol.update_messages("support", [*said[1:], UserMessage("one more")])
+    assert shown().history_pane.rows[0].tag == "forgotten at step 2 · left out"
+
+
 @pytest.mark.parametrize("first", [MessageWindow(3), None, "later"])
 def test_the_page_of_step_0_names_no_policy_that_was_not_in_force(shown, db, first):
     if first == "later":

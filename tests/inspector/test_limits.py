@@ -114,6 +114,19 @@ def test_pins_that_cannot_leave_are_named(operator_client, db):
     assert conversation(operator_client, "pinned").over_limit == words
 
 
+def test_the_room_is_that_beside_what_the_model_sees(operator_client, db):
+    create_and_add("roomy", TokenWindow(1000), numbered(13))
+    services.change("roomy", policy=TokenWindow(48))
+    page, window = conversation(operator_client, "roomy"), queries.window("roomy")
+    assert 0 < page.memory_pane.room == 48 - window.load
+    assert (page.gauge.load, page.kept.load, page.hidden.tokens) == (window.load, window.load, None)
+    assert page.said.load == page.kept.load + page.hidden.load + page.forgotten.load
+    first = window.seqs[0]
+    more = page.memory_pane.room + 1
+    why = said(operator_client.get(f"/c/roomy/?msg={first}"), "why")
+    assert f"It leaves when {more} more tokens arrive." in why
+
+
 def test_a_comparison_of_steps_has_the_unit_of_each(operator_client, db):
     create_and_add("two", MessageWindow(10), numbered(3))
     services.change("two", policy=TokenWindow(1000))

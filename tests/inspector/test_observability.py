@@ -65,6 +65,13 @@ def test_a_json_line_has_the_type_and_places_of_an_error_without_its_text():
     assert "QUOKKA" not in str(errors)
 
 
+def test_a_text_line_has_no_text_of_an_error():
+    text = formatted(TextFormatter())
+    assert "WARNING tests: it failed" in text
+    assert "builtins.ValueError" in text
+    assert "QUOKKA" not in text
+
+
 def receiver_that_fails(**_):
     raise ValueError(SECRET)
 

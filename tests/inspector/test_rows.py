@@ -24,6 +24,7 @@ from chatmemory.models import Message
 from chatmemory.queries import ConversationQuery
 from chatmemory.queries.conversation_state import beginnings, calls_in
 from chatmemory.services import protocol
+from inspector import demo
 from inspector.conversation import ConversationPage
 
 from ..conversations import create_and_add, numbered, users
@@ -194,6 +195,16 @@ def test_what_nobody_said_is_not_counted(db):
     page = queries.history("c", queries.Part(before=26, size=8))
     assert [row.seq for row in page.rows] == [*range(17, 21), *range(22, 26)]
     assert (page.earlier, page.later) == (16, 6)
+
+
+@pytest.mark.parametrize(
+    ("query", "spans", "ends"),
+    [("at=50&msg=25", ((24, 18),), [42]), ("at=30&msg=25", ((24, 6),), [])],
+)
+def test_the_life_of_a_message_ends_where_it_left(operator_client, db, query, spans, ends):
+    demo.load()
+    life = operator_client.get(f"/c/order-7741/?{query}").context["page"].panel.why.life
+    assert (life.spans, life.ends) == (spans, ends)
 
 
 HINDI = [UserMessage(f"नमस्ते, मेरा ऑर्डर कहाँ है? यह {n} दिन पहले आना चाहिए था।") for n in range(12)]

@@ -9,6 +9,7 @@ from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.core.texts import readable_text
 from chatmemory.models import Trial
 from chatmemory.services import protocol
+from inspector.conversation.timeline.chart import HEIGHT
 
 from ..conversations import create_and_add, users
 from .markup import said, tree
@@ -126,6 +127,14 @@ class TestALimit:
         why = said(operator_client.get(f"{PAGE}?trial={page.trial}&msg=1"), "why")
         assert "Would #1 still count? " in why
         assert "It would be over the limit. The model would no longer see it" in why
+
+    def test_is_drawn_where_its_label_stands(self, operator_client, full):
+        timeline = preview(operator_client, text="", limit="2").context["page"].timeline
+        (label,) = [each for each in timeline.chart.labels if each.text == "limit 2"]
+        assert timeline.chart.tried == f"M0 {round(label.y * HEIGHT / 100)}H3"
+        (bar,) = timeline.chart.drafts
+        assert (bar.x, bar.memory) == (2, round(label.y * HEIGHT / 100))
+        assert operator_client.get(PAGE).context["page"].timeline.chart.tried == ""
 
     def test_and_a_draft_are_put_in_force_together(self, operator_client, full):
         draft(operator_client, ADD, limit="2")
