@@ -13,12 +13,13 @@ from django.urls import get_resolver
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatmemory import UserMessage, queries, services
+from chatmemory import queries, services
 from chatmemory.access.tokens import create_token
 from chatmemory.api.idempotency import _claimed, forget_expired_answers, read_key
 from chatmemory.core.policies import MessageWindow
 from chatmemory.models import ApiToken, IdempotentAnswer, Memory
 
+from ..conversations import users
 from .said import URL as ONE
 
 MEMORIES = "/api/v1/memories/"
@@ -263,7 +264,7 @@ def test_messages_are_counted_before_anything_is_locked(
 ):
     """Those that are sent, or those of the window for another estimator."""
     if method == "patch":
-        services.add(memory_id, [UserMessage("one"), UserMessage("two")])
+        services.add(memory_id, users("one", "two"))
     else:
         services.change(memory_id, policy=MessageWindow(3, estimator="watched"))
     assert send(api, body, url=url, method=method).status_code in (200, 201, 204)

@@ -14,6 +14,8 @@ from chatmemory import UserMessage, queries, services
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.services import protocol
 
+from ..conversations import create_and_add
+
 URL = "/api/v1/memories/"
 ORDERINGS = ["activity", "created", "fill", "forgotten", "id", "said", "tokens"]
 
@@ -77,8 +79,7 @@ def test_invalid_filters_are_refused(api, query):
 @pytest.mark.parametrize("ordering", ORDERINGS)
 def test_pages_have_every_conversation_once_in_both_directions(api, db, ordering):
     for number in range(7):
-        services.create(f"m{number}", MessageWindow(2))
-        services.add(f"m{number}", [UserMessage("hello")] * (number % 3))
+        create_and_add(f"m{number}", MessageWindow(2), [UserMessage("hello")] * (number % 3))
     for sign in ("", "-"):
         pages, url = [], f"{URL}?ordering={sign}{ordering}&size=3"
         while url:

@@ -16,6 +16,7 @@ from chatmemory import (
 from chatmemory.api.responses import ChangeSerializer, EvictedSerializer
 from chatmemory.services import protocol
 
+from ..conversations import numbered
 from .said import URL, add, user
 
 BLANK = {"role": "system", "content": ""}
@@ -128,7 +129,7 @@ def test_it_needs_a_policy(api, db):
 
 def test_a_change_is_answered_as_its_fields_say(memory_id):
     """It is made without asking each field, and its document is made of the fields."""
-    (*_, change) = services.add(memory_id, [UserMessage(f"message {n}") for n in range(5)])
+    (*_, change) = services.add(memory_id, numbered(5))
     told = ChangeSerializer(change).data
     assert list(told) == list(ChangeSerializer().fields)
     assert told["evicted"] == EvictedSerializer(change.evicted, many=True).data

@@ -14,7 +14,7 @@ from chatmemory.api import errors
 from chatmemory.api.errors import CONTENT_TYPE, Problem
 from chatmemory.core import exceptions as core
 
-from .said import URL, user
+from .said import URL
 
 ROOT = Path(__file__).parents[2]
 MEMORIES = "/api/v1/memories/"
@@ -108,13 +108,3 @@ def test_titles_name_the_problem(api, memory_id, method, path, more, status, tit
     told = response.json()
     assert (response.status_code, told["status"], told["title"]) == (status, status, title)
     assert told["type"] == f"urn:chatmemory:{title.lower().replace(' ', '-')}"
-
-
-def test_a_document_that_is_refused_is_a_problem(client, db):
-    refused = client.get("/api/v1/schema/")
-    assert (refused.status_code, refused.headers["Content-Type"]) == (401, CONTENT_TYPE)
-
-
-def test_titles_of_changes_name_the_problem(api, memory_id):
-    unknown = api.post(f"{MEMORIES}nobody/messages/", {"messages": [user("a")]})
-    assert (unknown.status_code, unknown.data["title"]) == (404, "Conversation not found")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import MessageWindow, UserMessage, services
+from chatmemory import MessageWindow, services
+
+from ..conversations import create_and_add, numbered
 
 pytestmark = pytest.mark.usefixtures("demo_conversations")
 SIZES = [(1440, 900), (1280, 720), (1100, 800), (390, 844)]
@@ -100,8 +102,11 @@ def test_what_leaves_next_is_hidden_until_it_is_revealed(open_page):
 
 
 def test_the_line_for_more_that_left_looks_like_their_rows(open_page):
-    services.create("block", MessageWindow(20, low_water="0.4"))
-    services.add("block", [UserMessage(f"message {n}") for n in range(21)])
+    create_and_add(
+        "block",
+        MessageWindow(20, low_water="0.4"),
+        numbered(21),
+    )
     evicted = open_page("/c/block/?at=21").locator("#just-evicted")
     style = "each => [getComputedStyle(each).color, getComputedStyle(each).paddingInlineStart]"
     more = evicted.get_by_text("and 8 more", exact=True)
@@ -109,8 +114,7 @@ def test_the_line_for_more_that_left_looks_like_their_rows(open_page):
 
 
 def test_a_message_is_pinned_and_unpinned_in_place(open_page):
-    services.create("m", MessageWindow(3))
-    services.add("m", [UserMessage(f"message {n}") for n in range(3)])
+    create_and_add("m", MessageWindow(3), numbered(3))
     page = open_page("/c/m/?msg=1")
     expect(page.locator("#pin-words")).to_contain_text("#2 would leave next, not #1.")
     row = page.locator("#kept-1")

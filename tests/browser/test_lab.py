@@ -15,6 +15,8 @@ from chatmemory import (
     services,
 )
 
+from ..conversations import create_and_add
+
 PHONE = {"viewport": {"width": 390, "height": 844}}
 DESK = {"width": 1440, "height": 900}
 LOST = "/c/m/compare/?policy=message_window:2&policy=everything&at=3&phrase=A-1182&input=2.5"
@@ -129,8 +131,7 @@ TOUCHING = """() => {
 
 def test_no_label_of_a_limit_in_force_lies_on_another(open_page):
     for limit in (100, 300, 2_000):
-        services.create(f"limits/{limit}", TokenWindow(limit))
-        services.add(f"limits/{limit}", queries.said("order-7741"))
+        create_and_add(f"limits/{limit}", TokenWindow(limit), queries.said("order-7741"))
     query = queries.FleetQuery(queries.MemoryFilter(id_prefix="limits/"), TokenWindow(10**9))
     services.compute_figures(query, 60)
     page = open_page("/lab/?prefix=limits/")

@@ -11,6 +11,8 @@ from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.services import protocol
 from inspector.overview import table
 
+from ..conversations import create_and_add, users
+
 PAGE = 25
 CROWD = 28
 SECONDS_IDLE = 30  # without a change, a page asks so seldom
@@ -54,8 +56,7 @@ def test_numbers_that_lack_the_last_change_are_counted_again_soon(
     open_page, between_requests, transactional_db, monkeypatch
 ):
     monkeypatch.setattr(table, "LEAST_SECONDS", 2)
-    services.create("counted", MessageWindow(1))
-    services.add("counted", [UserMessage("one")])
+    create_and_add("counted", MessageWindow(1), [UserMessage("one")])
     page = open_page("/")
     forgotten = page.locator(".stat").filter(has_text="Messages forgotten today").locator("b")
     with between_requests:
@@ -138,8 +139,7 @@ HEIGHTS = "rows => new Set(rows.map(row => Math.round(row.getBoundingClientRect(
 def test_what_was_found_takes_one_line_more_than_the_name(open_page, transactional_db, width):
     labels = {"team": "returns and complaints", "channel": "telephone", "tier": "gold"}
     for name, given in (("meta-a", {}), ("meta-b", labels)):
-        services.create(name, MessageWindow(3), given)
-        services.add(name, [UserMessage("metaphors"), UserMessage("and more")])
+        create_and_add(name, MessageWindow(3), users("metaphors", "and more"), given)
     page = open_page("/?q=metaphor", viewport={"width": width, "height": 900})
     expect(page.locator("[data-rows] .label")).to_have_count(len(labels))
     assert page.locator("[data-rows] tr").evaluate_all(HEIGHTS) == 1

@@ -5,7 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import MessageWindow, SystemMessage, services
+from chatmemory import MessageWindow, SystemMessage
+
+from ..conversations import create_and_add
 
 pytestmark = pytest.mark.usefixtures("demo_conversations")
 PHONE = {"viewport": {"width": 390, "height": 844}}
@@ -152,8 +154,7 @@ def test_axe_finds_nothing_also_on_a_phone(open_page, violations, violations_in_
 
 
 def test_axe_finds_nothing_where_memory_has_one_row(open_page, violations):
-    services.create("one", MessageWindow(4))
-    services.add("one", [SystemMessage("Be brief.")])
+    create_and_add("one", MessageWindow(4), [SystemMessage("Be brief.")])
     page = open_page("/c/one/")
     assert violations(page) == []
     searches = page.get_by_role("search").evaluate_all("all => all.map(each => each.ariaLabel)")
@@ -273,14 +274,6 @@ def test_the_scrubber_goes_to_a_step(open_page):
     expect(page).to_have_url(re.compile(r"\?at=0$"))
     expect(page.locator(".tape__step")).to_contain_text("Step 0 of 58")
     expect(page.get_by_role("slider", name="Step")).to_be_focused()
-
-
-def test_two_steps_are_compared(open_page):
-    page = open_page("/c/order-7741/?at=43", javascript=False)
-    page.get_by_label("Compare with step").fill("30")
-    page.get_by_role("button", name="Compare").click()
-    expect(page.get_by_role("heading", name="Compared with step 30")).to_be_visible()
-    expect(page.locator("p", has_text="Arrived:")).to_contain_text("#43")
 
 
 def test_the_title_names_the_selected_message_on_each_way_to_it(open_page):

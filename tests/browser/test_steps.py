@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 
 from chatmemory import UserMessage, queries, services
 
+from ..conversations import users
 from ..long_conversations import long_conversation
 from .touched import COUNT, TOUCHED
 
@@ -167,7 +168,7 @@ def test_of_several_backs_the_last_wins(open_page, demo_conversations):
 
 
 def test_the_playhead_of_a_simulation_stays_at_its_last_draft(open_page, demo_conversations):
-    key = services.keep_trial("order-7741", [UserMessage("one"), UserMessage("two")])
+    key = services.keep_trial("order-7741", users("one", "two"))
     page = open_page(f"/c/order-7741/?at=30&trial={key}")
     for step in (31, 30):
         page.keyboard.press("ArrowRight" if step == 31 else "ArrowLeft")

@@ -19,6 +19,7 @@ from chatmemory import (
 )
 from chatmemory.access.tokens import create_token
 
+from ..conversations import create_and_add, numbered, users
 from .chromium import FLAGS, chromium
 
 WIDTHS = (375, 760, 800, 1024, 1199, 1200, 1440)
@@ -61,9 +62,8 @@ PAGES = (
 
 
 def hold_a_conversation(memory_id: str) -> None:
-    services.create(memory_id, TokenWindow(40))
-    services.add(memory_id, [SystemMessage("Be brief. " * 30)])
-    services.add(memory_id, [UserMessage(f"message {n}") for n in range(12)])
+    create_and_add(memory_id, TokenWindow(40), [SystemMessage("Be brief. " * 30)])
+    services.add(memory_id, numbered(12))
 
 
 def test_nothing_is_cut_at_the_edge_of_any_screen(open_page):
@@ -115,8 +115,7 @@ OUT_OF_ITS_TILE = """
 def test_the_numbers_of_the_overview_are_not_cut(open_page):
     """Each kind of attention has a flag in the last of four tiles beside the feed."""
     hold_a_conversation("oversized")
-    services.create("over", MessageWindow(9))
-    services.add("over", [UserMessage("one"), UserMessage("two"), UserMessage("three")])
+    create_and_add("over", MessageWindow(9), users("one", "two", "three"))
     services.change("over", policy=MessageWindow(1))
     services.create("dangling", MessageWindow(9))
     call = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
@@ -158,8 +157,7 @@ MENU = ("Conversations", "Lab", "Lessons", "Import", "API", "Policies", "Tokens"
 
 @pytest.mark.parametrize("path", ["/", "/c/m/", "/lab/"])
 def test_the_whole_menu_opens_on_a_phone(open_page, violations, path):
-    services.create("m", MessageWindow(9))
-    services.add("m", [UserMessage(f"message {n}") for n in range(12)])
+    create_and_add("m", MessageWindow(9), numbered(12))
     page = open_page(path, viewport={"width": 375, "height": 844})
     page.get_by_role("button", name="Menu").click()
     nav = page.get_by_role("navigation", name="Main")
@@ -170,8 +168,7 @@ def test_the_whole_menu_opens_on_a_phone(open_page, violations, path):
 
 
 def test_large_type_keeps_the_menu_and_the_way_back(open_page):
-    services.create("m", MessageWindow(9))
-    services.add("m", [UserMessage(f"message {n}") for n in range(12)])
+    create_and_add("m", MessageWindow(9), numbered(12))
     page = open_page("/c/m/")
     with page.expect_response("**/display/"):
         page.get_by_role("button", name="Large type").click()
@@ -207,8 +204,7 @@ def large_browser(browser):
 def test_the_large_font_of_a_browser_keeps_the_menu_and_the_way_back(
     large_browser, live_server, open_page
 ):
-    services.create("m", MessageWindow(9))
-    services.add("m", [UserMessage(f"message {n}") for n in range(12)])
+    create_and_add("m", MessageWindow(9), numbered(12))
     cookies = open_page("/").context.cookies()
     page = large_browser.new_page()
     page.context.add_cookies(cookies)
@@ -244,8 +240,7 @@ WIDER_THAN_ITS_PLACE = """
 
 
 def test_the_numbers_of_a_full_window_have_room(open_page):
-    services.create("long3", MessageWindow(10_000, oversized="keep"))
-    services.add("long3", [UserMessage("a")])
+    create_and_add("long3", MessageWindow(10_000, oversized="keep"), [UserMessage("a")])
     page = open_page("/c/long3/")
     page.evaluate(TEN_THOUSAND)
     for width in (390, *WIDTHS):

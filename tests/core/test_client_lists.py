@@ -82,14 +82,6 @@ def test_an_inferred_add_makes_the_list_of_the_window_under_a_policy_that_nobody
     assert window.totals == add.after
 
 
-def test_an_add_that_nobody_saw_empties_the_window():
-    window, add = infer("Sab", "S")
-    assert not add.ignored
-    add.apply_to(window)
-    assert [entry.message for entry in window] == messages("S")
-    assert window.totals == add.after == (1, 1)
-
-
 # A window has one system message; a list that was set may have brought another.
 windows = st.text("abSTUCRQ", max_size=7).filter(lambda old: sum(map(old.count, "STU")) < 3)
 rounds = st.integers(0, 8)

@@ -4,7 +4,6 @@ pieces with the values and the errors of texts that are read at once.
 
 from __future__ import annotations
 
-import contextlib
 import json
 from io import StringIO
 from sys import getsizeof
@@ -108,12 +107,6 @@ def test_a_message_reads_back_equal_from_its_json_and_from_its_frame_and_text(me
     if isinstance(message, CustomMessage):
         compact = {"ensure_ascii": False, "separators": (",", ":")}
         assert text == json.dumps(message.attributes, **compact)
-
-
-@given(st.text(max_size=60) | st.builds(lambda m: message_to_json(m)[:-3], messages))
-def test_any_text_is_a_message_or_an_invalid_message(text):
-    with contextlib.suppress(InvalidMessage):
-        message_to_json(message_from_json(text))
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,13 @@ from chatmemory import (
     NotCompactable,
     SystemMessage,
     TokenWindowChatMemory,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
     UserMessage,
     messages_from_json,
     messages_to_json,
 )
 from chatmemory.core.store import ChatMemoryStore
 
-CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
-RESULT = ToolExecutionResultMessage("1", "find", "found")
+from .letters import CALL, RESULT
 
 
 class JsonStore(ChatMemoryStore):

@@ -21,7 +21,7 @@ from chatmemory import (
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.eviction import Reason
 from chatmemory.core.loads import Keeping
-from chatmemory.core.recall.facts import history_of, repeats
+from chatmemory.core.recall.facts import history_of
 from chatmemory.core.recall.incidents import (
     IncidentKind,
     MemoryTime,
@@ -118,27 +118,6 @@ def _is_among(incident, messages, policy):
     history = history_of(messages, estimator_for("gpt-4o"))
     found = incidents_of(*replayed(messages, history, policy))
     return (incident.fact, incident.again) in {(each.fact, each.again) for each in found}
-
-
-def repeated(messages, policy):
-    """What users and calls repeat that was forgotten, by the departures of a replay."""
-    history = history_of(messages, estimator_for("gpt-4o"))
-    found = repeats(history, history.loads.left_at(policy))
-    return {(use.kind, use.fact, use.position + 1) for use in found if not use.is_held}
-
-
-@given(conversations, policies)
-@examples()
-def test_those_of_users_and_calls_are_what_is_repeated_and_not_held(messages, policy):
-    found = incidents_under(policy, messages)
-    told = {(each.kind, each.fact, each.again) for each in found if each.kind != "used"}
-    assert repeated(messages, policy) == told
-
-
-def test_what_only_the_assistant_said_is_not_repeated():
-    messages = [AiMessage("ab12?"), UserMessage("well"), UserMessage("ab12")]
-    assert repeated(messages, MessageWindow(1)) == set()
-    assert repeated([UserMessage("ab12"), *messages[1:]], MessageWindow(1)) != set()
 
 
 def test_the_parts_of_an_incident():

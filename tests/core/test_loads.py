@@ -12,14 +12,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chatmemory import (
-    AiMessage,
     MessageType,
     MessageWindow,
     NoRoomBesidePins,
     SystemMessage,
     TokenWindow,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
     UserMessage,
 )
 from chatmemory.core.eviction import Eviction, Head, Reason
@@ -29,6 +26,7 @@ from chatmemory.core.transitions import fold
 from chatmemory.core.window import Entry, Window, total
 
 from ..properties import examples
+from .letters import CALL, RESULT
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,6 @@ class Halving(Surcharged):
                 yield Eviction(victim, Reason.CAPACITY)
 
 
-CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
-RESULT = ToolExecutionResultMessage("1", "find", "found")
 messages = st.sampled_from(
     [UserMessage("hello"), CALL, CALL, RESULT, RESULT, RESULT]
     + [SystemMessage(text) for text in ("brief", "kind", "long")]

@@ -270,12 +270,6 @@ def test_a_message_that_fits_only_without_the_pins_is_refused_with_the_sum(
     assert list(window) == before
 
 
-def test_a_message_that_fits_nowhere_leaves_as_ever():
-    window, huge = pinned("ab"), entry("c", 90)
-    assert added(window, huge, TokenWindow(60))[-1] == huge
-    assert [each.pinned for each in window] == [True]
-
-
 # Whatever is added
 
 

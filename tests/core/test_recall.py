@@ -287,7 +287,6 @@ def test_words_come_from_the_settings(settings):
 # Figures of a history over a grid, and their sums
 
 
-TOKENS = Grid("tokens")
 SHORT = history_from([UserMessage("ab1"), AiMessage("ab1")], [9, 9], 3, [1, 2])
 kinds = st.sampled_from(
     [
@@ -321,17 +320,6 @@ def test_sums_are_those_of_replays_at_every_limit_of_the_grid(said, kind):
         assert point.incidents == sum(row.said_again + row.fetched_again for row in rows)
     assert sums.everything == sum(recall_of(history, None).prompt_tokens for history in said)
     assert sums.recalls == sum(recall_of(history, kind).recalls for history in said)
-
-
-def test_the_policy_in_force_is_told_beside_the_figures():
-    said = [AiMessage("ab12"), AiMessage("well"), AiMessage("ab12")]
-    history = history_from(said, [9, 9, 9], 3, range(1, 4))
-    found = figures_of(history, TokenWindow(1), TOKENS, MessageWindow(1))
-    assert (found.recalls, found.today_held, found.today_prompts) == (1, 0, 24)
-    assert figures_of(history, TokenWindow(1), TOKENS).today_held is None
-    sums = Sums(TOKENS)
-    sums.add(found)
-    assert (sums.today_held, sums.today_lossless, sums.today_calls) == (0, 0, 3)
 
 
 @pytest.mark.parametrize("kind", [MessageWindow(1), TokenWindow(1)])

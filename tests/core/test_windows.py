@@ -14,11 +14,8 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.transitions import (
     Change,
     admit,
-    clear,
-    fold,
     hidden_by_limit,
     refill,
-    unchanged,
     visible,
 )
 from chatmemory.core.window import Entry, EntrySource, Totals, Window, total
@@ -102,27 +99,6 @@ def test_a_lowered_limit_hides_messages_until_the_next_add():
     )
 
 
-def test_what_each_transition_does_and_under_which_policy():
-    policy = MessageWindow(2)
-    for change, decide, left, after in (
-        (Change.ADD, lambda window: admit(window, entry("b"), policy), [], 3),
-        (Change.ADD, lambda window: admit(window, entry("S"), policy), [], 2),
-        (Change.SET, lambda window: refill(window, entries("bSc"), policy), ["CAPACITY"], 2),
-        (Change.CLEAR, lambda window: clear(window, policy), ["CLEARED"] * 2, 0),
-        (Change.KEEP, lambda window: unchanged(window, policy), [], 2),
-    ):
-        window = Window(entries("Sa"))
-        transition = decide(window)
-        if change is Change.ADD and not transition.ignored:
-            left, after = ["CAPACITY"], 2
-        assert (transition.change, transition.before) == (change, Totals(2, 20))
-        assert transition.policy == transition.policy_before == policy
-        assert [each.reason for each in transition.evictions] == left
-        transition.apply_to(window)
-        assert window.totals == transition.after == total(window)
-        assert transition.after.count == after
-
-
 def test_a_set_without_a_policy_is_not_trimmed():
     transition = refill(Window(), entries("ab"), None)
     assert (transition.evictions, transition.after.count) == ((), 2)
@@ -131,21 +107,6 @@ def test_a_set_without_a_policy_is_not_trimmed():
 def test_reasons_and_changes_are_spelled_as_databases_and_clients_have_them():
     assert " ".join(Reason) == "CAPACITY ORPHANED REPLACED CLEARED SET MOVED TURN SUMMARIZED"
     assert " ".join(Change) == "add set clear keep pin compact"
-
-
-def test_a_transition_can_be_told_about_other_entries():
-    old, arrival, stored, counted = entry("S"), entry("T"), entry("T"), entry("S", 99)
-    transition = admit(Window([old]), arrival, MessageWindow(5))
-    told = transition.with_entries({arrival: stored, old: counted})
-    assert told.arrivals == (stored,)
-    assert told.evictions == (Eviction(counted, Reason.REPLACED, because=stored),)
-    assert transition.with_entries({}) == transition
-
-
-def test_folding_moves_the_window_along():
-    window, said = Window(), entries("abc")
-    assert [each.before.count for each in fold(window, said, MessageWindow(2))] == [0, 1, 2]
-    assert list(window) == said[1:]
 
 
 # The head of a window, from which policies take messages
@@ -162,6 +123,9 @@ def test_taking_from_the_head_changes_what_remains_and_not_the_window():
     assert not list(oldest_first(Head([], Totals()), lambda totals: True))
 
 
+# Windows that a store reads as far as needed
+
+
 def test_what_is_placed_or_removed_before_it_is_met():
     inside, gone, first, last = entries("abcd")
     head = Head([inside, gone], total([inside, gone]))
@@ -170,9 +134,6 @@ def test_what_is_placed_or_removed_before_it_is_met():
     head.place(first, at_head=True)
     assert head.totals == Totals(3, 30)
     assert [head.pop() for _ in range(4)] == [first, inside, last, None]
-
-
-# Windows that a store reads as far as needed
 
 
 class Kept(EntrySource):
@@ -281,11 +242,3 @@ def test_another_family_counts_every_message_anew():
             assert [each.tokens for each in window] == [2, 1, 1]
             assert (window.totals, window.counted_by) == (expected, "words")
         assert list(window) == said
-
-
-def test_a_window_may_hold_equal_messages_twice():
-    first, second = entries("aa", 3)
-    window = Window([first, second])
-    assert window.totals == Totals(2, 6)
-    window.discard(first)
-    assert list(window) == [second] != [first]

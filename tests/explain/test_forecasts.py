@@ -23,6 +23,7 @@ from chatmemory import (
 from chatmemory.core.policies import Policy
 from chatmemory.queries import Simulation
 
+from ..conversations import create_and_add, numbered
 from ..properties import examples
 from .test_receipts import changes, check_sum, conversation, make, messages, policies
 
@@ -34,8 +35,7 @@ WOULD_REFUSE = "No message would fit"
 @pytest.fixture
 def pinned(db) -> str:
     """Two pinned messages among six, under a limit that became as many."""
-    services.create("m", MessageWindow(9))
-    services.add("m", [UserMessage(f"message {n}") for n in range(6)])
+    create_and_add("m", MessageWindow(9), numbered(6))
     for seq in (2, 3):
         services.pin("m", seq)
     services.change("m", policy=MessageWindow(2))
@@ -63,8 +63,11 @@ def test_nothing_leaves_at_an_add_for_which_pins_leave_no_room(pinned):
 
 
 def test_nothing_leaves_at_an_add_that_is_rejected_in_any_case(db):
-    services.create("m", MessageWindow(9, oversized="reject"))
-    services.add("m", [SystemMessage("Be brief."), UserMessage("one"), UserMessage("two")])
+    create_and_add(
+        "m",
+        MessageWindow(9, oversized="reject"),
+        [SystemMessage("Be brief."), UserMessage("one"), UserMessage("two")],
+    )
     tried = MessageWindow(1, oversized="reject")
     assert forecast(queries.simulate("m", [], tried)).summary == (
         "No room. 2 messages would be hidden: #2 and #3. "
@@ -84,8 +87,7 @@ def test_nothing_leaves_at_an_add_that_is_rejected_in_any_case(db):
 
 
 def test_a_draft_that_is_kept_over_the_limit_does_not_fit(db):
-    services.create("m", TokenWindow(40, oversized="keep"))
-    services.add("m", [UserMessage("word " * 100)])
+    create_and_add("m", TokenWindow(40, oversized="keep"), [UserMessage("word " * 100)])
     services.change("m", policy=TokenWindow(40, meters_only=True))
     simulation = queries.simulate("m", [UserMessage("hello")])
     over = simulation.policy.load(*simulation.totals) - 40
@@ -109,16 +111,6 @@ beside_pins = st.builds(
     policies,
 )
 wide = st.one_of(st.just(MessageWindow(9)), st.just(TokenWindow(400)))
-
-
-def test_under_keep_a_message_larger_than_the_limit_is_let_in_beside_pins(db):
-    services.create("m", TokenWindow(100))
-    services.add("m", [UserMessage("a"), UserMessage("b " * 5), UserMessage("c")])
-    services.pin("m", 2)
-    services.change("m", policy=TokenWindow(10, oversized="keep"))
-    assert REFUSED not in explain.over_limit(queries.outline("m"))
-    services.add("m", [UserMessage("long " * 20)])
-    assert [row.seq for row in queries.outline("m").rows] == [2, 4]
 
 
 anything = st.tuples(policies, st.lists(changes, min_size=2, max_size=8))

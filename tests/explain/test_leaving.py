@@ -23,6 +23,7 @@ from chatmemory.core.estimators import estimator_for
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.queries import WindowPlace, WindowView
 
+from ..conversations import create_and_add, users
 from ..properties import examples
 from .test_receipts import changes, conversation, policies
 
@@ -48,11 +49,14 @@ KEPT = ("It is too big for the limit.", "There is no room for it.")
 
 
 def test_an_oversized_message_that_is_kept_is_the_newest(db):
-    services.create("m", TokenWindow(40, oversized="keep"))
-    services.add("m", [SystemMessage("Be brief."), UserMessage("word " * 100)])
+    create_and_add(
+        "m",
+        TokenWindow(40, oversized="keep"),
+        [SystemMessage("Be brief."), UserMessage("word " * 100)],
+    )
     why = explain.why_in(queries.outline("m"), 2)
     assert why.summary == "It is too big for the limit. It stays while it is the newest message."
-    services.add("m", [UserMessage("one"), UserMessage("two")])
+    services.add("m", users("one", "two"))
     assert explain.why_in(queries.outline("m"), 3).cause == "There is room for it."
     services.set_messages("m", [CALL, RESULT])
     why = explain.why_in(queries.outline("m"), 5)

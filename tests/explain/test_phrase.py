@@ -188,34 +188,3 @@ def check_later(detail: str, at: int, held: list[bool], first: int) -> None:
             "it had no room when it was said",
             first,
         )
-
-
-NEVER_FITTED = [SystemMessage("the key"), AiMessage("hm"), UserMessage("the key is 17 " * 20)]
-
-
-def test_what_had_no_room_and_what_was_not_said_yet_are_sentences(db):
-    with conversation(TokenWindow(40), [("add", NEVER_FITTED)]):
-        then, now = found_at(2).answer, found_at(3).answer
-        assert then.cause == "At step 2: only in the system message (#1)."
-        assert then.detail.startswith("Users and tools have not said it yet.")
-        assert now.cause == "Only in the system message (#1)."
-        assert now.detail.startswith(
-            "What users and tools said had no room when it was said, at step 3."
-        )
-
-
-SAID = [AiMessage("Which key?"), UserMessage("the key is 17"), *[AiMessage("hm")] * 2]
-
-
-def test_a_phrase_over_the_limit_that_others_said_as_well_is_still_seen(db):
-    sequence = [
-        ("add", [SystemMessage("Ask for the key."), *SAID]),
-        ("policy", MessageWindow(3)),
-    ]
-    with conversation(MessageWindow(9), sequence):
-        assert found_at(6).answer.summary.startswith(
-            "Only over the limit (#3) and in the system message (#1). "
-            "The model no longer sees #3; the next add evicts #3."
-        )
-        assert found_at(6).answer.periods[-1].why == "User #3 said it; over the limit at step 6"
-        assert found_at(5).answer.periods[-1].why == "User #3 said it"

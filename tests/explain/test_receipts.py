@@ -25,7 +25,6 @@ from chatmemory import (
     Reason,
     SystemMessage,
     TokenWindow,
-    ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
     explain,
@@ -39,9 +38,9 @@ from chatmemory.services import ChangeResult, protocol
 from inspector.conversation.page import ConversationPage
 
 from ..conversations import create_and_add, numbered, users
+from ..core.letters import CALL
 from ..properties import examples
 
-CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 texts = st.integers(1, 40).map(lambda n: "word " * n)
 messages = st.one_of(
     texts.map(UserMessage),

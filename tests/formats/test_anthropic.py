@@ -17,9 +17,8 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    VideoContent,
 )
-from chatmemory.core.contents import DetailLevel, Image, PdfFile, Video
+from chatmemory.core.contents import Image, PdfFile
 from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.core.messages import text_of, with_attributes
 from chatmemory.formats import (
@@ -31,43 +30,6 @@ from chatmemory.formats import (
 )
 
 NONE = json.dumps({})
-words = st.text(max_size=20).filter(str.strip)
-texts = st.builds(TextContent, words)
-images = st.sampled_from(
-    [
-        ImageContent(Image("https://example.org/a.png"), DetailLevel.AUTO),
-        ImageContent(Image(None, "QQ==", "image/png"), DetailLevel.AUTO),
-    ]
-)
-files = st.sampled_from(
-    [
-        PdfFileContent(PdfFile("https://example.org/a.pdf")),
-        PdfFileContent(PdfFile(None, "QQ==")),
-    ]
-)
-contents = st.lists(texts | images | files, min_size=1, max_size=2)
-arguments = st.dictionaries(st.text(max_size=3), st.integers() | words, max_size=2).map(
-    lambda value: json.dumps(value, ensure_ascii=False)
-)
-exchanges = st.builds(
-    lambda ids, arguments, contents, text, is_error: [
-        AiMessage(text, [ToolExecutionRequest(id, f"f-{id}", arguments) for id in ids]),
-        *[ToolExecutionResultMessage(id, f"f-{id}", contents, is_error) for id in reversed(ids)],
-    ],
-    st.lists(words, min_size=1, max_size=3, unique=True),
-    arguments,
-    contents,
-    words | st.none(),
-    st.none() | st.booleans(),
-)
-exchanged = st.lists(
-    st.one_of(
-        st.builds(lambda contents: [UserMessage(contents)], contents),
-        st.builds(lambda text: [AiMessage(text)], words),
-        exchanges,
-    ),
-    max_size=4,
-)
 
 
 def parse(*turns):
@@ -76,10 +38,6 @@ def parse(*turns):
 
 def render(*messages):
     return render_messages(messages, "anthropic")
-
-
-def lost_in_writing(*messages) -> list[str]:
-    return [loss.what for loss in render(*messages).losses]
 
 
 def user(*blocks: dict | str) -> dict:
@@ -126,15 +84,6 @@ ASKED = ai(
     "So it is.",
     call("t", "find"),
 )
-
-
-@given(words.filter(lambda text: text.strip(" \n\t\r\x0b\x0c") > " ") | st.none(), exchanged)
-def test_messages_survive_a_round_trip(system, exchanged):
-    messages = [SystemMessage(system)] if system else []
-    messages += [message for each in exchanged for message in each]
-    rendered = render(*messages)
-    back = parse_objects(rendered.value, "anthropic") if messages else parse()
-    assert (list(back.messages), rendered.losses, back.losses) == (messages, (), ())
 
 
 said_blocks = st.sampled_from(
@@ -193,20 +142,15 @@ def test_what_was_said_comes_back(turns):
     assert (rendered.value, read.losses, rendered.losses) == ({"messages": turns}, (), ())
 
 
-def test_recorded_requests_come_back_with_their_system_prompt(data_file):
+def test_recorded_answers_come_back(data_file):
     recorded = json.loads(data_file("provider_exchanges.json").read_text())
     accepted = [r for r in recorded if r["format"] == "anthropic-messages" and r["status"] == 200]
-    for each in accepted:
-        request = {key: each["request"].get(key) for key in ("system", "messages")}
-        request = {key: value for key, value in request.items() if value}
-        read = parse_objects(request, "anthropic")
-        rendered = render(*read.messages)
-        assert (rendered.value, read.losses, rendered.losses) == (request, (), ())
-        answer = parse_objects(each["response"], "anthropic")
-        about = answer.messages[0].attributes["anthropic"]["response"]
-        assert about["stop_reason"] == each["response"]["stop_reason"]
-        said = [{"role": "assistant", "content": each["response"]["content"]}]
-        assert render(*answer.messages).value == {"messages": said}
+    for answer in (each["response"] for each in accepted):
+        (read,) = parse_objects(answer, "anthropic").messages[:1]
+        assert read.attributes["anthropic"]["response"]["stop_reason"] == answer["stop_reason"]
+        said = [{"role": "assistant", "content": answer["content"]}]
+        messages = parse_objects(answer, "anthropic").messages
+        assert render(*messages).value == {"messages": said}
 
 
 def test_results_and_words_of_a_turn_are_messages_of_their_own():
@@ -352,34 +296,6 @@ def test_a_system_turn_that_changes_the_tools_does_not_replace_the_system_messag
 
 
 @pytest.mark.parametrize(
-    ("message", "what"),
-    [
-        (UserMessage([TextContent("x"), VideoContent(Video("u"))]), "video content"),
-        (UserMessage([TextContent("x"), None]), "empty content"),
-        (UserMessage([TextContent("x"), TextContent(" ")]), "a blank text"),
-        (UserMessage("x", "Ada"), "the name of the user"),
-        (UserMessage([ImageContent(Image("u"), DetailLevel.HIGH)]), "the detail level 'high'"),
-        (
-            UserMessage([ImageContent(Image("u", revised_prompt="p"))]),
-            "the revised prompt of an image",
-        ),
-        (
-            UserMessage([ImageContent(Image("u", "QQ=="))]),
-            "the url of image content that is given inline too",
-        ),
-        (UserMessage(""), "an empty message"),
-        (AiMessage(None), "an empty message"),
-        (AiMessage("x", thinking="hm"), "thinking"),
-        (AiMessage("x", [None]), "an empty tool call"),
-        (ToolExecutionResultMessage("a", "find", "x"), "the name of the tool"),
-        (AiMessage("x", attributes={"gemini": {"a": 1}}), "attributes.gemini"),
-    ],
-)
-def test_losses_of_writing_are_listed(message, what):
-    assert lost_in_writing(message) == [what]
-
-
-@pytest.mark.parametrize(
     ("arguments", "input"),
     [(None, {}), ("", {}), ('{"a": 1}', {"a": 1}), ("[1]", {"INVALID_JSON": "[1]"})],
 )
@@ -453,18 +369,6 @@ def test_an_answer_of_openai_is_no_answer_of_anthropic():
 def test_plain_turns_are_read_where_the_format_is_named():
     (transcript,) = read_transcripts(json.dumps([user("x")]), "anthropic").transcripts
     assert transcript.messages == (UserMessage("x"),)
-
-
-@pytest.mark.parametrize(
-    "attributes",
-    [{"types": 5}, {"types": {"a": 5}}, {"type": 5}, {"joins": "x"}, {"differs": 5}, 5],
-)
-def test_clients_may_send_any_attributes(attributes):
-    given = {"anthropic": attributes}
-    asked = AiMessage("x", [ToolExecutionRequest("a", "f", "{}")], attributes=given)
-    answer = ToolExecutionResultMessage("a", "f", "x", attributes=given)
-    turns = render(asked, answer).value["messages"]
-    assert turns == [ai("x", {**call("a", "f"), "input": {}}), user(result([text("x")]))]
 
 
 # Anthropic's own library

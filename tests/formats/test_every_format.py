@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
@@ -37,12 +39,15 @@ from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.core.messages import text_of, with_attributes
 from chatmemory.formats import (
     FORMATS,
+    parse_messages,
     parse_objects,
     read_transcripts,
     render_messages,
     two_way_formats,
     writable_formats,
 )
+
+from .random_conversations import DATA, LINK, conversations
 
 PAGE = Path(__file__).parents[2] / "docs/formats.md"
 
@@ -76,8 +81,6 @@ CONVERSATION = [
     ToolExecutionResultMessage("call_1", "find_order", '{"place": "Dijon"}'),
     AiMessage("It is in Dijon."),
 ]
-# Formats whose conversation is one of another format, too, which is before them in the registry.
-AMBIGUOUS: dict[str, str] = {}
 
 
 @pytest.mark.parametrize("format", two_way_formats())
@@ -86,7 +89,7 @@ def test_what_a_format_writes_is_detected_and_reads_back(format):
     assert rendered.losses == ()
     for file in (rendered.value, [rendered.value] * 2):
         reading = read_transcripts(json.dumps(file))
-        assert (reading.format, reading.refused) == (AMBIGUOUS.get(format, format), ())
+        assert (reading.format, reading.refused) == (format, ())
         for transcript in reading.transcripts:
             assert transcript.losses == ()
             assert without_attributes(transcript.messages) == CONVERSATION
@@ -94,7 +97,7 @@ def test_what_a_format_writes_is_detected_and_reads_back(format):
 
 def test_a_file_is_of_the_format_that_finds_the_most_in_it():
     written = {name: render_messages(CONVERSATION, name).value for name in two_way_formats()}
-    for format in written.keys() - AMBIGUOUS.keys():
+    for format in written:
         others = [value for name, value in written.items() if name != format]
         file = [*others[:2], *[written[format]] * 3]
         reading = read_transcripts(json.dumps(file))
@@ -119,11 +122,48 @@ def test_messages_with_attributes_that_clients_made_up_are_written(format, own):
     json.dumps(render_messages(said, format).value)
 
 
+@pytest.mark.parametrize("format", two_way_formats())
+@pytest.mark.parametrize(
+    "own",
+    [
+        5,
+        {"types": 5, "type": 5, "names": []},
+        *({"types": types} for types in (["x"], [[]], [{}], ["x", [], {}], {"a": 5}, {"1": []})),
+    ],
+)
+def test_what_clients_made_up_alters_nothing(format, own):
+    said = [with_attributes(message, {format: own}) for message in CONVERSATION]
+    value = render_messages(said, format).value
+    assert read_back(json.loads(json.dumps(value)), format) == CONVERSATION
+
+
+# Whatever is said
+
+# Two answers in a row are one where nothing stands between their parts.
+JOINING = {"openai_responses", "sharegpt"}
+
+
+@pytest.mark.parametrize("format", two_way_formats())
+@given(given=st.data())
+def test_turns_that_lose_nothing_alone_come_back_from_a_conversation(format, given):
+    """In ShareGPT calls and results have no ids: they come back in their order."""
+    messages = given.draw(conversations(format))
+    rendered = render_messages(messages, format)
+    read = parse_objects(rendered.value, format) if messages else parse_messages([], format)
+    back = without_attributes(read.messages)
+    assert read.losses == ()
+    if format in JOINING and rendered.losses:
+        assert all("where the message before ends" in loss.what for loss in rendered.losses)
+    elif format == "sharegpt":
+        assert (essence(back), rendered.losses) == (essence(messages), ())
+    else:
+        assert (back, rendered.losses) == (messages, ())
+
+
 # What is lost
 
 SAID, ANSWER = UserMessage("hi"), AiMessage("ho")
 RESULT = ToolExecutionResultMessage("call_1", "find_order", "found")
-LINK, DATA = "https://example.org/a", "QQ=="
 
 
 def user(*contents: Any, **more: Any) -> list[ChatMessage]:
@@ -170,6 +210,92 @@ FEATURES: dict[str, list[ChatMessage]] = {
 }
 
 
+# What is told of a loss, by formats: of all that are not LangChain4j's own where none is named.
+OTHERS = {*two_way_formats()} - {"langchain4j"}
+URL_BESIDE = "the url of {} that is given inline too"
+BOTH = user(ImageContent(Image(LINK, DATA), DetailLevel.AUTO))[:1]
+WORDS_OF_LOSSES = [
+    (
+        [UserMessage("x", "Ada")],
+        "the name of the user",
+        OTHERS - {"langchain", "openai_chat", "otel_genai"},
+    ),
+    (user(None)[:1], "empty content", OTHERS),
+    (user(AudioContent())[:1], "audio content", OTHERS),
+    (FEATURES["its detail level MEDIUM"], "the detail level 'medium'", OTHERS - {"sharegpt"}),
+    (FEATURES["its revised prompt"], "the revised prompt of an image", OTHERS - {"sharegpt"}),
+    (BOTH, URL_BESIDE.format("content"), {"anthropic", "gemini"}),
+    (BOTH, URL_BESIDE.format("an image"), {"openai_chat", "openai_responses"}),
+    (
+        BOTH,
+        URL_BESIDE.format("image content"),
+        {"langchain", "otel_genai", "pydantic_ai", "vercel_ui"},
+    ),
+    ([UserMessage([TextContent("x"), TextContent(" ")])], "a blank text", {"anthropic"}),
+    ([UserMessage("")], "an empty message", {"anthropic", "gemini"}),
+    ([AiMessage(None)], "a message without text and calls", {"openai_responses"}),
+    (
+        [AiMessage("x", (), "hm")],
+        "thinking",
+        {"anthropic", "openai_chat", "openai_responses", "sharegpt"},
+    ),
+    ([AiMessage("x", (None,))], "an empty tool call", OTHERS),
+    (
+        [AiMessage(None, [ToolExecutionRequest("a", "f", "no")])],
+        "that the arguments are no JSON object",
+        {"anthropic", "gemini"},
+    ),
+    (
+        result(TextContent("no"), is_error=True),
+        "that the result is an error",
+        {"llama_index", "openai_chat", "openai_responses", "otel_genai", "sharegpt"},
+    ),
+    (
+        [ToolExecutionResultMessage(None, "find", "x")],
+        "the name of the tool",
+        {"anthropic", "sharegpt"},
+    ),
+    ([RESULT], "that the result stands without its call", {"vercel_ui"}),
+    (
+        FEATURES["an image in a result"],
+        "contents of a result that are not text",
+        {"openai_chat", "otel_genai"},
+    ),
+    (
+        FEATURES["a result in several contents"],
+        "how the text is divided into parts",
+        {"gemini", "otel_genai", "sharegpt", "vercel_ui"},
+    ),
+    ([CustomMessage({"a": 1})], "a whole CUSTOM message", OTHERS),
+    ([AiMessage("x", attributes={"elsewhere": {"a": 1}})], "attributes.elsewhere", OTHERS),
+]
+
+
+@pytest.mark.parametrize(("said", "what", "formats"), WORDS_OF_LOSSES)
+def test_a_loss_is_told_in_words(said, what, formats):
+    told_by = {
+        format
+        for format in two_way_formats()
+        if what in [loss.what for loss in render_messages(said, format).losses]
+    }
+    assert told_by == formats
+
+
+@pytest.mark.parametrize(
+    ("turn", "format"),
+    [
+        ({"role": "system", "content": " "}, "openai_chat"),
+        ({"role": "system", "content": " "}, "openai_responses"),
+        ({"role": "system", "parts": [{"type": "text", "text": " "}]}, "vercel_ui"),
+        ({"role": "system", "parts": [{"type": "text", "content": " "}]}, "otel_genai"),
+        ({"type": "system", "content": " "}, "langchain"),
+    ],
+)
+def test_a_blank_system_message_is_lost(turn, format):
+    read = parse_messages([turn], format)
+    assert [loss.what for loss in read.losses] == ["a blank system message"]
+
+
 @cache
 def lost(format: str) -> dict[str, list[str]]:
     """Return what the format says that it loses of each feature."""
@@ -202,7 +328,7 @@ def test_the_docs_tell_what_each_format_loses():
 # Real conversations
 
 
-def conversations(data_file: Any) -> Iterator[tuple[str, list[ChatMessage]]]:
+def real_conversations(data_file: Any) -> Iterator[tuple[str, list[ChatMessage]]]:
     """Yield the origin and the messages of some of the real conversations."""
     for name in ("tau_bench_airline.openai_chat.json", "glaive_toolcall.sharegpt.json"):
         transcripts = read_transcripts(data_file(name).read_bytes()).transcripts
@@ -264,7 +390,7 @@ def test_real_conversations_go_through_every_format_and_back(data_file):
     """What comes back equal is counted in the docs; no text is missing without a loss."""
     counts: dict[str, Counter[tuple[str, str]]] = {name: Counter() for name in two_way_formats()}
     totals: Counter[str] = Counter()
-    for origin, messages in conversations(data_file):
+    for origin, messages in real_conversations(data_file):
         totals[origin] += 1
         bare = without_attributes(messages)
         for format in counts:

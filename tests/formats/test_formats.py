@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
     CustomMessage,
     InvalidMessage,
-    SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
@@ -30,23 +28,9 @@ CHAT = [{"role": "user", "content": "hi"}]
 WRITTEN = [name for name in FORMATS if FORMATS[name].render]
 OTHER_PARTS = {"role": "user", "parts": [{"kind": "words", "said": "hi"}]}
 words = st.text(max_size=20)
-calls = st.builds(ToolExecutionRequest, words.filter(bool), words, words)
-sayable = st.one_of(
-    st.builds(SystemMessage, words.filter(lambda text: text.strip(" \n\t\r\x0b\x0c") > " ")),
-    st.builds(UserMessage, words, words.filter(bool) | st.none()),
-    st.builds(AiMessage, words | st.none(), st.lists(calls, max_size=2)),
-    st.builds(ToolExecutionResultMessage, words.filter(bool), st.none(), words),
-)
 
 
 # Lists of messages
-
-
-@given(st.lists(sayable, max_size=6))
-def test_langchain4j_survives_a_round_trip(messages):
-    rendered = render_messages(messages, "langchain4j")
-    assert list(parse_messages(rendered.value).messages) == messages
-    assert rendered.losses == ()
 
 
 @pytest.mark.parametrize("format", WRITTEN)

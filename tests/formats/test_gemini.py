@@ -10,17 +10,11 @@ from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
-    AudioContent,
-    ImageContent,
-    PdfFileContent,
     SystemMessage,
-    TextContent,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    VideoContent,
 )
-from chatmemory.core.contents import Audio, DetailLevel, Image, PdfFile, Video
 from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.core.messages import text_of, with_attributes
 from chatmemory.formats import (
@@ -31,46 +25,7 @@ from chatmemory.formats import (
     render_messages,
 )
 
-words = st.text(min_size=1, max_size=20)
-media = st.sampled_from(
-    [
-        ImageContent(Image("https://example.org/a.png", None, "image/png"), DetailLevel.AUTO),
-        ImageContent(Image(None, "QQ==", "image/png"), DetailLevel.AUTO),
-        AudioContent(Audio(None, "QQ==", "audio/wav")),
-        VideoContent(Video("https://example.org/a.mp4", None, "video/mp4")),
-        PdfFileContent(PdfFile(None, "QQ==")),
-    ]
-)
-contents = st.lists(st.builds(TextContent, words) | media, min_size=1, max_size=2)
-leaves = words | st.integers() | st.none()
-objects = st.dictionaries(
-    st.sampled_from(["a", "result", "output", "error"]),
-    leaves | st.dictionaries(st.sampled_from(["result", "error"]), leaves, max_size=1),
-    max_size=2,
-).map(lambda value: json.dumps(value, ensure_ascii=False))
-exchanges = st.builds(
-    lambda ids, arguments, result, media, text, is_error: [
-        AiMessage(text, [ToolExecutionRequest(id, f"f-{id}", arguments) for id in ids], text),
-        *[
-            ToolExecutionResultMessage(id, f"f-{id}", [TextContent(result), *media], is_error)
-            for id in reversed(ids)
-        ],
-    ],
-    st.lists(words, min_size=1, max_size=3, unique=True),
-    objects,
-    st.text(max_size=9) | objects,
-    st.lists(media, max_size=1),
-    words | st.none(),
-    st.none() | st.just(True),
-)
-exchanged = st.lists(
-    st.one_of(
-        st.builds(lambda contents: [UserMessage(contents)], contents),
-        st.builds(lambda text: [AiMessage(text)], words),
-        exchanges,
-    ),
-    max_size=4,
-)
+from .random_conversations import conversations
 
 
 def parse(*turns):
@@ -110,16 +65,6 @@ THOUGHT = {"text": "hm", "thought": True}
 SEARCH = {"toolCall": {"id": "s", "toolType": "GOOGLE_SEARCH", "args": {"queries": ["a key"]}}}
 HITS = {"toolResponse": {"id": "s", "toolType": "GOOGLE_SEARCH", "response": {"hits": ["a hit"]}}}
 RAN = ai(THOUGHT, "I run it.", CODE, OUTCOME, {"text": "It is 42.", "thoughtSignature": "c2ln"})
-
-
-@given(words.filter(lambda text: text.strip() > " ") | st.none(), exchanged)
-def test_messages_survive_a_round_trip(system, exchanged):
-    messages = [SystemMessage(system)] if system else []
-    messages += [message for each in exchanged for message in each]
-    rendered = render(*messages)
-    back = parse_objects(rendered.value, "gemini") if exchanged else parse()
-    assert list(back.messages) == (messages if exchanged else [])
-    assert (rendered.losses, back.losses) == ((), ())
 
 
 said_parts = st.sampled_from(
@@ -349,34 +294,6 @@ def test_a_system_message_in_the_middle_loses_its_place_and_keeps_its_text():
 
 
 @pytest.mark.parametrize(
-    ("message", "what"),
-    [
-        (UserMessage([TextContent("x"), None]), "empty content"),
-        (UserMessage([TextContent("x"), AudioContent()]), "audio content"),
-        (UserMessage("x", "Ada"), "the name of the user"),
-        (UserMessage([ImageContent(Image("u"), DetailLevel.HIGH)]), "the detail level 'high'"),
-        (
-            UserMessage([ImageContent(Image("u", "QQ=="))]),
-            "the url of image content that is given inline too",
-        ),
-        (UserMessage(""), "an empty message"),
-        (AiMessage(None), "an empty message"),
-        (
-            AiMessage(None, [ToolExecutionRequest("a", "f", "no")]),
-            "that the arguments are no JSON object",
-        ),
-        (
-            ToolExecutionResultMessage("a", "f", [TextContent("x"), TextContent("y")]),
-            "how the text is divided into parts",
-        ),
-        (AiMessage("x", attributes={"anthropic": {"a": 1}}), "attributes.anthropic"),
-    ],
-)
-def test_losses_of_writing_are_listed(message, what):
-    assert [loss.what for loss in render(message).losses] == [what]
-
-
-@pytest.mark.parametrize(
     ("turn", "why"),
     [
         ("x", "a message must be a JSON object"),
@@ -431,27 +348,13 @@ def test_what_only_looks_like_gemini_is_not_recognised(value):
     assert FORMATS["gemini"].find(value) is None
 
 
-@pytest.mark.parametrize(
-    "attributes",
-    [{"types": 5}, {"types": {"a": 5}}, {"type": 5}, {"names": []}, {"differs": 5}, 5],
-)
-def test_clients_may_send_any_attributes(attributes):
-    given = {"gemini": attributes}
-    asked = AiMessage("x", [ToolExecutionRequest("a", "f", "{}")], attributes=given)
-    answer = ToolExecutionResultMessage("a", "f", "x", attributes=given)
-    assert render(asked, answer).value["contents"] == [
-        ai("x", {"functionCall": {"name": "f", "args": {}, "id": "a"}}),
-        user(response({"result": "x"}, "f", id="a")),
-    ]
-
-
 # Google's own library
 
 
-@given(exchanged)
-def test_what_is_written_is_what_the_library_takes(exchanged):
+@given(conversations("gemini"))
+def test_what_is_written_is_what_the_library_takes(messages):
     types = pytest.importorskip("google.genai.types")
-    for turn in render(*(message for each in exchanged for message in each)).value["contents"]:
+    for turn in render(*messages).value["contents"]:
         known = types.Content.model_validate(turn)
         assert known.model_dump(mode="json", by_alias=True, exclude_unset=True) == turn
 

@@ -4,7 +4,6 @@ import json
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.load import dumpd
 from langchain_core.messages import (
@@ -21,24 +20,17 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
-import chatmemory
 from chatmemory import (
     AiMessage,
-    AudioContent,
-    ImageContent,
-    PdfFileContent,
-    TextContent,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
-    UserMessage,
-    VideoContent,
 )
-from chatmemory.core.contents import Audio, DetailLevel, Image, PdfFile, Video
 from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.core.messages import with_attributes
 from chatmemory.formats import parse_messages, parse_objects, read_transcripts, render_messages
 
-from .test_difference import edited, texts_in, texts_of
+from .random_conversations import conversations
+from .test_difference import assert_edits_are_found
 
 PNG = "iVBORw0KGgoAAAANSUhEUg=="
 ARGUMENTS = {"city": "Paris in France", "days": 3}
@@ -95,42 +87,6 @@ OBJECTS = [
     ToolMessage('{"weather": "sunny in Paris"}', tool_call_id="c", id="9"),
     FunctionMessage("sunny in Paris", name="find"),
 ]
-words = st.text(max_size=20)
-arguments = st.dictionaries(words, words | st.integers(), max_size=2).map(
-    lambda values: json.dumps(values, ensure_ascii=False)
-)
-images = st.builds(
-    ImageContent,
-    st.builds(Image, st.just("https://example.org/a.png"))
-    | st.builds(Image, st.none(), st.just("QQ=="), st.just("image/png")),
-    st.sampled_from([DetailLevel.LOW, DetailLevel.HIGH, DetailLevel.AUTO]),
-)
-others = st.sampled_from(
-    [
-        AudioContent(Audio(base64_data="QQ==", mime_type="audio/mp3")),
-        VideoContent(Video("https://example.org/a.mp4")),
-        PdfFileContent(PdfFile(base64_data="QQ==")),
-    ]
-)
-contents = st.lists(st.builds(TextContent, words) | images | others, min_size=1, max_size=3)
-exchanges = st.builds(
-    lambda ids, arguments, text, results: [
-        AiMessage(text or None, [ToolExecutionRequest(id, f"f{id}", arguments) for id in ids]),
-        *[ToolExecutionResultMessage(id, f"f{id}", results) for id in reversed(ids)],
-    ],
-    st.lists(words.filter(bool), min_size=1, max_size=3, unique=True),
-    arguments,
-    words,
-    contents,
-)
-turns = st.one_of(
-    st.builds(lambda text: [chatmemory.SystemMessage(f"s{text}")], words),
-    st.builds(lambda contents, name: [UserMessage(contents, name)], contents, st.just("Ada")),
-    st.builds(
-        lambda text, thinking: [AiMessage(text, (), thinking or None)], words.filter(bool), words
-    ),
-    exchanges,
-)
 
 
 def bare(message):
@@ -139,12 +95,8 @@ def bare(message):
     return {name: value for name, value in message.model_dump().items() if name in names and value}
 
 
-def lost(said, format="langchain"):
-    return [loss.what for loss in parse_messages(said, format).losses]
-
-
-@given(st.lists(turns, max_size=4).map(lambda turns: [m for turn in turns for m in turn]))
-def test_messages_survive_a_round_trip_and_langchain_reads_them(messages):
+@given(conversations("langchain"))
+def test_langchain_reads_what_is_written(messages):
     rendered = render_messages(messages, "langchain")
     read = messages_from_dict(rendered.value)
     back = parse_objects(read, "langchain")
@@ -193,24 +145,7 @@ def test_objects_come_back_equal():
 @pytest.mark.parametrize("dump", [lambda m: messages_to_dict([m])[0], lambda m: m.model_dump()])
 def test_edits_are_found_and_no_text_stands_in_attributes(said, dump):
     said = json.loads(json.dumps(dump(said), default=lambda page: page.model_dump()))
-    read = parse_messages([said], "langchain").messages
-    changed = [edited(message) for message in read]
-    written = texts_in(render_messages(changed, "langchain").value)
-    for message, change in zip(read, changed, strict=True):
-        kept = texts_in(getattr(message, "attributes", {}))
-        texts = {text for text in texts_of(message).values() if len(text) > 8}
-        texts |= {each for text in texts if text[0] in "[{" for each in values_in(text)}
-        assert not [text for text in texts for each in kept if text in each]
-        for text in texts_of(change).values():
-            assert any(each in {text, *values_in(text)} for each in written), (text, written)
-        assert not texts & set(written) - {getattr(change, "thinking", None)}
-
-
-def values_in(text):
-    try:
-        return set(texts_in(json.loads(text)))
-    except ValueError:
-        return set()
+    assert_edits_are_found(parse_messages([said], "langchain").messages, "langchain")
 
 
 def test_tools_that_the_provider_runs_are_calls_results_and_what_follows():
@@ -245,31 +180,6 @@ def test_an_artifact_that_is_no_json_leaves_a_word_in_its_place():
     message = ToolMessage("x", tool_call_id="c", artifact={"frame": object()})
     (back,) = render_messages(parse_objects(message, "langchain").messages, "langchain").value
     assert back["data"]["artifact"] == {"frame": "[object]"}
-
-
-@pytest.mark.parametrize(
-    ("message", "what"),
-    [
-        (UserMessage([TextContent("x"), None]), "empty content"),
-        (UserMessage([ImageContent(Image("u"), DetailLevel.MEDIUM)]), "the detail level 'medium'"),
-        (
-            UserMessage([ImageContent(Image("u", revised_prompt="p"))]),
-            "the revised prompt of an image",
-        ),
-        (
-            UserMessage([ImageContent(Image("u", "QQ=="))]),
-            "the url of image content that is given inline too",
-        ),
-        (UserMessage([TextContent("x"), AudioContent()]), "audio content"),
-        (AiMessage("x", (None,)), "an empty tool call"),
-    ],
-)
-def test_losses_of_writing_are_listed(message, what):
-    assert [loss.what for loss in render_messages([message], "langchain").losses] == [what]
-
-
-def test_a_blank_system_message_is_lost():
-    assert lost([{"type": "system", "content": " "}]) == ["a blank system message"]
 
 
 @pytest.mark.parametrize(

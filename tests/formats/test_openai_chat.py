@@ -2,63 +2,27 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
-    AudioContent,
     ImageContent,
-    PdfFileContent,
     SystemMessage,
-    TextContent,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    VideoContent,
 )
-from chatmemory.core.contents import Audio, DetailLevel, Image, PdfFile, Video
+from chatmemory.core.contents import DetailLevel, Image
 from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.core.messages import with_attributes
 from chatmemory.formats import parse_messages, parse_objects, render_messages
 
-words = st.text(max_size=20)
+from .random_conversations import conversations
+
 PDF = "data:application/pdf;base64,QQ=="
-images = st.builds(
-    ImageContent,
-    st.builds(Image, st.just("https://example.org/a.png")),
-    st.sampled_from([DetailLevel.LOW, DetailLevel.HIGH, DetailLevel.AUTO]),
-)
-sounds = st.just(AudioContent(Audio(base64_data="QQ==", mime_type="audio/wav")))
-files = st.just(PdfFileContent(PdfFile(base64_data="QQ==")))
-parts = st.lists(st.builds(TextContent, words) | images | sounds | files, min_size=1, max_size=3)
-exchanges = st.builds(
-    lambda ids, name, arguments, text: [
-        AiMessage(None, [ToolExecutionRequest(id, f"{name}-{id}", arguments) for id in ids]),
-        *[ToolExecutionResultMessage(id, f"{name}-{id}", text) for id in reversed(ids)],
-    ],
-    st.lists(words.filter(bool), min_size=1, max_size=3, unique=True),
-    words,
-    words,
-    words,
-)
-turns = st.one_of(
-    st.builds(lambda text: [SystemMessage(f"s{text}")], words),
-    st.builds(lambda contents, name: [UserMessage(contents, name)], parts, st.just("Ada")),
-    st.builds(lambda text: [AiMessage(text)], words),
-    exchanges,
-)
 
 
 def parse(*messages):
     return parse_messages(list(messages), "openai_chat")
-
-
-def lost(*messages) -> list[str]:
-    return [loss.what for loss in parse(*messages).losses]
-
-
-def lost_in_writing(*messages) -> list[str]:
-    return [loss.what for loss in render_messages(messages, "openai_chat").losses]
 
 
 def calling(*functions, **properties):
@@ -74,13 +38,6 @@ SPOKE = {"role": "user", "content": "never mind"}
 
 def answer(**properties):
     return {"role": "tool", "content": "found", **properties}
-
-
-@given(st.lists(turns, max_size=4).map(lambda turns: [m for turn in turns for m in turn]))
-def test_messages_survive_a_round_trip(messages):
-    rendered = render_messages(messages, "openai_chat")
-    back = parse(*rendered.value)
-    assert (list(back.messages), rendered.losses, back.losses) == (messages, (), ())
 
 
 @pytest.mark.parametrize(
@@ -165,10 +122,6 @@ def test_what_the_model_cannot_hold_comes_back(message):
     assert (rendered.value, read.losses, rendered.losses) == (said, (), ())
 
 
-def test_a_blank_system_message_is_lost():
-    assert lost({"role": "system", "content": " "}) == ["a blank system message"]
-
-
 def test_a_completion_is_its_message_and_what_it_said_of_it():
     usage = {"prompt_tokens": 3, "completion_tokens": 1}
     choices = [{"index": 0, "finish_reason": "stop", "message": ai("hi")}, {"message": ai("ho")}]
@@ -181,7 +134,7 @@ def test_a_completion_is_its_message_and_what_it_said_of_it():
     assert render_messages(read.messages, "openai_chat").value == [ai("hi")]
 
 
-@given(st.lists(turns, max_size=4).map(lambda turns: [m for turn in turns for m in turn]))
+@given(conversations("openai_chat"))
 def test_openai_accepts_what_is_written(messages):
     pydantic = pytest.importorskip("pydantic")
     chat = pytest.importorskip("openai.types.chat")
@@ -201,27 +154,6 @@ def test_objects_of_the_library_are_read():
         assert render_messages(read.messages, "openai_chat").value == [called]
     (message,) = parse_objects(completion, "openai_chat").messages
     assert message.attributes["openai_chat"]["response"]["finish_reason"] == "tool_calls"
-
-
-@pytest.mark.parametrize(
-    ("message", "what"),
-    [
-        (UserMessage([TextContent("x"), VideoContent(Video("u"))]), "video content"),
-        (UserMessage([TextContent("x"), None]), "empty content"),
-        (UserMessage([ImageContent(Image("u"), DetailLevel.MEDIUM)]), "the detail level 'medium'"),
-        (
-            UserMessage([ImageContent(Image("u", revised_prompt="p"))]),
-            "the revised prompt of an image",
-        ),
-        (
-            UserMessage([ImageContent(Image("u", "QQ=="))]),
-            "the url of image content that is given inline too",
-        ),
-        (ToolExecutionResultMessage("a", None, "x", True), "that the result is an error"),
-    ],
-)
-def test_losses_of_writing_are_listed(message, what):
-    assert lost_in_writing(message) == [what]
 
 
 def _deep(levels: int) -> list:

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 from pydantic_ai.messages import (
     BinaryContent,
     CachePoint,
@@ -32,25 +31,16 @@ from pydantic_ai.messages import (
 from pydantic_ai.usage import RequestUsage
 
 from chatmemory import (
-    AiMessage,
-    AudioContent,
-    ImageContent,
     MessageWindowChatMemory,
-    PdfFileContent,
     SystemMessage,
-    TextContent,
     ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-    VideoContent,
 )
-from chatmemory.core.contents import Audio, DetailLevel, Image, PdfFile, Video
 from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.core.messages import text_of, with_attributes
 from chatmemory.formats import parse_messages, parse_objects, read_transcripts, render_messages
 
-from .test_difference import edited, texts_in, texts_of
-from .test_langchain import values_in
+from .random_conversations import conversations
+from .test_difference import assert_edits_are_found
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
 ERRORS = [
@@ -118,41 +108,6 @@ OBJECTS = [
     ModelResponse([]),
     ModelResponse([ThinkingPart("", signature="s==")]),
 ]
-words = st.text(max_size=20)
-arguments = st.none() | words | st.dictionaries(words, words, max_size=2).map(json.dumps)
-images = st.builds(
-    ImageContent,
-    st.sampled_from([Image("https://example.org/a.png", None, "image/png")]),
-    st.sampled_from([DetailLevel.LOW, DetailLevel.HIGH, DetailLevel.AUTO]),
-)
-others = st.sampled_from(
-    [
-        ImageContent(Image(None, "QUJD", "image/png"), DetailLevel.AUTO),
-        AudioContent(Audio(base64_data="QUJD", mime_type="audio/mpeg")),
-        VideoContent(Video("https://example.org/a.mp4", None, "video/mp4")),
-        PdfFileContent(PdfFile(base64_data="QUJD")),
-        PdfFileContent(PdfFile("https://example.org/a.pdf")),
-    ]
-)
-contents = st.lists(st.builds(TextContent, words) | images | others, min_size=1, max_size=3)
-exchanges = st.builds(
-    lambda ids, arguments, text, thinking, results, failed: [
-        AiMessage(text, [ToolExecutionRequest(id, f"f{id}", arguments) for id in ids], thinking),
-        *[ToolExecutionResultMessage(id, f"f{id}", results, failed) for id in reversed(ids)],
-    ],
-    st.lists(words.filter(bool), min_size=1, max_size=3, unique=True),
-    arguments,
-    words | st.none(),
-    words.filter(bool) | st.none(),
-    words | contents,
-    st.sampled_from([True, None]),
-)
-turns = st.one_of(
-    st.builds(lambda text: [SystemMessage(f"s{text}")], words),
-    st.builds(lambda contents: [UserMessage(contents)], contents),
-    st.builds(lambda text: [AiMessage(text)], words),
-    exchanges,
-)
 
 
 def dumped(messages=OBJECTS):
@@ -167,8 +122,8 @@ def render(messages):
     return render_messages(messages, "pydantic_ai")
 
 
-@given(st.lists(turns, max_size=4).map(lambda turns: [m for turn in turns for m in turn]))
-def test_messages_survive_a_round_trip_and_pydantic_ai_reads_them(messages):
+@given(conversations("pydantic_ai"))
+def test_pydantic_ai_reads_what_is_written(messages):
     rendered = render(messages)
     read = ModelMessagesTypeAdapter.validate_json(json.dumps(rendered.value))
     back = parse_objects(read, "pydantic_ai")
@@ -187,18 +142,7 @@ def test_what_pydantic_ai_dumps_comes_back_as_it_was():
 
 @pytest.mark.parametrize("said", dumped(), ids=range(len(OBJECTS)))
 def test_edits_are_found_and_no_text_stands_in_attributes(said):
-    read = parse(said).messages
-    changed = [edited(message) for message in read]
-    written = texts_in(render(changed).value)
-    for message, change in zip(read, changed, strict=True):
-        kept = texts_in(getattr(message, "attributes", {}))
-        texts = {text for text in texts_of(message).values() if len(text) > 8}
-        texts |= {each for text in texts if text[0] in "[{" for each in values_in(text)}
-        texts -= {"missing"}
-        assert not [text for text in texts for each in kept if text in each]
-        for text in texts_of(change).values():
-            assert any(each in {text, *values_in(text)} for each in written), (text, written)
-        assert not texts & set(written) - {getattr(change, "thinking", None)}
+    assert_edits_are_found(parse(said).messages, "pydantic_ai", names={"missing"})
 
 
 def test_a_request_is_instructions_prompts_and_results():
@@ -233,27 +177,6 @@ def test_a_memory_takes_the_messages_of_a_run():
     memory = MessageWindowChatMemory("a", 20)
     assert memory.add_from(OBJECTS[3:6], "pydantic_ai") == ()
     assert memory.render("pydantic_ai") == dumped(OBJECTS[3:6])
-
-
-@pytest.mark.parametrize(
-    ("message", "what"),
-    [
-        (UserMessage("x", "Ada"), "the name of the user"),
-        (UserMessage([TextContent("x"), None]), "empty content"),
-        (UserMessage([ImageContent(Image("u"), DetailLevel.MEDIUM)]), "the detail level 'medium'"),
-        (
-            UserMessage([ImageContent(Image("u", revised_prompt="p"))]),
-            "the revised prompt of an image",
-        ),
-        (
-            UserMessage([PdfFileContent(PdfFile("u", "QQ=="))]),
-            "the url of file content that is given inline too",
-        ),
-        (AiMessage("x", (None,)), "an empty tool call"),
-    ],
-)
-def test_losses_of_writing_are_listed(message, what):
-    assert [loss.what for loss in render([message]).losses] == [what]
 
 
 def request(*parts, **about):

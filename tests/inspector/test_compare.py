@@ -64,11 +64,6 @@ def test_the_numbers_are_those_of_commands_and_the_api(page):
             assert row[name] == getattr(found, name), name
 
 
-def test_the_chart_says_how_many_policies_it_has(page):
-    assert 'by message under 1 policy"' in page("?policy=message_window:3")
-    assert 'by message under 2 policies"' in page("?policy=message_window:3&policy=everything")
-
-
 def test_csv_has_the_same_rows(page):
     rows = list(csv.DictReader(io.StringIO(page(f"{POLICIES}&as=csv"))))
     assert [(row["policy"], int(row["held"])) for row in rows] == [
@@ -100,13 +95,6 @@ def test_a_phrase_is_followed_to_its_first_loss(page):
     assert everything["phrase_forgotten_at"] is None
     assert "nobody said it" in page(f"{POLICIES}&phrase=nothing+like+it")
     assert second["phrase_kept_by"] > 0
-
-
-def test_a_system_message_holds_a_phrase_while_others_leave(operator_client, db):
-    said = [SystemMessage("Order A-1182"), UserMessage("A-1182 please"), *numbered(5)]
-    create_and_add("m", MessageWindow(3), said)
-    html = operator_client.get("/c/m/compare/?policy=message_window:3&phrase=A-1182").content
-    assert "<b>1 message</b> still holds “A-1182” at #7." in html.decode()
 
 
 def test_a_limit_to_try_has_the_options_of_its_policy(operator_client, db):
@@ -176,13 +164,6 @@ def test_what_is_wrong_with_an_address_is_said_and_no_other_numbers_are_sent(pag
         assert "<" not in answer
 
 
-@pytest.mark.parametrize("form", ["csv", "json"])
-def test_numbers_are_sent_as_a_file(page, operator_client, form):
-    answer = operator_client.get(f"{PAGE}{POLICIES}&as={form}")
-    name = f'attachment; filename="order-7741-policies.{form}"'
-    assert answer["Content-Disposition"] == name
-
-
 FULL = "&".join(f"policy=message_window:{n}" for n in range(1, 5))
 
 
@@ -225,23 +206,6 @@ def test_of_a_long_conversation_the_latest_part_is_replayed(page, monkeypatch):
     assert "nobody said it" not in html
     assert "never said" not in html
     assert told(page)[0]["messages"] == 10
-
-
-@pytest.mark.parametrize(
-    ("query", "status"),
-    [("?at=0", 200), ("?at=999999", 200), ("?at=1&phrase=%00", 200), ("?at=x", 422)],
-)
-def test_every_place_can_be_shown(page, query, status):
-    assert "Who is in memory after" in page(query, status)
-
-
-def test_one_message_holds(operator_client, db):
-    codes = " ".join(f"A-{n}" for n in range(100, 110))
-    create_and_add("m", MessageWindow(9), [UserMessage(f"My order: {codes}"), AiMessage(codes)])
-    html = operator_client.get("/c/m/compare/?policy=message_window:9").content.decode()
-    assert "Compare with 1 message<" in html
-    html = operator_client.get("/c/m/compare/?policy=message_window:9&phrase=order&at=1")
-    assert "<b>1 message</b> still holds “order” at #1" in html.content.decode()
 
 
 def test_an_empty_conversation_is_compared(operator_client, db):

@@ -218,15 +218,6 @@ def test_a_long_text_is_folded(operator_client, support):
     assert "All 20 characters" not in html(operator_client, "?msg=2")
 
 
-def test_a_sum_of_very_many_lines_is_shortened(operator_client, db):
-    create_and_add("support", MessageWindow(100), numbered(100))
-    services.change("support", policy=MessageWindow(1))
-    services.add("support", [UserMessage("the last")])
-    page = html(operator_client)
-    assert "more lines" in page
-    assert page.count("<th scope") < 60
-
-
 def test_what_a_list_of_the_client_left_out_is_tagged_so(shown, db):
     said = numbered(3)
     protocol.update_messages("support", said)

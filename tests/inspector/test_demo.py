@@ -28,15 +28,6 @@ def test_a_database_in_use_gets_no_demo():
     assert queries.memory("classroom").said_count == 17
 
 
-def test_the_support_bot_forgets_the_order_number_before_it_asks_again():
-    call_command("load_demo")
-    number = "A-1182"
-    assert number in queries.message("order-7741", 25).text
-    window = queries.window("order-7741", 43)
-    assert not [row for row in window.rows if number in row.text]
-    assert "order number, please" in queries.message("order-7741", 44).text
-
-
 def test_the_travel_desk_looks_a_booking_up_twice_and_asks_for_a_voucher_again():
     call_command("load_demo")
     found = queries.incidents("ferry-5120")

@@ -91,12 +91,6 @@ def test_it_is_shown_at_its_step_and_where_nothing_else_is_asked(compacted, oper
     assert 'data-pane="why"' in shown(operator_client, "?at=4")
 
 
-def test_the_terms_that_could_be_appended_unfold(compacted, operator_client):
-    assert "Show the 2 terms (" in text_of(shown(operator_client, "?at=4"))
-    words = text_of(shown(operator_client, "?at=4&terms=1"))
-    assert "does not hold, the best first: B-2291, A-1182 Fold" in words
-
-
 def test_as_long_as_nothing_is_found_it_says_so(operator_client):
     create_and_add("c", MessageWindow(20), users("A-1182", "well"))
     services.compact("c", "They asked.", keep_last=0)

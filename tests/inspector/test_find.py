@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import (
-    AiMessage,
     MessageWindow,
     TokenWindow,
     UserMessage,
@@ -202,29 +201,12 @@ def test_a_phrase_that_all_say_is_in_memory_at_an_early_step(operator_client, fe
     ]
 
 
-def test_what_was_said_too_long_before_is_not_looked_at(operator_client, few_looked_at):
-    say([UserMessage("Anna")] * 30 + [AiMessage("Anna?")] * 40, 5)
-    assert told(operator_client) == (
-        "Only in the assistant’s own words (#66 to #70). In memory since step 51 or earlier. "
-        f"{PART} Of these, no user and no tool said it: it is found only in the assistant’s own "
-        "words."
-    )
-    at_20 = told(operator_client, "at=20")
-    assert at_20.startswith("At step 20: yes, since step 20 or earlier. #16 to #20 are in memory.")
-    assert "follow what users and tools said, not the assistant’s own words." in at_20
-
-
 def test_turns_are_told_though_very_many_followed(operator_client):
     say([UserMessage(("Anna", "hm")[n % 2]) for n in range(150)], 1)
     assert told(operator_client, "at=3").startswith(
         "At step 3: yes, since #3. Forgotten at step 2, when #2 arrived, until #3 said it again. "
         "#3 is in memory. Later: forgotten when #4 arrived, at step 4."
     )
-
-
-def test_one_time_that_is_not_listed_is_one_time(operator_client):
-    say([UserMessage(word) for word in ["needle", "hay"] * 6 + ["needle"]], 1)
-    assert "1 earlier time Step 2" in said(operator_client.get("/c/said/?find=needle"), "why")
 
 
 def test_a_phrase_over_the_lowered_limit_is_hidden(operator_client):

@@ -7,9 +7,16 @@ from __future__ import annotations
 import gzip
 import re
 
-from chatmemory import MessageWindow, UserMessage, services
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from chatmemory import MessageWindow, UserMessage
 from inspector import demo
 from inspector.urls import urlpatterns
+
+from ..conversations import create_and_add
+from .test_bodies import VALUES
 
 PAGES = {
     "overview": "/",
@@ -72,8 +79,7 @@ def test_every_route_is_in_the_table():
 
 
 def test_every_answer_has_the_headers_and_no_page_has_inline_code(operator_client):
-    services.create("m", MessageWindow(2))
-    services.add("m", [UserMessage("hi")])
+    create_and_add("m", MessageWindow(2), [UserMessage("hi")])
     answers = {path: operator_client.get(path) for path in [*PAGES.values(), *WITHOUT_A_NAME]}
     answers |= {path: operator_client.post(path, body) for path, body in POSTS.values()}
     for path, answer in answers.items():
@@ -89,6 +95,15 @@ def test_every_answer_has_the_headers_and_no_page_has_inline_code(operator_clien
     for path, page in pages.items():
         assert not re.search(r"<script(?![^>]*\bsrc=)", page.text), path
         assert not re.search(r"<style|\sstyle=|\son[a-z]+=", page.text), path
+
+
+@pytest.mark.parametrize("name", [each.name for each in urlpatterns])
+def test_no_form_is_taken_without_its_token(operator_client, name):
+    (pattern,) = (each.pattern for each in urlpatterns if each.name == name)
+    path = reverse(f"inspector:{name}", kwargs={each: VALUES[each] for each in pattern.converters})
+    elsewhere = Client(enforce_csrf_checks=True)
+    elsewhere.cookies = operator_client.cookies
+    assert elsewhere.post(path).status_code in (403, 405)
 
 
 def test_pages_are_compressed_to_another_size_each_time(operator_client):

@@ -15,20 +15,12 @@ from chatmemory.models import Memory
 
 from ..conversations import users
 
+# Beside what tests/fuzz asks for at random.
 PATHS = [
-    "/?q=%00",
     "/?q=%ED%A0%80",
-    "/?q=%25_%5C",
     "/?q=" + "x" * 5_000,
     "/?sort=activity&older=",
     "/c/~00/",
-    "/c/order-7741/?find=%00",
-    "/c/order-7741/?find=%25",
-    "/c/order-7741/?at=1&with=2",
-    "/c/order-7741/?at=1&with=999",
-    "/c/order-7741/?before=0",
-    "/c/order-7741/?after=999999999999999999",
-    "/c/order-7741/?msg=0",
     "/c/" + "x" * 3_000 + "/",
     "/c/~FF~FE/",
     "/api/v1/memories/?search=%00",

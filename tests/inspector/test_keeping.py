@@ -5,27 +5,21 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import (
-    AiMessage,
     MessageWindow,
     SystemMessage,
     TokenWindow,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
     UserMessage,
     policy_from_dict,
     queries,
     services,
 )
-from chatmemory.core.policies import KINDS, Policy
+from chatmemory.core.policies import Policy
 from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
-from inspector import demo
-from tests.test_policy_kinds import FrugalWindow
 
 from ..conversations import create_and_add, numbered, users
+from ..core.letters import CALL, RESULT
 
-CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
-RESULT = ToolExecutionResultMessage("1", "find", "found")
 LONG_WORDS = [UserMessage("übergrößenträger " * n) for n in range(1, 7)]
 
 
@@ -52,18 +46,6 @@ def assert_real_windows_need(needed: int, seq: int, under, messages) -> None:
         create_and_add(f"under {tried}", under(tried), messages)
         rows = queries.outline(f"under {tried}").rows
         assert (seq in {row.seq for row in rows}) is stays
-
-
-def test_the_order_number_of_the_demo_needed_925_tokens_when_it_was_asked_for(operator_client, db):
-    demo.load()
-    assert limit(43, 25, "order-7741") == 925
-    html = shown(operator_client, "at=43&msg=25", "order-7741")
-    assert "What would have kept it?" in html
-    assert "<b>925 tokens or more.</b>" in html
-    assert "A higher limit now does not bring it back." in html
-    in_memory = shown(operator_client, "at=30&msg=25", "order-7741")
-    assert "What would have kept it?" not in in_memory
-    assert_real_windows_need(925, 25, TokenWindow, queries.said("order-7741", 46))
 
 
 @pytest.mark.parametrize(
@@ -94,15 +76,6 @@ def test_tokens_are_counted_again_where_the_estimator_changed(db):
     services.change("c", policy=gpt_4(20))
     services.add("c", LONG_WORDS)
     assert_real_windows_need(limit(None, 4), 4, gpt_4, queries.said("c"))
-
-
-def test_a_kind_with_a_rule_of_its_own_is_replayed(db):
-    KINDS.register(FrugalWindow.kind, FrugalWindow)
-    try:
-        create_and_add("c", FrugalWindow(60), numbered(8))
-        assert_real_windows_need(limit(None, 3), 3, FrugalWindow, numbered(8))
-    finally:
-        KINDS.unregister(FrugalWindow.kind)
 
 
 def test_nothing_is_told_of_what_was_cleared_or_replaced(db):

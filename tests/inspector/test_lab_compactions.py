@@ -86,7 +86,3 @@ def test_it_reads_what_is_kept_by_one_query(compacted):
         2,
         2,
     )
-
-
-def test_the_lab_leads_to_it(operator_client, db):
-    assert 'href="/lab/compactions/"' in operator_client.get("/lab/").content.decode()

@@ -214,21 +214,6 @@ def test_the_overview_counts_in_memory_what_the_model_sees(operator_client, lowe
     assert (row.in_memory, row.memory.left_count) == ("6", 8)
 
 
-def test_messages_that_were_never_said_are_not_subtracted_from_what_was_said(operator_client, db):
-    words = numbered(3)
-    protocol.update_messages("client", words)
-    protocol.update_messages("client", [words[0], UserMessage("a summary"), *words[1:]])
-    (row,) = operator_client.get("/").context["rows"]
-    assert (row.memory.said_count, row.memory.window.count, row.memory.left_count) == (3, 4, 0)
-    page = conversation(operator_client, "client")
-    assert (page.said.load, page.forgotten.load, page.injected_count) == (21, 0, 1)
-    protocol.update_messages("client", [UserMessage("a summary"), words[2]])
-    page = conversation(operator_client, "client")
-    assert (page.said.load, page.forgotten.load, page.injected_count) == (21, 14, 1)
-    (row,) = operator_client.get("/").context["rows"]
-    assert (row.memory.said_count, row.memory.window.count, row.memory.left_count) == (3, 2, 2)
-
-
 def test_conversations_over_the_limit_take_no_more_queries(operator_client, db):
     def asked(conversations: range) -> int:
         for n in conversations:

@@ -18,6 +18,8 @@ from chatmemory import MessageWindow, SystemMessage, UserMessage, VersionConflic
 from inspector.observability import tracing
 from inspector.observability.logs import JsonFormatter, TextFormatter, request_id
 
+from ..conversations import create_and_add
+
 SECRET = "my card is 4111-1111-QUOKKA"
 
 
@@ -164,8 +166,11 @@ def read(**headers: str) -> dict[tuple[str, ...], float]:
 @pytest.mark.django_db(transaction=True)
 def test_changes_are_counted_after_the_commit():
     before = read()
-    services.create("m", MessageWindow(2))
-    services.add("m", [SystemMessage("a"), UserMessage("b"), UserMessage("c"), SystemMessage("d")])
+    create_and_add(
+        "m",
+        MessageWindow(2),
+        [SystemMessage("a"), UserMessage("b"), UserMessage("c"), SystemMessage("d")],
+    )
     services.clear_messages("m")
     with pytest.raises(VersionConflict):
         services.add("m", [UserMessage("never")], expected_version=0)

@@ -12,7 +12,6 @@ from django.utils import timezone
 from chatmemory import (
     AiMessage,
     SystemMessage,
-    ToolExecutionRequest,
     UserMessage,
     queries,
     services,
@@ -26,9 +25,8 @@ from inspector.templatetags.inspector import ago
 from inspector.views import overview
 
 from ..conversations import create_and_add, numbered, users
+from ..core.letters import CALL
 from . import markup
-
-CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 
 
 def say(memory_id: str, *words: str) -> None:
@@ -134,10 +132,18 @@ def row_of(page, memory_id: str) -> str:
 @pytest.fixture
 def fleet(db) -> None:
     """Two conversations with flags and one without, under three policies."""
-    services.create("dangling", MessageWindow(5), {"team": "blue"})
-    services.add("dangling", [UserMessage("hi"), CALL, UserMessage("well?")])
-    services.create("oversized", TokenWindow(12), {"team": "green"})
-    services.add("oversized", [UserMessage("hi"), UserMessage("too long " * 30)])
+    create_and_add(
+        "dangling",
+        MessageWindow(5),
+        [UserMessage("hi"), CALL, UserMessage("well?")],
+        {"team": "blue"},
+    )
+    create_and_add(
+        "oversized",
+        TokenWindow(12),
+        [UserMessage("hi"), UserMessage("too long " * 30)],
+        {"team": "green"},
+    )
     protocol.update_messages("bare", users("a refund"))
 
 
@@ -173,8 +179,11 @@ def test_what_needs_attention_can_be_listed(operator_client, fleet, flag):
 
 
 def test_a_conversation_with_two_flags_counts_once(operator_client, db):
-    services.create("both", TokenWindow(60))
-    services.add("both", [UserMessage("hi"), CALL, UserMessage("too long " * 90), UserMessage("x")])
+    create_and_add(
+        "both",
+        TokenWindow(60),
+        [UserMessage("hi"), CALL, UserMessage("too long " * 90), UserMessage("x")],
+    )
     services.create("other", MessageWindow(3))
     flagged = operator_client.get("/").context["headlines"].stats.flagged
     assert flagged["any"] <= flagged["dangling"] + flagged["oversized"]
@@ -392,16 +401,6 @@ def test_what_left_since_the_last_look_is_new(operator_client, memory_id):
 @pytest.mark.parametrize("seen", ["9" * 5_000, "²", "-1", "x"])
 def test_a_moment_that_is_no_number_marks_nothing(operator_client, memory_id, seen):
     assert "is-new" not in operator_client.get("/now/", {"seen": seen}).content.decode()
-
-
-@pytest.mark.parametrize(
-    ("path", "marked"), [("/", "Conversations"), ("/lab/", "Lab"), ("/c/order-7741/compare/", None)]
-)
-def test_the_bar_marks_the_page_that_is_open(operator_client, memory_id, path, marked):
-    nav = operator_client.get(path).content.decode().partition('aria-label="Main"')[2]
-    nav = nav.partition("</nav>")[0]
-    found = re.findall(r'aria-current="page"[^>]*>(\w+)', nav)
-    assert found == ([marked] if marked else [])
 
 
 def test_the_feed_has_the_latest_of_very_many_that_left_at_once(db):

@@ -9,13 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import (
-    AiMessage,
     ChatMemoryError,
     MessageWindow,
     SystemMessage,
-    TokenWindow,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
     UserMessage,
     explain,
     queries,
@@ -24,21 +20,19 @@ from chatmemory import (
 from chatmemory.queries import WhatIf
 from inspector.conversation.simulation import writing
 
-from ..conversations import numbered
+from ..conversations import create_and_add, numbered
+from ..core.letters import CALL, RESULT
 from ..explain.test_receipts import changes, conversation, policies
 from ..properties import examples
 from .markup import said, tree
 
-CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
-RESULT = ToolExecutionResultMessage("1", "find", "found")
 HIDDEN = "#1, #2 and #3 are hidden already and leave with"
 
 
 @pytest.fixture
 def lowered(db) -> str:
     """Eight messages, of which a lowered limit hides three."""
-    services.create("c", MessageWindow(10))
-    services.add("c", numbered(8))
+    create_and_add("c", MessageWindow(10), numbered(8))
     services.change("c", policy=MessageWindow(5))
     return "c"
 
@@ -98,18 +92,6 @@ def test_settings_add_up_what_leaves_at_the_next_add(operator_client, lowered):
     assert "Already 4 over 8 " in words
     assert "#4 User, next oldest" in words
     assert "How it adds up" not in settings(operator_client, 8)
-
-
-def test_settings_say_that_only_what_is_hidden_leaves(operator_client, db):
-    services.create("c", TokenWindow(1000))
-    services.add("c", numbered(8))
-    load = queries.outline("c").load
-    services.change("c", policy=TokenWindow(load - 1))
-    seen = queries.outline("c").load
-    assert (
-        "Nothing more would leave. #1 is hidden already and leaves at the next add. "
-        f"Token window {seen:,}: the model would see {seen} tokens. It sees {seen} tokens now."
-    ) in settings(operator_client, seen, "token_window")
 
 
 @pytest.mark.parametrize(

@@ -170,16 +170,6 @@ def test_what_would_have_left_next_is_marked_at_a_past_step(operator_client, sho
     assert next_to_leave(operator_client, "at=6") == [2]
 
 
-def test_what_leaves_next_is_what_the_next_message_evicts(db):
-    demo.load()
-    for step in range(30, 58):
-        state = queries.conversation_state("order-7741", ConversationQuery(at=step))
-        change = queries.step("order-7741", step + 1).change
-        if change.evicted:
-            first = state.window.next_to_leave
-            assert [each.seq for each in change.evicted][: len(first)] == list(first)
-
-
 def test_how_many_messages_are_elsewhere_is_told(operator_client, db):
     def counts(query: str) -> list[str]:
         html = html_of(operator_client, query)

@@ -18,7 +18,6 @@ from chatmemory import (
     services,
 )
 from chatmemory.models import Message
-from inspector import demo
 from inspector.overview.table import current_feed
 
 from ..conversations import create_and_add, users
@@ -144,16 +143,6 @@ def test_the_feed_has_both_in_order(operator_client):
     assert 'data-id="told 4 again" data-again class="is-new"' in " ".join(html.split())
 
 
-def test_the_feed_of_the_demo_has_both():
-    """Steps that were added together have one time, and their numbers tell which came first."""
-    demo.load()
-    rows = current_feed()
-    steps = [row.step for row in rows if "order-7741" in str(row)]
-    assert steps == sorted(steps, reverse=True)
-    told = [getattr(row, "came_up_again", "") for row in rows]
-    assert "A-1182 had to be said again" in told
-
-
 def test_the_feed_leaves_imports_out():
     services.import_conversation("imported", SAID, MessageWindow(2))
     services.current_incidents("imported")
@@ -191,9 +180,3 @@ def test_the_queries_do_not_depend_on_how_many_have_any(operator_client):
     for n in range(1, 25):
         with_incidents(f"m{n}")
     assert asked() == few <= 17
-
-
-def test_the_demo_shows_its_own(operator_client):
-    demo.load()
-    row = row_of(operator_client.get("/"), "order-7741")
-    assert "A-1182 had to be said again · step 47" in row

@@ -144,12 +144,6 @@ class TestSaving:
         assert queries.memory("c").labels == {"team": "support"}
         assert queries.policy("c") == MessageWindow(9)
 
-    def test_says_what_is_wrong_with_labels(self, operator_client):
-        labels = {"name": [f"n{n}" for n in range(65)], "value": ["v"] * 65}
-        response = operator_client.post(SAVE, form(**labels))
-        assert response.status_code == 422
-        assert "up to 64 labels" in response.content.decode()
-
 
 class TestOptions:
     def test_are_previewed_and_kept(self, operator_client):

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import Group
-from django.test import Client
 
 from chatmemory import SystemMessage, queries, services
-from chatmemory.access.roles import GROUPS, Role
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.core.texts import readable_text
 from chatmemory.models import Trial
@@ -139,13 +136,6 @@ class TestALimit:
         assert (bar.x, bar.memory) == (2, round(label.y * HEIGHT / 100))
         assert operator_client.get(PAGE).context["page"].timeline.chart.tried == ""
 
-    @pytest.mark.parametrize("limit", ["3", "9"])
-    def test_under_which_nothing_leaves_shows_no_departures(self, operator_client, full, limit):
-        services.change(full, policy=MessageWindow(2))
-        response = preview(operator_client, text="", limit=limit)
-        assert "Would leave" not in response.content.decode()
-        assert f"With a limit of {limit}, 1 message comes back: #1." in said(response, "why")
-
     def test_and_a_draft_are_put_in_force_together(self, operator_client, full):
         draft(operator_client, ADD, limit="2")
         assert queries.memory(full).policy == MessageWindow(2)
@@ -226,12 +216,6 @@ class TestDrafts:
         for absent in ("0", "7"):
             assert operator_client.get(f"{PAGE}?edit={absent}").status_code == 200
 
-    def test_have_numbers_of_their_own(self, operator_client, full):
-        html = preview(operator_client, at="2").content.decode()
-        assert "draft 1" in html
-        assert "#-1" not in html
-        assert "#4" not in html
-
     def test_are_explained_as_what_they_push_out(self, operator_client, full):
         trial = key_of(preview(operator_client))
         response = operator_client.get(f"{PAGE}?trial={trial}&draft=1")
@@ -261,19 +245,6 @@ class TestDrafts:
 
 
 class TestItsAddress:
-    def test_can_be_shared(self, operator_client, django_user_model, full):
-        viewer = django_user_model.objects.create_user("viewer")
-        viewer.groups.add(Group.objects.get(name=GROUPS[Role.VIEWER]))
-        client = Client()
-        client.force_login(viewer)
-        url = preview(operator_client).redirect_chain[-1][0]
-        assert seen(client.get(url)) == ["b", "c", "d"]
-
-    def test_is_one_for_equal_drafts(self, operator_client, full):
-        assert key_of(preview(operator_client)) == key_of(preview(operator_client))
-        assert Trial.objects.count() == 1
-        assert key_of(preview(operator_client, text="e")) != key_of(preview(operator_client))
-
     def test_is_not_found_in_another_conversation(self, operator_client, full):
         services.create("other", MessageWindow(3))
         response = operator_client.get(f"/c/other/?trial={key_of(preview(operator_client))}")
@@ -289,14 +260,6 @@ class TestItsAddress:
 
 
 class TestTheVerdict:
-    def test_tells_of_a_text_before_it_is_previewed(self, operator_client, full):
-        writing = draft(operator_client, VERDICT).context["writing"]
-        assert (writing.tokens, writing.verdict.summary) == (5, "Would evict. 1 message: #1")
-        assert not Trial.objects.exists()
-        trial = key_of(preview(operator_client))
-        writing = draft(operator_client, VERDICT, text="e", trial=trial).context["writing"]
-        assert writing.verdict.summary == "Would evict. 1 message: #2"
-
     @pytest.mark.parametrize(
         ("values", "words"),
         [
@@ -394,14 +357,3 @@ class TestSavingAsANewConversation:
         assert said(response, field.get("aria-describedby")) == words
         assert response.content.decode().count("already exists") + (not new_id) == 1
         assert queries.count() == 1
-
-
-@pytest.mark.parametrize("url", [URL, ADD, BRANCH, VERDICT])
-def test_only_posts_of_signed_in_users_are_accepted(operator_client, full, url):
-    assert operator_client.get(url).status_code == 405
-    assert Client().post(url, {"role": "user", "text": "d"}).status_code == 302
-    elsewhere = Client(enforce_csrf_checks=True)
-    elsewhere.cookies = operator_client.cookies
-    assert elsewhere.post(url).status_code == 403
-    assert queries.memory(full).last_step == 3
-    assert operator_client.post("/c/nobody/add/", {"text": "x"}).status_code == 404

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, services
+from chatmemory import MessageWindow, TokenWindow, services
 from chatmemory.models import Memory
 from chatmemory.queries import ConversationQuery, conversation_state, step_samples
 from chatmemory.queries.steps import BLOCK, OUTLINE, PART, outline_of, part_around
@@ -190,10 +190,6 @@ def test_a_draft_stands_on_the_axis_of_what_was_said(operator_client, db):
     assert "Said and in memory after each step, in msg, each with an axis of its own" in html
 
 
-def test_few_cells_share_the_whole_width():
-    assert [strip_width(n) for n in (1, 8, 37, 120)] == [300, 300, 300, 960]
-
-
 def test_evictions_are_as_deep_as_there_are_many():
     points = [point(10, 1, 1, None, 0), point(20, 2, 1, None, 4), point(30, 3, 1, None, 5)]
     assert Chart(points, None).evictions == "M0 200v0h10v24h10v-18h10V200z"
@@ -250,13 +246,6 @@ def test_a_message_is_forgotten_when_it_left_last(told):
     services.clear_messages("counted anew")
     assert timeline("counted anew").cells[0].words.endswith("forgotten at step 3")
     assert timeline("counted anew", at=2).cells[0].words.endswith("in memory")
-
-
-def test_memory_beside_what_was_said_is_in_the_chart(told):
-    told.update_messages("c", [UserMessage("a"), UserMessage("b")])
-    told.update_messages("c", [SystemMessage("S"), *(UserMessage(t) for t in "vwxyzab")])
-    drawn = timeline("c").chart
-    assert min(heights(drawn.memory)) >= 0
 
 
 def test_a_limit_of_another_unit_is_not_drawn(db):

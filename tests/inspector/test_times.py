@@ -18,7 +18,7 @@ from chatmemory.queries import ConversationQuery, conversation_state
 from chatmemory.services import NewMessage
 from inspector.conversation.page import ConversationPage
 
-from ..conversations import numbered
+from ..conversations import create_and_add, numbered
 from ..properties import examples
 from .markup import tree
 
@@ -77,12 +77,6 @@ def test_a_time_follows_a_pause_and_a_date_stands_between_days(operator_client, 
         "14:50:19",
         "23:50:19",
     ]
-
-
-def test_a_new_day_has_its_date(operator_client, db):
-    say(START.replace(hour=23, minute=58), START.replace(day=25, hour=0, minute=2))
-    html = operator_client.get("/c/c/").content.decode()
-    assert told(html) == ["24 November 2026 UTC", "23:58:00", "25 November 2026 UTC"]
 
 
 def test_every_message_has_its_time_and_a_draft_has_none(operator_client, db):
@@ -232,8 +226,7 @@ def test_a_step_or_a_time_beside_a_clients_id_is_kept(operator_client, db):
 
 @pytest.mark.parametrize("client_id", ["nobody", "x%00", "x" * 300])
 def test_an_unknown_client_id_is_not_found(operator_client, db, client_id):
-    services.create("c", MessageWindow(3))
-    services.add("c", [NewMessage(numbered(1)[0], "x")])
+    create_and_add("c", MessageWindow(3), [NewMessage(numbered(1)[0], "x")])
     response = operator_client.get(f"/c/c/?client_id={client_id}")
     assert response.status_code == 404
     assert "“c” has no message with the client id" in response.content.decode()

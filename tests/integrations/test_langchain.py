@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,6 @@ from chatmemory import (
 )
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.messages import text_of
 from chatmemory.core.transitions import Change
 from chatmemory.formats import render_messages
 from chatmemory.integrations.langchain import ChatMemoryMiddleware
@@ -46,6 +45,8 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import Stay, Step
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
+
+from .conftest import texts
 
 THREAD = {"configurable": {"thread_id": "order-1"}}
 
@@ -117,10 +118,6 @@ def agent_of(memory: ChatMemory) -> Callable[..., Any]:
 def say(agent: Any, *texts: str, config: Any = THREAD) -> str:
     said = {"messages": [HumanMessage(text) for text in texts]}
     return agent.invoke(said, config)["messages"][-1].text
-
-
-def texts(messages: Sequence[Any]) -> list[str]:
-    return [text_of(message) for message in messages]
 
 
 def test_the_model_sees_the_window_and_the_history_keeps_everything(memory, agent_of):

@@ -16,6 +16,7 @@ from inspector.lessons.page import Told, practice_url
 from inspector.lessons.stage import moments
 from inspector.lessons.words import Answer, judge
 
+from ..conversations import create_and_add
 from ..inspector.markup import words
 
 LESSONS = catalogue().lessons
@@ -114,8 +115,7 @@ def test_the_answers_are_those_of_a_conversation(db, staged):
         step = moment.step
         if step.append_terms and not step.summary:  # the same again
             name, (said, told) = "again", summary
-            services.create(name, lesson.policy)
-            services.add(name, lesson.messages[:said])
+            create_and_add(name, lesson.policy, lesson.messages[:said])
         else:
             told = step
         set_limit(step.limit)
@@ -144,8 +144,7 @@ def test_the_answers_are_those_of_a_conversation(db, staged):
 
 def test_the_limit_of_a_fact_is_that_of_its_incident(db):
     lesson, played = LESSONS["predict-the-limit"].lesson, LESSONS["predict-the-limit"].moments
-    services.create("m", lesson.policy)
-    services.add("m", lesson.messages)
+    create_and_add("m", lesson.policy, lesson.messages)
     found = services.current_incidents("m").incidents
     limits = [each.keeping.limit for each in found if each.kind == "said_again"]
     assert [moment.keeping for moment in played if moment.step.fact] == limits == [6, 5]
@@ -234,11 +233,6 @@ def test_nothing_that_is_picked_is_no_answer_and_nothing_leaves_is_one(page):
     assert "Not this time." in answered
     assert "you said: stays" in answered
     assert "Nothing is hidden" in text(page("moving-limits/?step=1"))
-
-
-def test_it_is_said_before_that_a_system_message_can_be_replaced(page):
-    told = text(page("system-messages/?step=2"))
-    assert "A new system message takes the place of the old one." in told
 
 
 def test_a_finished_lesson_has_a_sentence_and_the_way_on(page):

@@ -137,13 +137,6 @@ def test_other_fields_that_say_nothing(client, db, query, status):
     assert client.get(f"{link()}&{query}").status_code == status
 
 
-def test_the_limit_decides_what_is_seen(client, db):
-    assert "3 of 3" in shown(client, limit=3)
-    page = shown(client, kind="token_window", limit=20)
-    assert "tokens" in page
-    assert re.search(r"forgotten when #\d arrived", page)
-
-
 def test_each_step_says_what_happened(client, db):
     page = shown(client, limit=2, at=3)
     assert "User message #3 arrived. 1 message left: #1 was the oldest." in page
