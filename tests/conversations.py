@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from chatmemory import ChatMessage, Policy, UserMessage, services
+from chatmemory import (
+    AiMessage,
+    ChatMessage,
+    Policy,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    queries,
+    services,
+)
+
+HI, BRIEF = UserMessage("hi"), SystemMessage("Be brief.")
 
 
 def users(*texts: str) -> list[UserMessage]:
@@ -17,6 +29,19 @@ def numbered(count: int, words: str = "message") -> list[UserMessage]:
     return [UserMessage(f"{words} {n}") for n in range(count)]
 
 
+def call(*ids: str, arguments: str = "{}") -> AiMessage:
+    """Return an answer that calls the tool "find" once for each id."""
+    return AiMessage(None, tuple(ToolExecutionRequest(id, "find", arguments) for id in ids))
+
+
+def result(id: str, text: str = "found") -> ToolExecutionResultMessage:
+    """Return the result of a call of `call`."""
+    return ToolExecutionResultMessage(id, "find", text)
+
+
+CALL, RESULT = call("1"), result("1")
+
+
 def create_and_add(
     memory_id: str,
     policy: Policy | None,
@@ -26,3 +51,13 @@ def create_and_add(
     """Create a conversation, and add messages to it: a step for each."""
     services.create(memory_id, policy, labels)
     services.add(memory_id, messages)
+
+
+def seqs(memory_id: str = "m", at: int | None = None) -> list[int]:
+    """Return the numbers of the messages in memory, after a step or now."""
+    return [row.seq for row in queries.window(memory_id, at).rows]
+
+
+def texts(memory_id: str = "m", at: int | None = None) -> list[str]:
+    """Return the texts of the messages in memory, after a step or now."""
+    return [row.text for row in queries.window(memory_id, at).rows]

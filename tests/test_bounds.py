@@ -274,13 +274,6 @@ def test_what_is_evicted_does_not_count(setting):
     assert verify("full") is None
 
 
-def test_a_simulation_tells_of_the_refusal(setting):
-    for at in (None, 5):
-        with pytest.raises(WindowTooLarge, match=setting):
-            queries.simulate("full", [UserMessage("one")], at=at)
-    queries.simulate("full", [UserMessage("one")], at=3)
-
-
 def test_the_api_answers_422_for_a_window(setting, api):
     before = state()
     body = {"messages": [{"role": "user", "content": "one"}], "format": "openai_chat"}

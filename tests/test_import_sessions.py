@@ -250,20 +250,6 @@ def test_the_real_sessions_are_what_the_agent_saw(claude_sessions, capsys):
     call_command("verify_memories")
 
 
-def test_its_export_is_imported_with_the_same_steps(tmp_path, capsys):
-    builder = built("a", "b", "c")
-    builder.compact(UserMessage("S"), kept=[1, 2], ahead=1)
-    builder.add(UserMessage("d"))
-    session = builder.session()
-    assert imported(session).refused == ""
-    file = tmp_path / "archive"
-    call_command("export_conversations", "s", output=file)
-    call_command("import_transcripts", file, prefix="again-")
-    for at in range(1, 6):
-        assert seen("again-s", at) == seen("s", at) == session.window(at)
-    assert verify("again-s") is None
-
-
 def test_the_import_page_does_the_same(operator_client, tmp_path):
     records = [
         {"type": "user", "uuid": "1", "message": {"role": "user", "content": "Remember 1182"}},

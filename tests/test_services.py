@@ -6,22 +6,15 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from chatmemory import (
-    AiMessage,
     DuplicateClientId,
     InvalidMessage,
     InvalidValue,
     MemoryExists,
     MemoryNotFound,
-    MessageWindowChatMemory,
     PolicyRequired,
     SystemMessage,
-    TokenWindowChatMemory,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
     UnknownEstimator,
     UnstorableText,
     UserMessage,
@@ -34,15 +27,10 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import NewMessage, protocol
-from chatmemory.stores.database import DjangoChatMemoryStore
 
-from .properties import examples
+from .conversations import texts
 
 pytestmark = pytest.mark.django_db
-
-
-def texts(memory_id: str, at: int | None = None) -> list[str]:
-    return [row.text for row in queries.window(memory_id, at).rows]
 
 
 def said(memory_id: str) -> list[str]:
@@ -232,80 +220,6 @@ def test_adding_to_a_window_without_a_policy_is_refused():
     say("bare", "b", "c")
     assert texts("bare") == ["b", "c"]
     assert verify("bare") is None
-
-
-# The served path and the library give the same windows
-
-words = st.text(alphabet="abc ", min_size=1, max_size=12)
-incoming = st.one_of(
-    st.builds(UserMessage, words),
-    st.builds(SystemMessage, words.filter(lambda text: text.strip())),
-    st.builds(AiMessage, words),
-    st.builds(lambda: AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))),
-    st.builds(lambda: ToolExecutionResultMessage("1", "find", "found it")),
-)
-operations = st.lists(
-    st.one_of(
-        st.tuples(st.just("add"), st.lists(incoming, min_size=1, max_size=4)),
-        st.tuples(st.just("set"), st.lists(incoming, max_size=5)),
-        st.tuples(st.just("clear"), st.just([])),
-        st.tuples(st.just("limit"), st.integers(1, 60)),
-    ),
-    max_size=12,
-)
-
-
-@examples(30)
-@given(operations, st.booleans(), st.booleans())
-def test_the_services_give_the_windows_of_the_library(db, script, in_tokens, keep_first):
-    Memory.objects.all().delete()
-    limit = [12]
-    kind = TokenWindow if in_tokens else MessageWindow
-
-    def policy():
-        return kind(limit[0], always_keep_system_message_first=keep_first)
-
-    def asked(_):
-        return limit[0]
-
-    memory = (
-        TokenWindowChatMemory("m", asked, always_keep_system_message_first=keep_first)
-        if in_tokens
-        else MessageWindowChatMemory("m", asked, always_keep_system_message_first=keep_first)
-    )
-    services.create("served", policy())
-    for name, value in script:
-        if name == "add":
-            memory.extend(value)
-            services.add("served", value)
-        elif name == "set":
-            memory.set(value)
-            services.set_messages("served", value)
-        elif name == "clear":
-            memory.clear()
-            services.clear_messages("served")
-        else:
-            limit[0] = value
-            services.change("served", policy=policy())
-        assert queries.window("served").messages == memory.messages()
-    assert verify("served") is None
-
-
-@examples(30)
-@given(st.lists(st.lists(st.builds(UserMessage, st.sampled_from("abcde")), max_size=6), max_size=8))
-def test_client_lists_are_returned_unchanged(db, lists):
-    """Also check that every past list can be read at its step."""
-    Memory.objects.all().delete()
-    store = DjangoChatMemoryStore()
-    seen = {}
-    for messages in lists:
-        store.update_messages("bare", messages)
-        assert store.get_messages("bare") == messages
-        seen[queries.memory("bare").last_step] = messages
-    for step, messages in seen.items():
-        assert queries.window("bare", step).messages == messages
-    if lists:
-        assert verify("bare") is None
 
 
 def test_the_label_of_an_import_counts_for_nobody_and_stays(imported):

@@ -366,17 +366,6 @@ def test_an_added_audit_entry_of_a_redaction_is_named(conversation):
     assert verify(conversation).row == "an audit entry of step 31"
 
 
-def test_an_import_that_has_stored_another_number_is_named(conversation):
-    Memory.objects.update(imported=29)
-    assert "its import has stored 29" in verify(conversation).what
-    Memory.objects.update(imported=30)
-    assert verify(conversation) is None
-    services.create("short", MessageWindow(3))
-    services.change("short", labels={"team": "red"})
-    Memory.objects.filter(pk="short").update(imported=5)
-    assert "its import has stored 5" in verify("short").what
-
-
 def test_a_conversation_that_is_being_written_to_is_no_false_alarm(served):
     served.create("busy", limit=3)
     served.say("busy", *map(str, range(100)))

@@ -161,7 +161,7 @@ def new(batch) -> list[Said]:
 
 
 def test_any_sequence_of_operations_does_what_the_lists_do(db):
-    @settings_of(15)
+    @settings_of(25)
     @given(st.lists(operations, min_size=5, max_size=20))
     def any_sequence(made):
         conversation = Conversation()

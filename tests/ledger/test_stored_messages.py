@@ -63,16 +63,6 @@ def test_only_equal_messages_return(conversation):
     assert queries.window(conversation).messages == [named]
 
 
-def test_copies_are_found_and_erased(conversation):
-    services.branch(conversation, "branch", [])
-    assert queries.copies(conversation, 2) == [("branch", 2)]
-    services.redact(conversation, 2, branches=["branch"])
-    for memory_id in (conversation, "branch"):
-        row = Message.objects.get(memory=memory_id, seq=2)
-        assert "A-1" not in row.frame + row.text
-        assert verify(memory_id) is None
-
-
 TEXTS = {
     "words": "a word " * 70_000,
     "an emoji": "a word " * 70_000 + "\N{SLOTH}",
