@@ -33,7 +33,7 @@ from chatmemory.models import Message, Stay, Step
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
-from .conversations import CALL, RESULT, create_and_add, seqs, users
+from .conversations import BRIEF, CALL, RESULT, create_and_add, seqs, users
 from .properties import examples
 
 pytestmark = pytest.mark.django_db
@@ -43,7 +43,7 @@ REFUSED = (NotCompactable, MessageNotFound, NotPinnable, NoRoomBesidePins)
 @pytest.fixture
 def talk(db) -> str:
     """A system message, an exchange with a tool, and what followed."""
-    said = [SystemMessage("Be brief."), UserMessage("Where is A-1182?"), CALL, RESULT]
+    said = [BRIEF, UserMessage("Where is A-1182?"), CALL, RESULT]
     create_and_add("m", MessageWindow(10), [*said, AiMessage("On its way."), UserMessage("Thanks")])
     return "m"
 

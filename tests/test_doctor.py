@@ -13,7 +13,6 @@ from django.core.management import call_command
 from chatmemory import (
     AiMessage,
     MessageWindow,
-    SystemMessage,
     TokenWindow,
     UserMessage,
     explain,
@@ -42,7 +41,7 @@ SEEDS = {
     "orphan_result": [HI, result("8"), HELLO],
     "bad_arguments": [HI, call("7", arguments="[]"), result("7")],
     "empty_content": [HI, AiMessage(""), HI],
-    "system_in_middle": [HI, SystemMessage("Be brief."), HELLO],
+    "system_in_middle": [HI, BRIEF, HELLO],
 }
 REFUSED = {"dangling_call", "orphan_result", "bad_arguments", "empty_content"}
 

@@ -36,7 +36,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
 from chatmemory.services import erasure, sqlite_files
 
-from .conversations import create_and_add
+from .conversations import BRIEF, create_and_add
 
 SECRET = "my card is 4111-1111-QUOKKA"
 SAID = [
@@ -45,7 +45,7 @@ SAID = [
     AiMessage(SECRET, (ToolExecutionRequest("1", "pay", f'{{"card": "{SECRET}"}}'),), SECRET),
     ToolExecutionResultMessage("1", "pay", SECRET),
     CustomMessage({"card": SECRET}),
-    SystemMessage("Be brief."),
+    BRIEF,
 ]
 
 

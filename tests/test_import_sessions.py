@@ -12,10 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import (
-    AiMessage,
     MessageWindow,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
     UserMessage,
     queries,
     services,
@@ -26,6 +23,7 @@ from chatmemory.formats import Loss, Reading, Transcript, read_transcripts
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Stay, Step
 
+from .conversations import CALL, RESULT
 from .properties import examples
 
 pytestmark = pytest.mark.django_db
@@ -119,8 +117,8 @@ def test_a_summary_of_what_is_not_recorded_covers_nothing():
 
 def test_what_memory_cannot_say_is_lost():
     builder = built("a")
-    builder.add(AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),)))
-    builder.clear([builder.add(ToolExecutionResultMessage("1", "find", "found"))])
+    builder.add(CALL)
+    builder.clear([builder.add(RESULT)])
     session = builder.session()
     back = Compaction(summary=3, covered=(0, 1, 2), window=(3,))
     again = Compaction(summary=4, covered=(3,), window=(0, 4))
@@ -138,7 +136,7 @@ def test_what_memory_cannot_say_is_lost():
 def test_a_call_whose_result_comes_after_a_compaction_waits(monkeypatch, slice):
     monkeypatch.setattr(services.slices, "SLICE", slice)
     builder = built("a", "b")
-    call = builder.add(AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),)))
+    call = builder.add(CALL)
     builder.compact(UserMessage("S"), kept=[call])
     assert imported(builder.session()).refused == ""
     assert Memory.objects.get(pk="s").waiting_call == 3

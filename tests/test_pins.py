@@ -14,7 +14,6 @@ from chatmemory import (
     NotPinnable,
     OversizedMessage,
     PolicyRequired,
-    SystemMessage,
     UserMessage,
     explain,
     queries,
@@ -27,7 +26,7 @@ from chatmemory.queries import PinPreview, pin_preview
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
-from .conversations import CALL, RESULT, create_and_add, seqs, users
+from .conversations import BRIEF, CALL, RESULT, create_and_add, seqs, users
 from .explain.test_receipts import changes, make, policies
 from .properties import examples
 
@@ -80,7 +79,7 @@ def test_a_result_is_pinned_with_its_call(db):
 
 def test_what_cannot_be_pinned_is_named(order):
     services.add(order, users("four"))
-    create_and_add("asked", MessageWindow(9), [SystemMessage("Be brief."), CALL])
+    create_and_add("asked", MessageWindow(9), [BRIEF, CALL])
     services.create("theirs", None)
     protocol.update_messages("theirs", users("one"))
     services.create("measured", MessageWindow(9).metering())

@@ -144,7 +144,7 @@ def test_without_its_package_a_client_may_set_its_list_and_another_policy_can_be
     protocol.update_messages(gone, [UserMessage("mine")])
     protocol.delete_messages(gone)
     services.change(gone, policy=MessageWindow(3))
-    services.add(gone, [UserMessage(f"more {n}") for n in range(4)])
+    services.add(gone, numbered(4, "more"))
     assert len(queries.window(gone).rows) == 3
     assert verify(gone) is None
 

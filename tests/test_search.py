@@ -11,8 +11,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import AiMessage, UserMessage, queries, search, services
-from chatmemory.core.policies import MessageWindow
+from chatmemory import AiMessage, MessageWindow, UserMessage, queries, search, services
 from chatmemory.ledger import indexing
 from chatmemory.ledger.contradictions import Contradicted
 from chatmemory.ledger.verification import verify

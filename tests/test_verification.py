@@ -13,11 +13,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from chatmemory import UserMessage, services
+from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.core.codec import frame_of
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import text_of
-from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.core.stored_policies import load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger import verification
@@ -25,7 +24,7 @@ from chatmemory.ledger.chain import first_digest, verify_head
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
-from .conversations import create_and_add
+from .conversations import create_and_add, numbered
 from .long_conversations import examine
 
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
@@ -301,7 +300,7 @@ def test_heads_of_a_deleted_conversation_do_not_contradict_the_next_one_with_its
     services.delete(conversation)
     services.create(conversation, TokenWindow(100))
     for _ in range(3):  # fewer steps, as many, and more
-        services.add(conversation, [UserMessage(f"again {n}") for n in range(15)])
+        services.add(conversation, numbered(15, "again"))
         call_command("verify_memories", heads=kept)
     assert verify_head(conversation, 30, "00") is not None
 

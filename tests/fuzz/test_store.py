@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from chatmemory import (
     AiMessage,
     CustomMessage,
+    MessageWindow,
     MessageWindowChatMemory,
     SystemMessage,
+    TokenWindow,
     TokenWindowChatMemory,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
@@ -20,7 +22,6 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.estimators import count_tokens, estimator_for
-from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.ledger.verification import verify
 from chatmemory.services.validation import check_policy
 from chatmemory.stores.database import DjangoChatMemoryStore

@@ -24,6 +24,8 @@ from chatmemory.models import Step
 from chatmemory.services import change
 from chatmemory.services.protocol import delete_messages, get_messages, update_messages
 
+from ..conversations import numbered, users
+
 pytestmark = pytest.mark.django_db
 
 SYSTEM, OK, WRITERS, ADDS = SystemMessage("S"), UserMessage("ok"), 4, 60
@@ -144,7 +146,7 @@ def test_many_insertions_into_one_gap_keep_the_order():
     words = ["start", "end"]
     for number in range(30):
         words.insert(1, str(number))
-        update_messages("bare", [UserMessage(word) for word in words])
+        update_messages("bare", users(*words))
         assert [row.text for row in queries.window("bare").rows] == words
 
 
@@ -183,6 +185,6 @@ def test_what_several_writers_said_is_in_the_history_once(limit, rereads):
         memories[writer].add(UserMessage(f"message {said}"))
         has_read[writer] = False
         said += 1
-    assert queries.said("shared") == [UserMessage(f"message {n}") for n in range(ADDS)]
+    assert queries.said("shared") == numbered(ADDS)
     assert queries.memory("shared").said_count == ADDS
     assert verify("shared") is None
