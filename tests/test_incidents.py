@@ -20,7 +20,6 @@ from chatmemory.queries.incidents import computed_incidents
 from chatmemory.services import IncidentFinder
 from chatmemory.services import incidents as finding
 from chatmemory.stores.database import DjangoChatMemoryStore
-from inspector import demo
 from inspector.live.incidents import IncidentThread
 
 from .conversations import create_and_add, users
@@ -48,14 +47,6 @@ def test_the_ledger_and_a_replay_agree(messages, policy):
     memory_id = f"incidents-{next(NUMBERS)}"
     create_and_add(memory_id, policy, messages)
     assert computed_incidents(memory_id).incidents == incidents_under(policy, messages)
-
-
-def test_the_demo_had_to_be_told_its_order_number_again():
-    demo.load()
-    found = computed_incidents("order-7741").incidents
-    (found,) = [each for each in found if each.kind == "said_again"]
-    assert (found.fact, found.said, found.left_step) == ("A-1182", 25, 43)
-    assert (found.asked, found.again, found.keeping.limit) == (46, 47, 902)
 
 
 SAID = users("My order is A-1182.", "well", "well", "A-1182!")
@@ -86,15 +77,6 @@ def test_they_are_looked_for_among_the_newest_four_million_characters(long, expe
     said = ["My order is A-1182.", *["word " * 100_000] * long, "A-1182!"]
     create_and_add("c", MessageWindow(2), users(*said))
     assert len(computed_incidents("c").incidents) == expected
-
-
-def test_a_redaction_takes_them_along():
-    create_and_add("a", MessageWindow(2), SAID)
-    services.current_incidents("a")
-    services.redact("a", 1)
-    assert kept("a") == (0, [])
-    services.current_incidents("a")
-    assert kept("a") == (5, [])
 
 
 def test_other_words_are_facts_after_a_change_of_the_settings(settings):

@@ -198,13 +198,6 @@ def test_names_are_found_as_they_are_now(shop):
     assert found("note:a") == found("alph") == []
 
 
-def test_the_label_of_an_import_is_not_found(imported):
-    services.change(imported, labels={"lane": "fast"})
-    labels = queries.memory(imported).labels
-    assert found(search.DIGEST_LABEL) == found(labels[search.DIGEST_LABEL]) == []
-    assert found("lane:fast") == [imported]
-
-
 def test_letters_that_a_reader_takes_for_the_same_are_the_same_in_the_index():
     """Otherwise it would depend on how common words are whether a conversation is found."""
     index = sqlite3.connect(":memory:")

@@ -16,7 +16,6 @@ from chatmemory import (
     MemoryNotFound,
     MessageWindow,
     MessageWindowChatMemory,
-    PolicyRequired,
     SystemMessage,
     TokenWindow,
     UnknownEstimator,
@@ -178,19 +177,6 @@ def test_a_new_message_is_checked_before_it_is_stored(memory_id, new, error, cou
     assert list(Memory.objects.values_list("pk", flat=True)) == [memory_id]
 
 
-def test_a_lowered_limit_hides_at_once_and_evicts_at_the_next_add(memory_id):
-    say(memory_id, "a", "b", "c")
-    services.change(memory_id, policy=MessageWindow(1))
-    assert texts(memory_id) == ["c"]
-    assert [row.text for row in queries.window(memory_id).over_limit] == ["a", "b"]
-    services.change(memory_id, policy=MessageWindow(3))
-    assert texts(memory_id) == ["a", "b", "c"]
-    services.change(memory_id, policy=MessageWindow(2))
-    say(memory_id, "d")
-    assert texts(memory_id) == ["c", "d"]
-    assert verify(memory_id) is None
-
-
 def test_a_change_of_token_family_recounts_in_its_own_step():
     services.create("m", TokenWindow(1000, estimator="gpt-4o"))
     services.add("m", [UserMessage("naïve café 漢字かな مرحبا Привет")])
@@ -215,17 +201,6 @@ def test_a_client_id_makes_a_retry_harmless(memory_id):
     assert Message.objects.get().said_at == when
     with pytest.raises(DuplicateClientId, match="m-1"):
         services.add(memory_id, [NewMessage(UserMessage("b"), client_id="m-1")])
-
-
-def test_adding_to_a_window_without_a_policy_is_refused():
-    protocol.update_messages("bare", [UserMessage("a")])
-    for call in (services.add, queries.simulate):
-        with pytest.raises(PolicyRequired, match="set a policy"):
-            call("bare", [UserMessage("b")])
-    services.change("bare", policy=MessageWindow(2))
-    say("bare", "b", "c")
-    assert texts("bare") == ["b", "c"]
-    assert verify("bare") is None
 
 
 def test_the_label_of_an_import_counts_for_nobody_and_stays(imported):

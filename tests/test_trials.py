@@ -70,13 +70,6 @@ def test_drafts_are_counted_down_where_messages_have_the_next_numbers(memory_id)
     assert all(change.is_of_draft for change in state.simulated)
 
 
-def test_a_limit_of_a_trial_is_no_change_where_it_is_in_force():
-    assert queries.WhatIf(limit=3).policy(MessageWindow(3)) is None
-    assert queries.WhatIf(limit=2).policy(MessageWindow(3)) == MessageWindow(2)
-    assert queries.WhatIf().policy(MessageWindow(3)) is None
-    assert queries.WhatIf(limit=2).policy(None) is None
-
-
 @pytest.mark.django_db(transaction=True)
 def test_a_conversation_that_is_deleted_meanwhile_keeps_none():
     services.create("brief", MessageWindow(3))
