@@ -172,15 +172,6 @@ def test_a_search_index_that_differs_is_named_and_repaired(conversation, capsys,
         assert Memory.objects.containing(words).exists()
 
 
-def test_the_command_exits_with_1_and_names_the_row(conversation, capsys):
-    call_command("verify_memories")
-    assert "1 conversation verified" in capsys.readouterr().out
-    Stay.objects.filter(memory_id=conversation, n=3).update(reason="SET")
-    with pytest.raises(CommandError, match="1 of 1"):
-        call_command("verify_memories", conversation)
-    assert "'m': stay 3 of message #3" in capsys.readouterr().err
-
-
 def heads(capsys, file: Path) -> Path:
     capsys.readouterr()
     call_command("verify_memories", print_heads=True)
