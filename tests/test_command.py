@@ -29,7 +29,7 @@ from . import processes
 from .connecting import connected, connected_to
 from .conversations import create_and_add, users
 from .formats.test_sessions import Claude
-from .serving import MANAGE, free_port
+from .serving import MANAGE, Served, free_port
 
 OPERATIONS = Path(__file__).parents[1] / "docs/operations.md"
 
@@ -242,18 +242,17 @@ def test_a_database_that_nobody_serves_is_told(db, chats, command):
 
 
 @pytest.mark.parametrize("command", ["migrate", "serve", "verify_memories"])
-def test_the_cause_that_a_pool_hides_is_told(tmp_path, command):
+def test_the_cause_that_a_pool_hides_is_told(warm_processes, tmp_path, command):
     port = free_port()
     url = f"postgresql://ada:lovelace@127.0.0.1:{port}/chats"
-    environment = os.environ | {"DATABASE_URL": url, "CHATMEMORY_VAR": str(tmp_path)}
-    ran = subprocess.run(
-        [*MANAGE, command], env=environment, cwd=tmp_path, capture_output=True, text=True
-    )
-    assert ran.returncode == 1
-    assert "CommandError: the database is down: connection failed" in ran.stderr
-    assert f"port {port} failed: Connection refused" in ran.stderr
-    assert "Traceback" not in ran.stderr
-    assert "lovelace" not in ran.stderr
+    with Served(url, tmp_path, "") as site, pytest.raises(subprocess.CalledProcessError) as ended:
+        site.manage(command)
+    told = ended.value.stderr
+    assert ended.value.returncode == 1
+    assert "CommandError: the database is down: connection failed" in told
+    assert f"port {port} failed: Connection refused" in told
+    assert "Traceback" not in told
+    assert "lovelace" not in told
 
 
 # Output that cannot be written: nobody reads it, its disk is full, or there is none

@@ -26,7 +26,7 @@ from chatmemory.signals import memory_changed
 
 from .a_program import LettersEstimator
 from .connecting import connected
-from .conversations import create_and_add, numbered, users
+from .conversations import create_and_add, numbered, texts, users
 
 
 def test_a_transaction_takes_the_lock_of_writers_in_any_project(db, tmp_path):
@@ -174,10 +174,6 @@ class Meanwhile:
             with connected(connection.settings_dict["NAME"]):
                 act()
         return result
-
-
-def texts(memory_id: str) -> list[str]:
-    return [message.single_text() for message in protocol.get_messages(memory_id)]
 
 
 def test_a_window_that_changed_after_it_was_counted_is_counted_again(committing):
