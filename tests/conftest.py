@@ -17,11 +17,10 @@ from django.test.utils import override_settings
 from hypothesis import settings as hypothesis_settings
 from rest_framework.test import APIClient
 
+from chatmemory import ChatMessage, MessageWindow, SystemMessage, TokenWindow, UserMessage
 from chatmemory.access.rates import shared_rates
 from chatmemory.access.tokens import create_token
 from chatmemory.core.estimators import ESTIMATORS
-from chatmemory.core.messages import ChatMessage, SystemMessage, UserMessage
-from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import FORMATS, Reading, Transcript
 from chatmemory.services import add, create, import_all
 from inspector import demo

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from chatmemory import ChatMessage, Policy, UserMessage, services
+from chatmemory import (
+    AiMessage,
+    ChatMessage,
+    Policy,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    queries,
+    services,
+)
 from chatmemory.core.sessions import Session
+
+HI, BRIEF = UserMessage("hi"), SystemMessage("Be brief.")
 
 
 def users(*texts: str) -> list[UserMessage]:
@@ -16,6 +28,19 @@ def users(*texts: str) -> list[UserMessage]:
 def numbered(count: int, words: str = "message") -> list[UserMessage]:
     """Return so many messages of the user: "message 0", "message 1", …"""
     return [UserMessage(f"{words} {n}") for n in range(count)]
+
+
+def call(*ids: str, arguments: str = "{}") -> AiMessage:
+    """Return an answer that calls the tool "find" once for each id."""
+    return AiMessage(None, tuple(ToolExecutionRequest(id, "find", arguments) for id in ids))
+
+
+def result(id: str, text: str = "found") -> ToolExecutionResultMessage:
+    """Return the result of a call of `call`."""
+    return ToolExecutionResultMessage(id, "find", text)
+
+
+CALL, RESULT = call("1"), result("1")
 
 
 def create_and_add(
@@ -35,3 +60,13 @@ def window_of(session: Session, at: int) -> list[int]:
     if not done:
         return list(range(at))
     return [*done[-1].window, *range(done[-1].summary + 1, at)]
+
+
+def seqs(memory_id: str = "m", at: int | None = None) -> list[int]:
+    """Return the numbers of the messages in memory, after a step or now."""
+    return [row.seq for row in queries.window(memory_id, at).rows]
+
+
+def texts(memory_id: str = "m", at: int | None = None) -> list[str]:
+    """Return the texts of the messages in memory, after a step or now."""
+    return [row.text for row in queries.window(memory_id, at).rows]

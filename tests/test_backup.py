@@ -15,10 +15,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from chatmemory import UserMessage, queries, services
-from chatmemory.core.policies import MessageWindow
+from chatmemory import MessageWindow, UserMessage, queries, services
 
 from .connecting import connected
+from .conversations import create_and_add, numbered
 from .serving import MANAGE
 
 LISTING = """from chatmemory.models import Message
@@ -30,8 +30,7 @@ def file(committing) -> Path:
     """The file of the database, which has a conversation."""
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL has pg_dump and pg_restore")
-    services.create("kept", MessageWindow(100))
-    services.add("kept", [UserMessage(f"{n} {'word ' * 500}") for n in range(40)])
+    create_and_add("kept", MessageWindow(100), numbered(40, "word " * 500))
     return Path(connection.settings_dict["NAME"])
 
 
@@ -136,7 +135,7 @@ def test_a_copy_is_made_in_any_thread(file, tmp_path):
 
 def test_a_log_that_a_crash_left_does_not_reach_what_is_restored(file, tmp_path):
     copy = backup(tmp_path / "copy")
-    services.add("kept", [UserMessage(f"later {n} {'word ' * 500}") for n in range(40)])
+    services.add("kept", numbered(40, "later " * 500))
     left = {each: each.read_bytes() for each in file.parent.glob(f"{file.name}*")}
     assert len(left) == 3, "the file, its log and the index of that"
     connection.close()

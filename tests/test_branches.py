@@ -20,10 +20,10 @@ from chatmemory import (
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 
-from .conversations import create_and_add, users
+from .conversations import BRIEF, create_and_add, texts, users
 from .properties import examples
 
-KIND, BRIEF = SystemMessage("Be kind."), SystemMessage("Be brief.")
+KIND = SystemMessage("Be kind.")
 DRAFT = UserMessage("draft")
 
 
@@ -33,17 +33,6 @@ def lowered(db) -> str:
     create_and_add("source", MessageWindow(3), users(*"abc"))
     services.change("source", policy=MessageWindow(1))
     return "source"
-
-
-def texts(memory_id: str) -> list[str]:
-    return [message.single_text() for message in queries.window(memory_id).messages]
-
-
-def test_it_has_what_a_lowered_limit_hides(lowered):
-    services.branch(lowered, "other", [DRAFT], policy=MessageWindow(5))
-    services.change_and_add(lowered, [DRAFT], policy=MessageWindow(5))
-    assert texts("other") == texts(lowered) == ["a", "b", "c", "draft"]
-    assert verify("other") is None
 
 
 def test_a_limit_that_is_raised_later_brings_it_back(lowered):

@@ -1,23 +1,35 @@
-"""`chatmemory`, the command, and what its commands print. tests/test_wheel.py runs it installed."""
+"""`chatmemory`, the command, and what its commands print; tests/test_wheel.py runs it installed.
+
+They say in a sentence what is wrong with the database, and with their output.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
 import pytest
 from django.core.management import CommandError, call_command, get_commands
+from django.db import connection
 
 import chatmemory
-from chatmemory import MessageWindow, UserMessage, services
-from chatmemory.core.messages import AiMessage
-from chatmemory.models import Memory, Step
+from chatmemory import AiMessage, MessageWindow, UserMessage, services
+from chatmemory.models import ApiToken, Memory, Step
 from inspector import command
 
+from . import processes
+from .connecting import connected, connected_to
 from .conversations import create_and_add, users
 from .formats.test_sessions import Claude
+from .serving import MANAGE, Served, free_port
 
 OPERATIONS = Path(__file__).parents[1] / "docs/operations.md"
 
@@ -186,3 +198,142 @@ def test_no_text_is_a_command_for_the_terminal(db, capsys):
     create_and_add("a", MessageWindow(2), [UserMessage("\x1b[31mred\x07[bold]\n\u202ereversed")])
     (row,) = rows(printed(capsys, "show_memory", "a"))
     assert row.startswith("#1 User [31mred [bold] reversed ●")
+
+
+# What is wrong with the database
+
+
+ASKING = {
+    "vacuum": [],
+    "create_token": ["app"],
+    "import_transcripts": ["chats.json"],
+    "load_demo": [],
+    "purge_memories": ["--label", "team"],
+    "recall": [],
+    "sign_in_link": [],
+    "verify_memories": [],
+}
+
+
+@pytest.fixture
+def chats(tmp_path, monkeypatch):
+    (tmp_path / "chats.json").write_text('[{"role": "user", "content": "Hello"}]')
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("command", ASKING)
+def test_a_database_without_tables_is_told(db, chats, tmp_path, command):
+    if connection.vendor != "sqlite":
+        pytest.skip("a file is made more quickly")
+    with (
+        connected(str(tmp_path / "empty.sqlite3")),
+        pytest.raises(CommandError, match=r"run .*manage\.py migrate"),
+    ):
+        call_command(command, *ASKING[command])
+
+
+@pytest.mark.parametrize("command", ASKING)
+def test_a_database_that_nobody_serves_is_told(db, chats, command):
+    url = f"postgresql://ada:lovelace@127.0.0.1:{free_port()}/chats"
+    with connected_to(url), pytest.raises(CommandError) as told:
+        call_command(command, *ASKING[command])
+    assert "the database is down: connection failed" in str(told.value)
+    assert "lovelace" not in str(told.value)
+
+
+@pytest.mark.parametrize("command", ["migrate", "serve", "verify_memories"])
+def test_the_cause_that_a_pool_hides_is_told(warm_processes, tmp_path, command):
+    port = free_port()
+    url = f"postgresql://ada:lovelace@127.0.0.1:{port}/chats"
+    with Served(url, tmp_path, "") as site, pytest.raises(subprocess.CalledProcessError) as ended:
+        site.manage(command)
+    told = ended.value.stderr
+    assert ended.value.returncode == 1
+    assert "CommandError: the database is down: connection failed" in told
+    assert f"port {port} failed: Connection refused" in told
+    assert "Traceback" not in told
+    assert "lovelace" not in told
+
+
+# Output that cannot be written: nobody reads it, its disk is full, or there is none
+
+
+@contextmanager
+def unread() -> Iterator[IO[str]]:
+    """A pipe that nobody reads."""
+    reads, writes = os.pipe()
+    os.close(reads)
+    with suppress(BrokenPipeError), open(writes, "w") as pipe:
+        yield pipe
+
+
+@contextmanager
+def full() -> Iterator[IO[str]]:
+    """A file on a disk without space."""
+    with suppress(OSError), open("/dev/full", "w") as file:
+        yield file
+
+
+OUTPUTS = {"nobody reads it": (unread, "Broken pipe"), "no space": (full, "No space left")}
+unwritable = pytest.mark.parametrize(("output", "why"), OUTPUTS.values(), ids=OUTPUTS)
+PRINTING = {
+    "recall": ["--prefix", "printed", "--json"],
+    "verify_memories": ["printed", "--print-heads"],
+    "create_token": ["printed"],
+}
+
+
+@unwritable
+def test_a_token_whose_secret_nobody_gets_is_not_made(db, output, why):
+    with output() as file, pytest.raises(CommandError, match=f"no token was made.*{why}"):
+        call_command("create_token", "app", stdout=file)
+    assert not ApiToken.objects.exists()
+    call_command("create_token", "app")
+    assert ApiToken.objects.exists()
+
+
+@pytest.fixture
+def printing(served) -> dict[str, str]:
+    """The environment of commands that have something to print."""
+    if not served.api.get(f"{served.url}/api/v1/memories/printed/").ok:
+        served.create("printed")
+        served.say("printed", "hello")
+    return served.environment
+
+
+def run(command: str, environment: dict[str, str], output: IO[str]) -> tuple[int, str]:
+    """Return how a command ends, and what it says of that."""
+    arguments = [*MANAGE, command, *PRINTING[command]]
+    with TemporaryFile("w+") as errors:
+        code = processes.start(arguments, environment, stdout=output, stderr=errors).wait()
+        errors.seek(0)
+        return code, errors.read()
+
+
+@pytest.mark.parametrize("command", ["recall", "verify_memories"])
+def test_a_command_whose_output_nobody_reads_ends_without_a_word(printing, command):
+    with unread() as output:
+        assert run(command, printing, output) == (1, "")
+
+
+def test_a_full_disk_is_told(printing):
+    with full() as output:
+        told = "CommandError: nothing more can be written: No space left on device\n"
+        assert run("recall", printing, output) == (1, told)
+
+
+@unwritable
+def test_a_token_that_cannot_be_printed_is_told_once(printing, output, why):
+    with output() as file:
+        code, told = run("create_token", printing, file)
+    assert code == 1
+    assert told.startswith("CommandError: no token was made, because its secret cannot be printed")
+    assert why in told
+    assert told.count("\n") == 1
+
+
+def test_a_command_without_an_output_says_so(printing):
+    arguments = [*MANAGE, "verify_memories", *PRINTING["verify_memories"]]
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh", *arguments]
+    ran = subprocess.run(closed, env=printing, stderr=subprocess.PIPE, text=True)
+    assert (ran.returncode, ran.stderr) == (1, "CommandError: there is no output to print to\n")

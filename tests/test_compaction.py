@@ -22,8 +22,6 @@ from chatmemory import (
     NotPinnable,
     SystemMessage,
     TokenWindow,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
     UserMessage,
     VersionConflict,
     explain,
@@ -35,23 +33,17 @@ from chatmemory.models import Message, Stay, Step
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
-from .conversations import create_and_add, users
+from .conversations import BRIEF, CALL, RESULT, create_and_add, seqs, users
 from .properties import examples
 
 pytestmark = pytest.mark.django_db
-CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
-RESULT = ToolExecutionResultMessage("1", "find", "found")
 REFUSED = (NotCompactable, MessageNotFound, NotPinnable, NoRoomBesidePins)
-
-
-def seqs(memory_id: str = "m", at: int | None = None) -> list[int]:
-    return [row.seq for row in queries.window(memory_id, at).rows]
 
 
 @pytest.fixture
 def talk(db) -> str:
     """A system message, an exchange with a tool, and what followed."""
-    said = [SystemMessage("Be brief."), UserMessage("Where is A-1182?"), CALL, RESULT]
+    said = [BRIEF, UserMessage("Where is A-1182?"), CALL, RESULT]
     create_and_add("m", MessageWindow(10), [*said, AiMessage("On its way."), UserMessage("Thanks")])
     return "m"
 

@@ -1,4 +1,4 @@
-"""The snippets of the docs run as they stand, in their order.
+"""The snippets of the docs run as they stand, in their order; so do examples and benchmarks.
 
 Those of docs/mounting.md make the project of tests/browser/test_mounted.py.
 """
@@ -15,6 +15,19 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import peers
+from benchmarks.measuring import Elsewhere, in_turns
+from chatmemory import (
+    AiMessage,
+    ChatMemoryProvider,
+    MessageWindowChatMemory,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from examples.chat_loop import MOST_ROUNDS, Assistant
+
 ROOT = Path(__file__).parents[1]
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SNIPPET = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -24,19 +37,12 @@ DOCS = ["README.md", *(f"docs/{name}.md" for name in ("library", "policies", "ru
 
 
 @pytest.mark.parametrize("name", DOCS)
-def test_python_snippets_run(name, db, tmp_path):
+def test_python_snippets_run(name, db):
     snippets = SNIPPET.findall((ROOT / name).read_text("utf-8"))
     assert snippets
     names: dict[str, object] = {}
     for snippet in snippets:
         exec(compile(snippet, name, "exec"), names)
-    if "FileStore" in names:
-        store = names["FileStore"](tmp_path)
-        message = names["UserMessage"]("hello")
-        store.update_messages("a", [message])
-        assert store.get_messages("a") == [message]
-        store.delete_messages("a")
-        assert store.get_messages("a") == []
 
 
 KEEPS = """
@@ -55,6 +61,8 @@ try:
     store.update_messages("a", [UserMessage("half of a face: \\ud83d")])
 except UnicodeEncodeError:
     assert store.get_messages("a") == said["a"]
+store.delete_messages("a")
+assert store.get_messages("a") == []
 assert sorted(path.name for path in Path(sys.argv[1]).iterdir()) == ["memories"]
 """
 
@@ -191,3 +199,76 @@ def test_the_map_of_architecture_is_true():
             found = [(room / name, room / f"{name}.py") for room in [*rooms, ROOT / "inspector"]]
             found += [(room / "timeline" / f"{name}.py",) for room in rooms]
             assert any(path.exists() for paths in found for path in paths), (first, name)
+
+
+# Examples
+
+
+CALL = ToolExecutionRequest.of("find_order", {"order": "A-1182"}, id="1")
+
+
+def assistant(*answers: AiMessage, limit: int = 20) -> Assistant:
+    """An assistant whose model gives these answers; `assistant.model.seen` is what it saw."""
+    given, seen = iter(answers), []
+
+    def model(messages):
+        seen.append(messages)
+        return next(given)
+
+    model.seen = seen
+    memories = ChatMemoryProvider(lambda name: MessageWindowChatMemory(name, limit))
+    return Assistant(model, memories, {"find_order": lambda order: f"{order}: shipped"}, "Brief.")
+
+
+def test_the_results_of_tools_reach_the_model():
+    chat = assistant(AiMessage(None, [CALL]), AiMessage("It is on its way."))
+    assert chat.chat("a", "Where is it?") == "It is on its way."
+    assert chat.model.seen[1] == [
+        SystemMessage("Brief."),
+        UserMessage("Where is it?"),
+        AiMessage(None, [CALL]),
+        ToolExecutionResultMessage("1", "find_order", "A-1182: shipped"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (ToolExecutionRequest("1", "find_order", "{"), "JSONDecodeError"),
+        (ToolExecutionRequest("1", "find_order", '{"number": 7}'), "TypeError"),
+        (ToolExecutionRequest("1", "other", "{}"), "KeyError: 'other'"),
+    ],
+)
+def test_the_model_hears_of_the_error_of_a_tool(call, error):
+    chat = assistant(AiMessage(None, [call]), AiMessage("Sorry."))
+    assert chat.chat("a", "Where is it?") == "Sorry."
+    result = chat.model.seen[1][-1]
+    assert result.is_error
+    assert error in result.contents[0].text
+
+
+def test_a_model_that_only_calls_tools_is_stopped():
+    chat = assistant(*[AiMessage(None, [CALL])] * MOST_ROUNDS)
+    with pytest.raises(RuntimeError, match="still calls tools after 10 rounds"):
+        chat.chat("a", "Where is it?")
+
+
+def test_it_runs_by_itself():
+    command = [sys.executable, "-m", "examples.chat_loop"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout == "Here it is: A-1182: shipped.\n5 messages in memory\n"
+
+
+# Benchmarks measure what they can, and say what they cannot.
+
+
+def test_a_call_elsewhere_tells_its_own_time():
+    assert in_turns({"elsewhere": Elsewhere(lambda: 12.5)}, 3) == {"elsewhere": 12.5}
+
+
+def test_without_the_other_libraries_their_figures_are_left_out_and_a_line_says_so(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(peers, "ENVIRONMENT", tmp_path)
+    assert list(peers.figures(str(tmp_path))) == []
+    assert "make bench-peers" in capsys.readouterr().out

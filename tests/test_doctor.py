@@ -1,4 +1,7 @@
-"""The doctor finds what is ill, and nothing else: in a fleet, on its page, over HTTP and in CI."""
+"""The doctor finds what is ill, and nothing else: in a fleet, on its page, over HTTP and in CI.
+
+A repair mends a stored window by one step, and one more step takes it back.
+"""
 
 from __future__ import annotations
 
@@ -10,35 +13,26 @@ from django.core.management import call_command
 from chatmemory import (
     AiMessage,
     MessageWindow,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
+    TokenWindow,
     UserMessage,
+    explain,
     queries,
     services,
 )
 from chatmemory.access.roles import Role
 from chatmemory.access.tokens import create_token
-from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.exceptions import InvalidValue, NotRepairable, VersionConflict
 from chatmemory.core.lint import PROVIDERS
-from chatmemory.models import Step
+from chatmemory.ledger.verification import verify
+from chatmemory.linting import lint
+from chatmemory.models import Memory, Step
 from chatmemory.queries import IllFilter
 
-from .conversations import create_and_add
+from .conversations import BRIEF, HI, call, create_and_add, result, seqs
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
-HI = UserMessage("Where is A-1182?")
 HELLO = AiMessage("On its way.")
-
-
-def call(*ids: str, arguments: str = "{}") -> AiMessage:
-    return AiMessage(None, [ToolExecutionRequest(id, "find", arguments) for id in ids])
-
-
-def result(id: str) -> ToolExecutionResultMessage:
-    return ToolExecutionResultMessage(id, "find", "found")
-
 
 # What is said last, and the rule that it breaks; nothing for healthy ones
 SEEDS = {
@@ -47,7 +41,7 @@ SEEDS = {
     "orphan_result": [HI, result("8"), HELLO],
     "bad_arguments": [HI, call("7", arguments="[]"), result("7")],
     "empty_content": [HI, AiMessage(""), HI],
-    "system_in_middle": [HI, SystemMessage("Be brief."), HELLO],
+    "system_in_middle": [HI, BRIEF, HELLO],
 }
 REFUSED = {"dangling_call", "orphan_result", "bad_arguments", "empty_content"}
 
@@ -175,3 +169,128 @@ def test_the_command_fails_on_what_would_be_refused(capsys, tmp_path):
     assert {(row["provider"], row["rule"]) for row in rows if row["severity"] == "refused"} == {
         (provider, "dangling_call") for provider in PROVIDERS
     }
+
+
+# Flags of messages that the limit has no room for. tests/ledger/test_health.py has the others.
+
+FLAGGED = queries.MemoryFilter(flag=queries.Flag.ANY)
+
+
+def test_a_message_too_big_is_flagged_for_a_while(db):
+    create_and_add("m", TokenWindow(20), [HI, UserMessage("much too long " * 20)])
+    assert queries.memory("m").is_oversized
+    assert [row.memory.id for row in queries.overview_page(FLAGGED).rows] == ["m"]
+    services.add("m", [HI] * 40)
+    assert not queries.memory("m").is_oversized
+    assert queries.count(FLAGGED) == 0
+
+
+def test_a_message_that_left_as_it_came_was_never_in_memory(db):
+    """Neither is too big for the limit, but the call had to go for the result."""
+    found = result("1", "found " * 26)
+    create_and_add("m", TokenWindow(40), [HI, call("1"), found, HI])
+    assert queries.memory("m").missed_step == 3
+    assert not queries.memory("m").is_oversized
+    told = explain.caption(queries.step("m", 3).change).summary
+    assert told.startswith("Tool result #3 never reached the model +")
+    never = queries.MemoryFilter(flag=queries.Flag.NEVER_IN_MEMORY)
+    assert [queries.count(which) for which in (never, FLAGGED)] == [1, 1]
+    services.add("m", [HI] * 40)
+    assert queries.memory("m").missed_step is None
+    assert [queries.count(which) for which in (never, FLAGGED)] == [0, 0]
+    assert verify("m") is None
+
+
+def test_in_a_window_of_one_only_the_system_message_makes_others_oversized(db):
+    create_and_add("one", MessageWindow(1), [BRIEF, HI])
+    assert queries.memory("one").is_oversized
+    why = explain.why_left(queries.step("one", 2).change, 2)
+    assert why.summary == (
+        "The system message alone fills the limit. It takes 1 of 1 messages: nothing else can stay."
+    )
+    create_and_add("other", MessageWindow(1), [HI, HI])
+    services.set_messages("other", [HI, UserMessage("you")])
+    assert not queries.memory("other").is_oversized
+    assert [verify(memory_id) for memory_id in ("one", "other")] == [None, None]
+
+
+# Repairs
+
+BROKEN = {
+    "an orphan": [HI, result("1"), HI],
+    "a dangling call": [HI, call("1", "2"), result("1"), HI],
+    "a system message in the middle": [HI, BRIEF, AiMessage("hello"), HI],
+    "a result apart": [HI, call("1"), HI, result("1"), HI],
+    "two results": [HI, call("1"), result("1"), result("1"), HI],
+    "all of them": [result("0"), HI, BRIEF, call("1"), call("2"), HI, result("1"), HI],
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("said", BROKEN.values(), ids=BROKEN)
+def test_a_repaired_window_lints_clean_and_comes_back(said, provider):
+    create_and_add("m", MessageWindow(20), said)
+    before = seqs()
+    plan = services.preview_repair("m", provider)
+    if not plan.done:
+        with pytest.raises(NotRepairable, match="nothing that a repair would change"):
+            services.repair("m", provider)
+        return
+    made = services.repair("m", provider, reason="it was refused", actor="ada")
+    mended = queries.window("m")
+    left = lint(mended.messages, provider=provider)
+    assert not [each for each in left if each.severity == "refused"]
+    assert [row.message for row in mended.rows] == [message for _, message in plan.after]
+    assert (made.kind, made.step) == ("repair", len(said) + 1)
+    assert queries.memory("m").said_count == len(said), "a placeholder is no part of the history"
+    assert verify("m") is None
+    services.undo_repair("m", made.step)
+    assert seqs() == before
+    assert verify("m") is None
+
+
+def test_what_came_after_a_repair_stays_when_it_is_undone():
+    create_and_add("m", MessageWindow(20), [HI, result("1"), call("2"), HI])
+    step = services.repair("m", "openai").step
+    assert seqs() == [1, 3, 5, 4]
+    services.add("m", [AiMessage("later")])
+    services.undo_repair("m", step)
+    assert seqs() == [1, 2, 3, 4, 6]
+    with pytest.raises(NotRepairable):
+        services.undo_repair("m", step)
+    assert verify("m") is None
+
+
+def test_a_repair_keeps_pins_and_ends_within_the_limit():
+    create_and_add("m", MessageWindow(4), [HI, call("1"), HI, HI])
+    services.pin("m", 1)
+    step = services.repair("m", "openai").step
+    assert queries.window("m").totals.count <= 4
+    assert Memory.objects.get().refused_by & 1 == 0
+    services.undo_repair("m", step)
+    assert seqs() == [1, 2, 3, 4]
+    assert verify("m") is None
+
+
+def test_what_no_repair_mends_is_named():
+    create_and_add("m", MessageWindow(9), [HI, call("1", arguments="[]"), HI])
+    with pytest.raises(NotRepairable, match="no repair mends this: The arguments of tool call #2"):
+        services.repair("m", "anthropic")
+    assert Memory.objects.get().last_step == 3
+    with pytest.raises(InvalidValue, match="unknown provider"):
+        services.repair("m", "acme")
+    with pytest.raises(InvalidValue, match="step 1 is no repair"):
+        services.undo_repair("m", 1)
+    with pytest.raises(VersionConflict):
+        services.repair("m", "openai", expected_version=1)
+
+
+def test_many_are_repaired_at_once_or_only_looked_at():
+    for name in "abc":
+        create_and_add(name, MessageWindow(9), [HI, call("1"), HI] if name < "c" else [HI])
+    would = services.repair_all("abcd", "openai", dry_run=True)
+    assert (list(would.done), list(would.refused)) == (["a", "b"], ["c"])
+    assert Memory.objects.filter(last_step=4).count() == 0
+    did = services.repair_all("abcd", "openai", actor="ada")
+    assert did == would
+    assert Memory.objects.filter(refused_by=0).count() == 3

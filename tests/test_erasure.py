@@ -18,7 +18,6 @@ from django.utils import timezone
 from chatmemory import (
     AiMessage,
     CustomMessage,
-    InvalidValue,
     MemoryNotFound,
     MessageNotFound,
     MessageWindow,
@@ -37,7 +36,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
 from chatmemory.services import erasure, sqlite_files
 
-from .conversations import create_and_add
+from .conversations import BRIEF, create_and_add
 
 SECRET = "my card is 4111-1111-QUOKKA"
 SAID = [
@@ -46,7 +45,7 @@ SAID = [
     AiMessage(SECRET, (ToolExecutionRequest("1", "pay", f'{{"card": "{SECRET}"}}'),), SECRET),
     ToolExecutionResultMessage("1", "pay", SECRET),
     CustomMessage({"card": SECRET}),
-    SystemMessage("Be brief."),
+    BRIEF,
 ]
 
 
@@ -268,18 +267,6 @@ def test_the_summaries_that_were_chosen_are_redacted_too(summarised, chosen, rea
     assert AuditEntry.objects.filter(action="redact", actor="ada").count() == 1 + len(reached)
     assert ("A-1182" in everything()) == (not {4, 6} <= set(reached))
     assert verify("m") is None
-
-
-def test_what_does_not_stand_for_the_message_is_refused(summarised):
-    for wrong in ([2], [4, 99], [3, 6]):
-        with pytest.raises(InvalidValue, match="is no summary that stands for #1"):
-            services.redact("m", 1, summaries=wrong)
-    for wrong in ("46", 4, False, None, [True], ["4"]):
-        with pytest.raises(InvalidValue, match="summaries must be a list of whole numbers"):
-            services.redact("m", 1, summaries=wrong)
-    assert not redacted()
-    services.redact("m", 1)
-    assert services.redact("m", 1, summaries=[99]) is None
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import (
-    AiMessage,
     MessageWindow,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
     UserMessage,
     queries,
     services,
@@ -25,8 +22,8 @@ from chatmemory.core.sessions import Compaction, Session, SessionBuilder
 from chatmemory.formats import Loss, Reading, Transcript, read_transcripts
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Stay, Step
-from tests.conversations import window_of
 
+from .conversations import CALL, RESULT, window_of
 from .properties import examples
 
 pytestmark = pytest.mark.django_db
@@ -120,8 +117,8 @@ def test_a_summary_of_what_is_not_recorded_covers_nothing():
 
 def test_what_memory_cannot_say_is_lost():
     builder = built("a")
-    builder.add(AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),)))
-    builder.clear([builder.add(ToolExecutionResultMessage("1", "find", "found"))])
+    builder.add(CALL)
+    builder.clear([builder.add(RESULT)])
     session = builder.session()
     back = Compaction(summary=3, covered=(0, 1, 2), window=(3,))
     again = Compaction(summary=4, covered=(3,), window=(0, 4))
@@ -139,7 +136,7 @@ def test_what_memory_cannot_say_is_lost():
 def test_a_call_whose_result_comes_after_a_compaction_waits(monkeypatch, slice):
     monkeypatch.setattr(services.imports, "SLICE", slice)
     builder = built("a", "b")
-    call = builder.add(AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),)))
+    call = builder.add(CALL)
     builder.compact(UserMessage("S"), kept=[call])
     assert imported(builder.session()).refused == ""
     assert Memory.objects.get(pk="s").waiting_call == 3
@@ -249,20 +246,6 @@ def test_the_real_sessions_are_what_the_agent_saw(claude_sessions, capsys):
     assert Step.objects.filter(kind="compact").count() == compactions
     assert compactions == 15 if is_whole else compactions >= 4
     call_command("verify_memories")
-
-
-def test_its_export_is_imported_with_the_same_steps(tmp_path, capsys):
-    builder = built("a", "b", "c")
-    builder.compact(UserMessage("S"), kept=[1, 2], ahead=1)
-    builder.add(UserMessage("d"))
-    session = builder.session()
-    assert imported(session).refused == ""
-    file = tmp_path / "archive"
-    call_command("export_conversations", "s", output=file)
-    call_command("import_transcripts", file, prefix="again-")
-    for at in range(1, 6):
-        assert seen("again-s", at) == seen("s", at) == window_of(session, at)
-    assert verify("again-s") is None
 
 
 def test_the_import_page_does_the_same(operator_client, tmp_path):

@@ -1,26 +1,33 @@
-"""Incidents of stored conversations: the ledger and a replay agree."""
+"""Incidents of stored conversations: found by the ledger, a command, and the thread of a server."""
 
 from __future__ import annotations
 
-from collections import Counter
+import json
+import logging
+from datetime import timedelta
 from itertools import count
 
 import pytest
+from django.core.management import CommandError, call_command
+from django.db import OperationalError, connection
 from hypothesis import given
 
-from chatmemory import MessageType, MessageWindow, TokenWindow, queries, services
+from chatmemory import MessageType, MessageWindow, queries, services
 from chatmemory.core.loads import Keeping
 from chatmemory.core.recall.incidents import incidents_under
-from chatmemory.formats import read_transcripts
+from chatmemory.models import FoundIncidents, Memory, Message
 from chatmemory.queries.incidents import computed_incidents
+from chatmemory.services import IncidentFinder
+from chatmemory.services import findings as finding
 from chatmemory.stores.database import DjangoChatMemoryStore
-from inspector import demo
+from inspector.live.incidents import IncidentThread
 
 from .conversations import create_and_add, users
 from .core.test_incidents import conversations, installed_policies
 from .properties import examples
 
 pytestmark = pytest.mark.django_db
+
 NUMBERS = count()
 
 
@@ -40,25 +47,6 @@ def test_the_ledger_and_a_replay_agree(messages, policy):
     memory_id = f"incidents-{next(NUMBERS)}"
     create_and_add(memory_id, policy, messages)
     assert computed_incidents(memory_id).incidents == incidents_under(policy, messages)
-
-
-def test_the_incidents_of_the_tau_bench_runs(data_file):
-    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
-    counts, with_any = Counter(), 0
-    for n, run in enumerate(read_transcripts(content).transcripts):
-        create_and_add(f"run-{n}", TokenWindow(2000), run.messages)
-        found = computed_incidents(f"run-{n}").incidents
-        counts += Counter(each.kind for each in found)
-        with_any += bool(found)
-    assert (counts, with_any) == ({"said_again": 3, "used": 480}, 59)
-
-
-def test_the_demo_had_to_be_told_its_order_number_again():
-    demo.load()
-    found = computed_incidents("order-7741").incidents
-    (found,) = [each for each in found if each.kind == "said_again"]
-    assert (found.fact, found.said, found.left_step) == ("A-1182", 25, 43)
-    assert (found.asked, found.again, found.keeping.limit) == (46, 47, 902)
 
 
 SAID = users("My order is A-1182.", "well", "well", "A-1182!")
@@ -89,15 +77,6 @@ def test_they_are_looked_for_among_the_newest_four_million_characters(long, expe
     said = ["My order is A-1182.", *["word " * 100_000] * long, "A-1182!"]
     create_and_add("c", MessageWindow(2), users(*said))
     assert len(computed_incidents("c").incidents) == expected
-
-
-def test_a_redaction_takes_them_along():
-    create_and_add("a", MessageWindow(2), SAID)
-    services.current_incidents("a")
-    services.redact("a", 1)
-    assert kept("a") == (0, [])
-    services.current_incidents("a")
-    assert kept("a") == (5, [])
 
 
 def test_other_words_are_facts_after_a_change_of_the_settings(settings):
@@ -131,3 +110,199 @@ def test_no_limit_helps_where_a_client_decided():
     client.update_messages("a", SAID[1:])
     (found,) = computed_incidents("a").incidents
     assert (found.said, found.left_step, found.keeping) == (1, 2, Keeping(None))
+
+
+# What a server does: conversations that change are looked at again, soon.
+
+
+LONG = 60.0  # seconds, enough for all
+
+
+def known_steps() -> dict[str, int]:
+    """The step up to which incidents are known, by conversation."""
+    return dict(FoundIncidents.objects.values_list("memory_id", "step"))
+
+
+def test_those_of_what_changes_are_found_and_only_of_that(django_assert_max_num_queries):
+    finder = IncidentFinder()
+    create_and_add("a", MessageWindow(2), SAID)
+    create_and_add("b", MessageWindow(2), users("hi"))
+    services.create("empty", MessageWindow(2))
+    finder.find_some(LONG)
+    assert known_steps() == {"a": 4, "b": 1}
+    assert [each.fact for each in queries.incidents("a").incidents] == ["A-1182"]
+    services.add("b", users("hi again"))
+    finder.find_some(LONG)
+    assert known_steps() == {"a": 4, "b": 2}
+    with django_assert_max_num_queries(3):
+        finder.find_some(LONG)
+
+
+def test_what_had_changed_before_follows_what_changes_now():
+    for n in range(3):
+        create_and_add(f"old-{n}", MessageWindow(2), SAID)
+        Memory.objects.filter(id=f"old-{n}").update(
+            updated_at=queries.memory(f"old-{n}").updated_at - timedelta(days=3 - n)
+        )
+    finder = IncidentFinder()
+    create_and_add("new", MessageWindow(2), SAID)
+    finder.find_some(0)
+    assert known_steps() == {"new": 4}
+    for _ in range(4):
+        finder.find_some(0)
+    assert len(known_steps()) == 4
+
+
+def test_a_conversation_that_cannot_be_read_is_told_once_and_stops_no_other(caplog):
+    create_and_add("bad", MessageWindow(2), SAID)
+    create_and_add("good", MessageWindow(2), SAID)
+    Message.objects.filter(memory="bad", seq=1).update(frame="{")
+    finder = IncidentFinder()
+    with caplog.at_level(logging.ERROR):
+        finder.find_some(LONG)
+        finder.find_some(LONG)
+    assert known_steps() == {"good": 4}
+    assert [record.args for record in caplog.records] == [("bad",)]
+
+
+def test_one_that_changes_or_is_deleted_meanwhile_is_found_the_next_time(monkeypatch):
+    create_and_add("a", MessageWindow(2), SAID)
+    create_and_add("gone", MessageWindow(2), SAID)
+    computed, is_first = finding.computed_incidents, iter([True])
+
+    def found_then_changed(memory_id):
+        if memory_id == "gone":
+            services.delete("gone")
+        result = computed(memory_id)
+        if next(is_first, False):
+            services.add(memory_id, users("A-1182"))
+        return result
+
+    monkeypatch.setattr(finding, "computed_incidents", found_then_changed)
+    finder = IncidentFinder()
+    finder.find_some(LONG)
+    finder.find_some(LONG)
+    assert known_steps() == {"a": 5}
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="a role that may not write is another")
+def test_nothing_is_looked_for_where_nothing_can_be_written():
+    create_and_add("a", MessageWindow(2), SAID)
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA query_only = ON")
+        IncidentFinder().find_some(LONG)
+        cursor.execute("PRAGMA query_only = OFF")
+    assert known_steps() == {}
+
+
+def test_a_failing_thread_tells_it_once_and_goes_on(monkeypatch, caplog):
+    rounds, thread = [], IncidentThread()
+
+    def fail(self, seconds):
+        rounds.append(seconds)
+        if len(rounds) == 3:
+            thread.stop()
+        raise OperationalError("down")
+
+    monkeypatch.setattr(IncidentFinder, "find_some", fail)
+    monkeypatch.setattr("inspector.live.incidents.PAUSE_SECONDS", 0)
+    thread.run()
+    assert len(rounds) == 3
+    assert len(caplog.records) == 1
+
+
+def test_a_server_finds_them_within_five_seconds(served):
+    assert served.finds_incidents("again", within=5)
+    metrics = served.api.get(f"{served.url}/metrics", headers={"Authorization": ""}).text
+    assert 'chatmemory_incidents_total{kind="said_again"}' in metrics
+
+
+# manage.py incidents, of files
+
+
+LINES = ["My order is A-1182.", "Thank you.", "Where is it?", "Which order?", "A-1182!"]
+
+
+@pytest.fixture
+def chat(tmp_path):
+    turns = [
+        {"role": ["user", "assistant"][n % 2], "content": text} for n, text in enumerate(LINES)
+    ]
+    file = tmp_path / "chat.json"
+    file.write_text(json.dumps(turns))
+    return str(file)
+
+
+def test_each_conversation_is_a_line_of_json(chat, capsys):
+    call_command("incidents", chat, "--policy", "message_window:2", "--json")
+    conversation, total = map(json.loads, capsys.readouterr().out.splitlines())
+    assert conversation == {
+        "conversation": "1",
+        "incidents": [
+            {
+                "kind": "said_again",
+                "fact": "A-1182",
+                "said": 1,
+                "left_step": 3,
+                "cause": "CAPACITY",
+                "asked": 4,
+                "again": 5,
+                "step": 5,
+                "limit": 4,
+            }
+        ],
+    }
+    assert total == {"total": {"said_again": 1, "fetched_again": 0, "used": 0, "conversations": 1}}
+
+
+def test_a_conversation_without_incidents_has_no_line(chat, capsys):
+    call_command("incidents", chat, "--policy", "message_window:4", "--json")
+    (total,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert total["total"]["conversations"] == 0
+
+
+def test_people_read_sentences(chat, capsys):
+    call_command("incidents", chat, "--policy", "message_window:2")
+    found, total = capsys.readouterr().out.splitlines()
+    assert found == (
+        "1: A-1182, said in #1, left memory at step 3 and was said again by the user in #5; "
+        "a limit of 4 would have kept it"
+    )
+    assert total == "1 said_again, 0 fetched_again, 0 used; conversations with any: 1"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "status"), [("said_again,fetched_again", 1), ("fetched_again", 0), ("used", 0)]
+)
+def test_a_build_can_fail_on_them(chat, kinds, status):
+    arguments = ("incidents", chat, "--policy", "message_window:2", "--fail-on", kinds)
+    if status:
+        with pytest.raises(SystemExit) as ended:
+            call_command(*arguments)
+        assert ended.value.code == 1
+    else:
+        call_command(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--policy", "window:2"], "window:2"),
+        (["--policy", "message_window:2", "--fail-on", "all"], "'all' is none of said_again"),
+        ([], "--policy is that of files"),
+        (["--stored"], "name files with a --policy, or use --stored"),
+    ],
+)
+def test_a_mistake_is_told(chat, options, told):
+    with pytest.raises(CommandError, match=told):
+        call_command("incidents", chat, *options)
+
+
+def test_stored_conversations_have_those_of_their_ledger(capsys):
+    create_and_add("kept", MessageWindow(2), users(*LINES))
+    create_and_add("whole", MessageWindow(9), users(*LINES))
+    call_command("incidents", "--stored", "--json")
+    conversation, total = map(json.loads, capsys.readouterr().out.splitlines())
+    assert conversation["conversation"] == "kept"
+    assert total["total"] == {"said_again": 1, "fetched_again": 0, "used": 0, "conversations": 1}
+    assert FoundIncidents.objects.count() == 2

@@ -16,13 +16,12 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult
 
-from chatmemory import MessageWindow, TokenWindow, ToolExecutionRequest, UserMessage, services
+from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.access.tokens import create_token, revoke_token
-from chatmemory.core.messages import AiMessage
 from chatmemory.mcp import Scope, Tools, mcp_server
 from chatmemory.models import ApiToken
 
-from .conversations import create_and_add, users
+from .conversations import CALL, create_and_add, users
 
 ROOT = Path(__file__).parents[1]
 SITE = "http://127.0.0.1:8000"
@@ -126,8 +125,7 @@ def test_what_a_summary_lost():
 
 
 def test_what_a_provider_would_refuse_next():
-    call = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
-    create_and_add("torn", MessageWindow(20), [UserMessage("Find it."), call, UserMessage("Well?")])
+    create_and_add("torn", MessageWindow(20), [UserMessage("Find it."), CALL, UserMessage("Well?")])
     found = answered("doctor", provider="openai")
     assert found["conversations"][0]["url"] == f"{SITE}/c/torn/"
     assert "torn: A tool call without its result. Healthy until step 2" in found["answer"]

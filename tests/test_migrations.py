@@ -1,4 +1,4 @@
-"""The one migration of the schema, and databases of other versions, which are left as they are."""
+"""The one migration of the schema, databases of other versions, and those that are no cluster."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from chatmemory import MessageWindow, UserMessage
+from chatmemory.distribution import distributed_tables
 from chatmemory.models import Memory
 from chatmemory.schema import check_schema
 
-from .connecting import connected_to
+from .connecting import connected, connected_to
 from .conversations import create_and_add
 from .serving import Served, database, free_port
 
@@ -126,3 +127,29 @@ def test_commands_end_before_they_begin(template, tmp_path, django_db_blocker):
         with connected_to(url):
             recorded = MigrationRecorder.Migration.objects.filter(app=APP)
             assert [row.name for row in recorded] == ["0001_initial"]
+
+
+# manage.py distribute, where there is no cluster; tests/citus has one.
+
+
+REFUSALS = {
+    "sqlite": "SQLite cannot be distributed: set DATABASE_URL to a PostgreSQL with the extension",
+    "postgresql": "this PostgreSQL has no extension citus: install it on each node",
+}
+
+
+def test_a_database_that_is_no_cluster_is_refused(db):
+    with pytest.raises(CommandError, match=REFUSALS[connection.vendor]):
+        call_command("distribute")
+    assert distributed_tables() == []
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite is no cluster")
+def test_a_second_one_at_the_same_time_is_refused(db):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('chatmemory distribute'))")
+    with (
+        connected(connection.settings_dict["NAME"]),
+        pytest.raises(CommandError, match="another distribute is at work in this database"),
+    ):
+        call_command("distribute")

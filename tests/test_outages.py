@@ -1,37 +1,42 @@
-"""Outages of the database: clear errors, no partial changes, and recovery without help."""
+"""Outages and crowds: clear errors, no partial changes, recovery; nobody waits for others."""
 
 from __future__ import annotations
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import psycopg
 import pytest
 import requests
+from django.conf import settings
 from django.db import DatabaseError, connection
 from django.test import Client
 from rest_framework.test import APIClient
 
-from chatmemory import UserMessage
+from chatmemory import MessageWindow
 from chatmemory.access.tokens import create_token
-from chatmemory.core.policies import MessageWindow
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Message, Stay, Step
 from chatmemory.services.database_errors import outage
-from tests.connecting import row_locked
-from tests.load.cluster import Cluster, binaries
-from tests.serving import Served, database, served_by
+from inspector.middleware.admission import WAITING_FOR_ONE
 
-from .conversations import create_and_add
+from .connecting import row_locked
+from .conversations import create_and_add, users
+from .load.cluster import Cluster, binaries
+from .serving import Served, database, served_by
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
 URL = "/api/v1/memories/m/messages/"
+TWO = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"}
 LONG = {"messages": [{"type": "USER", "contents": [{"type": "TEXT", "text": "x" * 200_000}]}]}
 
 
 @pytest.fixture
 def api() -> APIClient:
-    create_and_add("m", MessageWindow(2), [UserMessage(word) for word in "abc"])
+    create_and_add("m", MessageWindow(2), users(*"abc"))
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('tests')}")
     assert client.get("/api/v1/memories/").status_code == 200  # records the last use of the token
@@ -120,20 +125,18 @@ def test_a_database_that_is_not_migrated(api):
 def test_a_writer_waits_and_then_gets_retry_after(served):
     served.create("busy")
     served.say("busy", "one")
-    body = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"}
     url = f"{served.url}/api/v1/memories/busy/messages/"
     unused = {"Authorization": f"Bearer {served.manage('create_token', 'unused').strip()}"}
     with row_locked(served.environment["DATABASE_URL"], "busy"):
-        answer = served.api.post(url, json=body)
+        answer = served.api.post(url, json=TWO)
         assert answer.status_code == 503
         assert answer.headers["Retry-After"] == "2"
         assert answer.json()["title"] == "Database busy"
         assert served.api.get(url).status_code == 200
         assert requests.get(url, headers=unused).status_code == 200  # its use is not recorded
-    assert served.api.post(url, json=body).status_code == 201
+    assert served.api.post(url, json=TWO).status_code == 201
 
 
-TWO = {"messages": [{"role": "user", "content": "two"}], "format": "openai_chat"}
 # Root, but no longer above the permissions of files
 AS_OTHERS = ["setpriv", "--bounding-set", "-dac_override", "--inh-caps", "-dac_override"]
 
@@ -221,3 +224,93 @@ def test_a_database_that_is_stopped_and_comes_back(warm_processes, tmp_path):
             assert served.history("m") == [(1, "one"), (2, "two")]
     finally:
         cluster.stop()
+
+
+# Many clients at once: few connections, and nobody waits for a conversation of others.
+
+
+SECONDS = 30
+
+
+@pytest.mark.own_server(CHATMEMORY_LOCK_SECONDS=str(SECONDS))
+def test_a_conversation_that_many_write_stops_no_other(served):
+    for memory_id in ("hot", "other"):
+        served.create(memory_id)
+    memories = f"{served.url}/api/v1/memories"
+    refused, headers = threading.Semaphore(0), dict(served.api.headers)
+
+    def write(_: int) -> requests.Response:
+        answer = requests.post(f"{memories}/hot/messages/", json=TWO, headers=headers)
+        if answer.status_code == 503:
+            refused.release()
+        return answer
+
+    writers = WAITING_FOR_ONE + 3
+    with ThreadPoolExecutor(writers) as threads:
+        with row_locked(served.environment["DATABASE_URL"], "hot"):
+            answers = [threads.submit(write, n) for n in range(writers)]
+            for _ in range(2):
+                assert refused.acquire(timeout=SECONDS / 2), (
+                    "nobody was refused while others waited"
+                )
+            for memory_id in ("hot", "other"):
+                read = served.api.get(f"{memories}/{memory_id}/", timeout=SECONDS / 2)
+                assert read.status_code == 200
+            if connection.vendor == "postgresql":
+                served.say("other", "one")
+        statuses = sorted(answer.result().status_code for answer in answers)
+    assert statuses == [201] * (WAITING_FOR_ONE + 1) + [503] * 2
+    (problem, _) = (answer.result() for answer in answers if answer.result().status_code == 503)
+    assert problem.headers["Retry-After"] == "2"
+    assert problem.json()["title"] == "Database busy"
+    assert "16 other changes of this conversation are waiting" in problem.json()["detail"]
+    assert len(served.history("hot")) == WAITING_FOR_ONE + 1
+
+
+@pytest.mark.own_server(CHATMEMORY_LOCK_SECONDS=str(SECONDS))
+def test_whatever_waits_for_a_conversation_leaves_places_to_others(served):
+    for memory_id in ("hot", "other"):
+        served.create(memory_id)
+    pages = served.session()
+    pages.get(f"{served.url}/")
+    form = {"csrfmiddlewaretoken": pages.cookies["csrftoken"], "id": "hot"}
+    asked = {
+        "/c/hot/simulate/": {"text": "What if?"},
+        "/bulk/": {"action": "label", "label_as_text": "team:a"},
+        "/lab/?kind=message_window": {},
+    }
+    with ThreadPoolExecutor(3 * len(asked)) as threads:
+        with row_locked(served.environment["DATABASE_URL"], "hot"):
+            waiting = [
+                threads.submit(pages.post, f"{served.url}{path}", form | fields)
+                for path, fields in asked.items()
+                for _ in range(3)
+            ]
+            for _ in range(5):
+                read = served.api.get(f"{served.url}/api/v1/memories/other/", timeout=SECONDS / 2)
+                assert read.status_code == 200
+            if connection.vendor == "postgresql":
+                served.say("other", "one")
+                taken = {"id": "hot", "policy": None}
+                made = served.api.post(f"{served.url}/api/v1/memories/", json=taken, timeout=5)
+                assert made.status_code == 409
+        answers = [each.result() for each in waiting]
+    assert {each.status_code for each in answers} == {200}
+
+
+def test_a_crowd_shares_a_few_connections(served):
+    if connection.vendor != "postgresql":
+        pytest.skip("a connection to SQLite is an open file")
+    served.create("crowd")
+    url, headers = f"{served.url}/api/v1/memories/crowd/", dict(served.api.headers)
+    with ThreadPoolExecutor(12) as threads:
+        statuses = set(
+            threads.map(lambda _: requests.get(url, headers=headers).status_code, range(60))
+        )
+    assert statuses == {200}
+    with psycopg.connect(served.environment["DATABASE_URL"]) as asking:
+        (open_,) = asking.execute(
+            "SELECT COUNT(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchone()
+    assert open_ <= settings.CONNECTIONS + 1  # one for live streams

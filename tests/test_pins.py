@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from django.db import transaction
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import (
-    AiMessage,
     MessageWindow,
     MessageWindowChatMemory,
     NoRoomBesidePins,
     NotPinnable,
     OversizedMessage,
     PolicyRequired,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
     UserMessage,
     explain,
     queries,
@@ -32,19 +26,13 @@ from chatmemory.queries import PinPreview, pin_preview
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
-from .conversations import create_and_add, users
-from .explain.test_receipts import changes, make, messages, policies
+from .conversations import BRIEF, CALL, RESULT, create_and_add, seqs, users
+from .explain.test_receipts import changes, make, policies
 from .properties import examples
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/memories/m/messages/"
-CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 A = UserMessage("a")
-RESULT = ToolExecutionResultMessage("1", "find", "found")
-
-
-def seqs(memory_id: str = "m", at: int | None = None) -> list[int]:
-    return [row.seq for row in queries.window(memory_id, at).rows]
 
 
 def pinned(memory_id: str = "m", at: int | None = None) -> list[int]:
@@ -91,7 +79,7 @@ def test_a_result_is_pinned_with_its_call(db):
 
 def test_what_cannot_be_pinned_is_named(order):
     services.add(order, users("four"))
-    create_and_add("asked", MessageWindow(9), [SystemMessage("Be brief."), CALL])
+    create_and_add("asked", MessageWindow(9), [BRIEF, CALL])
     services.create("theirs", None)
     protocol.update_messages("theirs", users("one"))
     services.create("measured", MessageWindow(9).metering())
@@ -125,44 +113,6 @@ def test_a_pin_and_its_end_under_a_lowered_limit_say_what_moves(db):
     assert seqs() == [4, 5, 6]
     services.pin("m", 5)
     assert seqs() == [4, 5, 6]
-
-
-CALLS = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"), ToolExecutionRequest("2", "go")))
-interrupted = st.builds(
-    lambda call, others, results: [call, *[A] * others, *[RESULT] * results],
-    st.sampled_from([CALL, CALLS]),
-    st.integers(0, 2),
-    st.integers(0, 2),
-)
-continuations = st.lists(
-    st.one_of(
-        *[st.tuples(st.just("add"), st.just([each])) for each in (A, A, CALL, RESULT)],
-        st.tuples(st.just("add"), st.sampled_from("ab").map(lambda text: [SystemMessage(text)])),
-        st.tuples(st.sampled_from(["pin", "unpin"]), st.integers(1, 9)),
-        st.tuples(st.just("policy"), st.builds(MessageWindow, st.integers(2, 6))),
-    ),
-    min_size=3,
-    max_size=10,
-)
-
-
-@given(
-    beginning=interrupted,
-    room=st.integers(0, 1),
-    is_first=st.booleans(),
-    sequence=continuations,
-)
-@examples(30)
-def test_whatever_leaves_beside_a_pinned_call_it_dangles_as_the_window_says(
-    db, beginning, room, is_first, sequence
-):
-    policy = MessageWindow(len(beginning) + room, always_keep_system_message_first=is_first)
-    with transaction.atomic():
-        services.create("m", policy)
-        for change in [("add", beginning), ("pin", 1), *sequence]:
-            make("m", *change)
-        assert verify("m") is None
-        transaction.set_rollback(True)
 
 
 def test_an_add_that_does_not_fit_beside_it_is_refused_whole(order, api):
@@ -259,11 +209,12 @@ def test_a_summary_cannot_be_unpinned(api, operator_client):
 @given(
     policy=policies,
     sequence=st.lists(changes, max_size=6),
-    added=messages,
     place=st.integers(0, 5),
 )
 @examples(25)
-def test_what_is_simulated_happens_and_what_is_pinned_stays(db, policy, sequence, added, place):
+def test_what_is_pinned_stays_and_the_room_beside_it_is_what_the_preview_says(
+    db, policy, sequence, place
+):
     with transaction.atomic():
         services.create("m", policy)
         for kind, value in sequence:
@@ -271,23 +222,9 @@ def test_what_is_simulated_happens_and_what_is_pinned_stays(db, policy, sequence
             make("m", kind, value)
             if kind in ("add", "policy"):
                 assert set(pinned()) == before
-        check_simulation(added)
         check_room(place)
         assert verify("m") is None
         transaction.set_rollback(True)
-
-
-def check_simulation(added) -> None:
-    """A simulated add is what happens, or is refused for the same reason."""
-    try:
-        simulation = queries.simulate("m", [added])
-    except (OversizedMessage, NoRoomBesidePins) as error:
-        with pytest.raises(type(error), match=re.escape(str(error))):
-            services.add("m", [added])
-        return
-    (made,) = services.add("m", [added])
-    assert simulation.changes == (made,)
-    assert [place.seq for place in simulation.window.rows] == seqs()
 
 
 def check_room(place: int) -> None:
@@ -327,7 +264,9 @@ def is_kept_oversized(preview: PinPreview) -> bool:
     """Whether the next larger message is oversized without any pin, and the policy keeps those."""
     size = 1
     if preview.policy.unit == "tokens":
-        size = estimator_for(preview.policy.estimator).estimate_token_count_in_message(A)
+        size = estimator_for(preview.policy.estimator).estimate_token_count_in_message(
+            UserMessage("a")
+        )
     return preview.policy.keeps_newest and max(size, preview.room + 1) > preview.room + preview.held
 
 

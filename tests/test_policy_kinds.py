@@ -11,14 +11,13 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar
 
 import pytest
+from django.db import transaction
 
 from chatmemory import (
     AiMessage,
+    ChatMemoryError,
     MessageWindow,
-    PolicyUnavailable,
     SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
     UserMessage,
     explain,
     policy_from_dict,
@@ -26,11 +25,13 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.core.eviction import Eviction, Head
+from chatmemory.core.eviction import Eviction, Head, Reason
 from chatmemory.core.policies import KINDS, Policy
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.services import protocol
+
+from .conversations import BRIEF, CALL, RESULT, create_and_add, numbered
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,12 @@ class FrugalWindow(Policy):
 
 
 POLICY = FrugalWindow(60, surcharge=7)
-CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 SAID = [
     UserMessage("my order is A-1182"),
-    SystemMessage("Be brief."),
+    BRIEF,
     CALL,
-    ToolExecutionResultMessage("1", "find", "found"),
-    *(UserMessage(f"message {n}") for n in range(5)),
+    RESULT,
+    *numbered(5),
 ]
 
 
@@ -78,8 +78,7 @@ def installed():
 
 @pytest.fixture
 def conversation(installed, db) -> str:
-    services.create("frugal", POLICY)
-    services.add("frugal", SAID)
+    create_and_add("frugal", POLICY, SAID)
     return "frugal"
 
 
@@ -134,17 +133,6 @@ def test_without_its_package_the_history_is_shown(gone, operator_client, api):
         assert api.get(f"/api/v1/memories/{gone}/{path}").status_code == 200, path
 
 
-def test_without_its_package_nothing_is_decided(gone, api):
-    for call in (services.add, services.set_messages, queries.simulate):
-        with pytest.raises(PolicyUnavailable, match="install the package"):
-            call(gone, [UserMessage("one more")])
-    url = f"/api/v1/memories/{gone}/"
-    message = {"messages": [{"role": "user", "content": "x"}], "format": "openai_chat"}
-    assert api.post(f"{url}messages/", message).status_code == 409
-    assert queries.memory(gone).last_step == len(SAID)
-    assert verify(gone) is None
-
-
 def test_a_step_that_is_taken_without_its_package_leaves_no_load(gone):
     services.change(gone, labels={"team": "red"})
     KINDS.register(FrugalWindow.kind, FrugalWindow)
@@ -156,6 +144,103 @@ def test_without_its_package_a_client_may_set_its_list_and_another_policy_can_be
     protocol.update_messages(gone, [UserMessage("mine")])
     protocol.delete_messages(gone)
     services.change(gone, policy=MessageWindow(3))
-    services.add(gone, [UserMessage(f"more {n}") for n in range(4)])
+    services.add(gone, numbered(4, "more"))
     assert len(queries.window(gone).rows) == 3
     assert verify(gone) is None
+
+
+# Simulations
+
+
+TURN = [UserMessage("look for it"), CALL, RESULT, AiMessage("found it")]
+WORDS = UserMessage("many words " * 40)
+DRAFTS = {
+    "user": [UserMessage("hello")],
+    "system": [SystemMessage("Be long.")],
+    "same": [BRIEF, UserMessage("hello")],
+    "result": [RESULT],
+    "call": [CALL, RESULT, UserMessage("thanks")],
+    "later": [UserMessage("a"), BRIEF, SystemMessage("b"), WORDS],
+    "large": [UserMessage("a"), *TURN, WORDS, UserMessage("b")],
+}
+
+
+@dataclass(frozen=True)
+class GreedyWindow(FrugalWindow):
+    """A rule that takes one message each time it is asked, and those above the limit."""
+
+    kind: ClassVar[str] = "greedy"
+
+    def evict(self, head: Head) -> Iterator[Eviction]:
+        if victim := head.pop(1):
+            yield Eviction(victim, Reason.CAPACITY)
+        yield from super().evict(head)
+
+
+@dataclass(frozen=True)
+class DisorderlyWindow(FrugalWindow):
+    """A rule that takes the second message before the first, and gives another reason."""
+
+    kind: ClassVar[str] = "disorderly"
+
+    def evict(self, head: Head) -> Iterator[Eviction]:
+        while self.is_exceeded_by(head.totals) and (victim := head.pop(1)):
+            yield Eviction(victim, Reason.TURN)
+            if victim := head.pop():
+                yield Eviction(victim, Reason.CAPACITY)
+
+
+OWN = [FrugalWindow, GreedyWindow, DisorderlyWindow]
+
+
+@pytest.fixture(params=[(), (4, 8)], ids=str)
+def waiting(db, request) -> str:
+    """A conversation that waits for an answer, with pins; its limit is as many as it holds."""
+    said = [BRIEF, *TURN, *TURN, *TURN, *TURN[:3]]
+    services.import_conversation("m", said, MessageWindow(len(said)))
+    for seq in request.param:
+        services.pin("m", seq)
+    return "m"
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_adds_do_what_was_simulated_also_under_a_rule_of_its_own(waiting, kind):
+    """tests/explain/test_receipts.py has the built-in kinds."""
+    KINDS.register(kind.kind, kind)
+    try:
+        services.change(waiting, policy=kind(500))
+        for policy in (None, kind(120), kind(40), kind(40, snap_to_user=True)):
+            assert_adds_do_what_is_simulated(waiting, policy)
+    finally:
+        KINDS.unregister(kind.kind)
+
+
+def assert_adds_do_what_is_simulated(memory_id, policy) -> None:
+    for name, drafts in DRAFTS.items():
+        simulated, added = simulation(memory_id, drafts, policy), real(memory_id, drafts, policy)
+        assert simulated == added, (policy, name)
+
+
+def simulation(memory_id, drafts, policy) -> object:
+    """Return what a simulation tells, or how it is refused."""
+    try:
+        simulation = queries.simulate(memory_id, drafts, policy)
+    except ChatMemoryError as error:
+        return type(error), getattr(error, "index", None)
+    return list(simulation.changes), *facts(simulation.window)
+
+
+def real(memory_id, drafts, policy) -> object:
+    """Return what the same add does, which is then undone."""
+    savepoint = transaction.savepoint()
+    try:
+        changes = services.change_and_add(memory_id, drafts, policy=policy)
+        return changes, *facts(queries.outline(memory_id))
+    except ChatMemoryError as error:
+        return type(error), getattr(error, "index", None)
+    finally:
+        transaction.savepoint_rollback(savepoint)
+
+
+def facts(window) -> list[object]:
+    return [window.totals, *(row._replace(entered_step=0) for row in window.rows)]

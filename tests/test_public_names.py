@@ -3,7 +3,6 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -14,14 +13,6 @@ import chatmemory
 from . import a_program
 
 ROOT = Path(__file__).parents[1]
-NO_DJANGO = """
-import sys
-class NoDjango:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition('.')[0] in ('django', 'rest_framework', 'asgiref'):
-            raise ModuleNotFoundError(name, name=name)
-sys.meta_path.insert(0, NoDjango())
-"""
 
 
 @pytest.mark.parametrize(
@@ -39,25 +30,6 @@ def test_public_names_are_sorted_and_exist(name):
     assert module.__all__ == sorted(module.__all__)
     assert all(hasattr(module, each) for each in module.__all__)
     assert (module.__doc__ or "").strip()
-
-
-def run(program: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-
-
-def test_the_library_works_without_django():
-    ran = run(
-        NO_DJANGO + "from chatmemory.formats import *\n"
-        'assert read_transcripts(b\'[{"role": "user", "content": "hi"}]\').transcripts\n'
-        "from tests.a_program import main; main()"
-    )
-    assert ran.returncode == 0, ran.stderr
-
-
-def test_the_store_says_that_it_needs_django():
-    ran = run(NO_DJANGO + "import chatmemory.stores.database")
-    words = "DjangoChatMemoryStore needs Django: pip install '.[django]' in a checkout"
-    assert ran.stderr.splitlines()[-1] == f"ImportError: {words}"
 
 
 def test_a_program_uses_every_public_name():

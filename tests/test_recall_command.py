@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatmemory import AiMessage, Policy, TokenWindow, UserMessage, queries, services
-from chatmemory.core.policies import MessageWindow
+from chatmemory import AiMessage, MessageWindow, Policy, TokenWindow, UserMessage, queries, services
 from chatmemory.core.written_policies import policies_from_text, text_of_policy
 
 SAID = [UserMessage("Order A-1182."), AiMessage("Yes?"), UserMessage("Hm"), AiMessage("A-1182")]

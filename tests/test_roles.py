@@ -15,10 +15,11 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from rest_framework.test import APIClient
 
-from chatmemory import UserMessage, services
+from chatmemory import MessageWindow, UserMessage
 from chatmemory.access.roles import GROUPS, Role, actor_of
 from chatmemory.access.tokens import create_token
-from chatmemory.core.policies import MessageWindow
+
+from .conversations import create_and_add
 
 NOBODY, NONE = "nobody", "stranger"  # not signed in; signed in, without any role
 ROLES = [NOBODY, NONE, Role.VIEWER, Role.OPERATOR, Role.ADMIN]
@@ -125,8 +126,7 @@ def site(django_db_setup, django_db_blocker):
     """Conversations and a user per role, created once and deleted after the last test."""
     with django_db_blocker.unblock():
         for memory_id in ("m", "acme/1", "ACME/2", "other"):
-            services.create(memory_id, MessageWindow(3))
-            services.add(memory_id, [UserMessage("where is my parcel?")])
+            create_and_add(memory_id, MessageWindow(3), [UserMessage("where is my parcel?")])
         yield Site()
         call_command("flush", interactive=False, verbosity=0)
 

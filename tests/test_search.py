@@ -11,8 +11,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import AiMessage, UserMessage, queries, search, services
-from chatmemory.core.policies import MessageWindow
+from chatmemory import AiMessage, MessageWindow, UserMessage, queries, search, services
 from chatmemory.ledger import indexing
 from chatmemory.ledger.contradictions import Contradicted
 from chatmemory.ledger.verification import verify
@@ -103,15 +102,6 @@ def test_what_another_program_inserts_is_found_after_a_repair(shop):
     assert [found("ribbon"), indexed("rib")] == [[], 0]
 
 
-@ON_SQLITE
-def test_the_index_forgets_the_words_that_a_redaction_erases(shop):
-    """A search compares texts as well, so it would not tell."""
-    assert indexed("par", "arc", "rce", "cel") == 1
-    services.redact("alpha", 1)
-    assert indexed("par", "arc", "rce", "cel") == 0
-    assert indexed("red") == 1
-
-
 def indexed(*trigrams: str) -> int:
     """Return how many messages have one of the trigrams in SQLite's index."""
     any_of_them = " OR ".join(f'"{trigram}"' for trigram in trigrams)
@@ -197,13 +187,6 @@ def test_names_are_found_as_they_are_now(shop):
     assert found('note:a "b\\c') == found("NOTE:A") == ["alpha"]
     services.delete("alpha")
     assert found("note:a") == found("alph") == []
-
-
-def test_the_label_of_an_import_is_not_found(imported):
-    services.change(imported, labels={"lane": "fast"})
-    labels = queries.memory(imported).labels
-    assert found(search.DIGEST_LABEL) == found(labels[search.DIGEST_LABEL]) == []
-    assert found("lane:fast") == [imported]
 
 
 def test_letters_that_a_reader_takes_for_the_same_are_the_same_in_the_index():
@@ -371,7 +354,8 @@ def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypat
 
 @ON_SQLITE
 @pytest.mark.parametrize("change", ["add", "add one", "rebuild", "repair"])
-def test_what_is_not_searched_is_not_in_the_index(db, change):
+def test_what_is_not_searched_or_was_redacted_is_not_in_the_index(db, change):
+    """A search compares texts as well, so it would not tell."""
     services.create("m", MessageWindow(9))
     said = [at_the_edge("needle", "thread"), UserMessage("hello")]
     services.add("m", said[:1] if change == "add one" else said)

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 from functools import partial
+from uuid import uuid4
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from chatmemory import (
-    AiMessage,
     DuplicateClientId,
     InvalidMessage,
     InvalidValue,
     MemoryExists,
     MemoryNotFound,
+    MessageWindow,
     MessageWindowChatMemory,
-    PolicyRequired,
     SystemMessage,
-    TokenWindowChatMemory,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
+    TokenWindow,
     UnknownEstimator,
     UnstorableText,
     UserMessage,
@@ -29,20 +25,17 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
-from chatmemory.models import Memory, Message
+from chatmemory.models import AuditEntry, DefaultPolicy, Memory, Message, Step, Trial
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import NewMessage, protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.stores.http import HttpChatMemoryStore
 
-from .properties import examples
+from .conversations import BRIEF, texts, users
 
 pytestmark = pytest.mark.django_db
-
-
-def texts(memory_id: str, at: int | None = None) -> list[str]:
-    return [row.text for row in queries.window(memory_id, at).rows]
 
 
 def said(memory_id: str) -> list[str]:
@@ -50,7 +43,7 @@ def said(memory_id: str) -> list[str]:
 
 
 def say(memory_id: str, *words: str) -> list:
-    return services.add(memory_id, [UserMessage(word) for word in words])
+    return services.add(memory_id, users(*words))
 
 
 def test_an_add_returns_the_evictions_and_the_history_stays(memory_id):
@@ -68,7 +61,7 @@ def test_what_changes_nothing_is_no_step_and_no_activity(memory_id):
     assert services.clear_messages(memory_id).ignored
     services.add(memory_id, [SystemMessage("Be brief.")])
     before = queries.memory(memory_id)
-    services.add(memory_id, [SystemMessage("Be brief.")])
+    services.add(memory_id, [BRIEF])
     services.change(memory_id, policy=MessageWindow(3), labels={})
     after = queries.memory(memory_id)
     assert (after.last_step, after.said_count, after.updated_at) == (1, 1, before.updated_at)
@@ -184,19 +177,6 @@ def test_a_new_message_is_checked_before_it_is_stored(memory_id, new, error, cou
     assert list(Memory.objects.values_list("pk", flat=True)) == [memory_id]
 
 
-def test_a_lowered_limit_hides_at_once_and_evicts_at_the_next_add(memory_id):
-    say(memory_id, "a", "b", "c")
-    services.change(memory_id, policy=MessageWindow(1))
-    assert texts(memory_id) == ["c"]
-    assert [row.text for row in queries.window(memory_id).over_limit] == ["a", "b"]
-    services.change(memory_id, policy=MessageWindow(3))
-    assert texts(memory_id) == ["a", "b", "c"]
-    services.change(memory_id, policy=MessageWindow(2))
-    say(memory_id, "d")
-    assert texts(memory_id) == ["c", "d"]
-    assert verify(memory_id) is None
-
-
 def test_a_change_of_token_family_recounts_in_its_own_step():
     services.create("m", TokenWindow(1000, estimator="gpt-4o"))
     services.add("m", [UserMessage("naïve café 漢字かな مرحبا Привет")])
@@ -223,91 +203,6 @@ def test_a_client_id_makes_a_retry_harmless(memory_id):
         services.add(memory_id, [NewMessage(UserMessage("b"), client_id="m-1")])
 
 
-def test_adding_to_a_window_without_a_policy_is_refused():
-    protocol.update_messages("bare", [UserMessage("a")])
-    for call in (services.add, queries.simulate):
-        with pytest.raises(PolicyRequired, match="set a policy"):
-            call("bare", [UserMessage("b")])
-    services.change("bare", policy=MessageWindow(2))
-    say("bare", "b", "c")
-    assert texts("bare") == ["b", "c"]
-    assert verify("bare") is None
-
-
-# The served path and the library give the same windows
-
-words = st.text(alphabet="abc ", min_size=1, max_size=12)
-incoming = st.one_of(
-    st.builds(UserMessage, words),
-    st.builds(SystemMessage, words.filter(lambda text: text.strip())),
-    st.builds(AiMessage, words),
-    st.builds(lambda: AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))),
-    st.builds(lambda: ToolExecutionResultMessage("1", "find", "found it")),
-)
-operations = st.lists(
-    st.one_of(
-        st.tuples(st.just("add"), st.lists(incoming, min_size=1, max_size=4)),
-        st.tuples(st.just("set"), st.lists(incoming, max_size=5)),
-        st.tuples(st.just("clear"), st.just([])),
-        st.tuples(st.just("limit"), st.integers(1, 60)),
-    ),
-    max_size=12,
-)
-
-
-@examples(30)
-@given(operations, st.booleans(), st.booleans())
-def test_the_services_give_the_windows_of_the_library(db, script, in_tokens, keep_first):
-    Memory.objects.all().delete()
-    limit = [12]
-    kind = TokenWindow if in_tokens else MessageWindow
-
-    def policy():
-        return kind(limit[0], always_keep_system_message_first=keep_first)
-
-    def asked(_):
-        return limit[0]
-
-    memory = (
-        TokenWindowChatMemory("m", asked, always_keep_system_message_first=keep_first)
-        if in_tokens
-        else MessageWindowChatMemory("m", asked, always_keep_system_message_first=keep_first)
-    )
-    services.create("served", policy())
-    for name, value in script:
-        if name == "add":
-            memory.extend(value)
-            services.add("served", value)
-        elif name == "set":
-            memory.set(value)
-            services.set_messages("served", value)
-        elif name == "clear":
-            memory.clear()
-            services.clear_messages("served")
-        else:
-            limit[0] = value
-            services.change("served", policy=policy())
-        assert queries.window("served").messages == memory.messages()
-    assert verify("served") is None
-
-
-@examples(30)
-@given(st.lists(st.lists(st.builds(UserMessage, st.sampled_from("abcde")), max_size=6), max_size=8))
-def test_client_lists_are_returned_unchanged(db, lists):
-    """Also check that every past list can be read at its step."""
-    Memory.objects.all().delete()
-    store = DjangoChatMemoryStore()
-    seen = {}
-    for messages in lists:
-        store.update_messages("bare", messages)
-        assert store.get_messages("bare") == messages
-        seen[queries.memory("bare").last_step] = messages
-    for step, messages in seen.items():
-        assert queries.window("bare", step).messages == messages
-    if lists:
-        assert verify("bare") is None
-
-
 def test_the_label_of_an_import_counts_for_nobody_and_stays(imported):
     digest = queries.memory(imported).labels
     given = {str(n): "" for n in range(64)}
@@ -330,3 +225,190 @@ def test_the_name_of_the_label_of_an_import_is_kept(memory_id):
             attempt()
     assert queries.memory(memory_id).labels == {}
     assert not Memory.objects.filter(pk="new").exists()
+
+
+# Arguments that no service can mean are refused before anything is changed.
+
+
+@pytest.fixture
+def letters(db) -> list[str]:
+    """Conversations whose ids are the letters of "ab"."""
+    for memory_id in "ab":
+        services.create(memory_id, MessageWindow(3))
+    return ["a", "b"]
+
+
+def label_all(memory_ids: object) -> None:
+    services.label(memory_ids, "team", "sales")
+
+
+OF_SEVERAL = {"delete_all": services.delete_all, "label": label_all}
+several = pytest.mark.parametrize("service", OF_SEVERAL.values(), ids=OF_SEVERAL)
+
+
+@several
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        *((given, "a list of ids is wanted, not") for given in ("ab", b"ab", {"a": 1}, None, 5)),
+        *((["a", wrong], "a memory id") for wrong in ("\x00", "\ud800", 5, ["a"])),
+    ],
+)
+def test_what_is_no_list_of_ids_is_refused(letters, service, given, why):
+    with pytest.raises(InvalidValue, match=why):
+        service(given)
+    assert [queries.memory(memory_id).labels for memory_id in letters] == [{}, {}]
+
+
+@several
+def test_ids_of_any_collection_are_taken(letters, service):
+    service({"a"})
+    service(memory_id for memory_id in ["b"])
+    with pytest.raises(MemoryNotFound):
+        service(["c"])
+
+
+@pytest.mark.parametrize("branches", ["my-br", True, {"br": 1}, None, ["\ud800"]])
+def test_branches_of_a_redaction_are_a_list_of_ids(letters, branches):
+    services.add("a", [UserMessage("my card is 4111")])
+    services.branch("a", "br", [])
+    services.branch("a", "my-br", [])
+    with pytest.raises(InvalidValue):
+        services.redact("a", 1, branches=branches)
+    assert queries.copies("a", 1) == [("br", 1), ("my-br", 1)]
+    assert services.redact("a", 1, branches=["my-br"])
+    assert queries.message("br", 1).text == "my card is 4111"
+    assert queries.message("my-br", 1).text == "[redacted #1]"
+
+
+READING = Reading("openai_chat", (Transcript("file", (UserMessage("hello"),)),), ())
+ACTING = {
+    "create": lambda actor: services.create("c", MessageWindow(3), actor=actor),
+    "add": lambda actor: services.add("a", [UserMessage("hello")], actor=actor),
+    "change_and_add": lambda actor: services.change_and_add(
+        "a", [UserMessage("hello")], policy=None, actor=actor
+    ),
+    "change": lambda actor: services.change("a", policy=MessageWindow(4), actor=actor),
+    "adopt_policy": lambda actor: services.adopt_policy(
+        queries.MemoryFilter(), MessageWindow(4), actor=actor
+    ),
+    "set_messages": lambda actor: services.set_messages("a", [UserMessage("b")], actor=actor),
+    "clear_messages": lambda actor: services.clear_messages("a", actor=actor),
+    "update_messages": lambda actor: protocol.update_messages("a", [UserMessage("b")], actor=actor),
+    "delete_messages": lambda actor: protocol.delete_messages("a", actor=actor),
+    "pin": lambda actor: services.pin("a", 1, actor=actor),
+    "unpin": lambda actor: services.unpin("a", 1, actor=actor),
+    "redact": lambda actor: services.redact("a", 1, actor=actor),
+    "delete": lambda actor: services.delete("a", actor=actor),
+    "delete_all": lambda actor: services.delete_all(["a"], actor),
+    "label": lambda actor: services.label(["a"], "team", "sales", actor),
+    "branch": lambda actor: services.branch("a", "c", [], actor=actor),
+    "import_conversation": lambda actor: services.import_conversation(
+        "c", [UserMessage("hello")], MessageWindow(3), actor=actor
+    ),
+    "import_all": lambda actor: list(services.import_all(READING, actor=actor)),
+    "keep_trial": lambda actor: services.keep_trial("a", [UserMessage("draft")], actor=actor),
+    "set_default_policy": lambda actor: services.set_default_policy("a", MessageWindow(3), actor),
+    "remove_default_policy": lambda actor: services.remove_default_policy("a", actor),
+    "a store": DjangoChatMemoryStore,
+}
+
+
+ACTORS = [5, True, 2.5, None, b"ada", uuid4(), "\ud800", "a\x00", "x" * 256]
+
+
+@pytest.mark.parametrize("act", ACTING.values(), ids=ACTING)
+def test_an_actor_is_text_that_every_database_can_hold(letters, act):
+    """One of another type would be another one once it is stored, and contradict its digest."""
+    services.add("a", [UserMessage("hello")], actor="ada")
+    before = everything()
+    for actor in ACTORS:
+        with pytest.raises(InvalidValue, match="an actor"):
+            act(actor)
+    assert everything() == before
+    assert verify("a") is None
+
+
+def everything() -> str:
+    tables = (Memory, Message, Step, Trial, DefaultPolicy, AuditEntry)
+    return str([list(table.objects.values()) for table in tables])
+
+
+@pytest.mark.parametrize("actor", ["", "x" * 255, "Ада\n"])
+def test_any_other_text_is_an_actor(letters, actor):
+    services.add("a", [UserMessage("hello")], actor=actor)
+    services.redact("a", 1, actor=actor)
+    services.delete("b", actor=actor)
+    assert {step.actor for step in Step.objects.all()} == {actor}
+    assert {entry.actor for entry in AuditEntry.objects.all()} == {actor}
+    assert verify("a") is None
+
+
+NUMBERED = {
+    "redact": services.redact,
+    "pin": services.pin,
+    "unpin": services.unpin,
+}
+VERSIONED = {
+    "add": lambda version: services.add("a", [UserMessage("b")], expected_version=version),
+    "change": lambda version: services.change("a", labels={}, expected_version=version),
+    "set_messages": lambda version: services.set_messages("a", [], expected_version=version),
+    "update_messages": lambda version: protocol.update_messages("c", [], expected_version=version),
+    "pin": lambda version: services.pin("a", 1, expected_version=version),
+    "redact": lambda version: services.redact("a", 1, expected_version=version),
+    "delete": lambda version: services.delete("a", expected_version=version),
+}
+WHOLE = {
+    **{f"seq of {name}": ("seq", partial(call, "a")) for name, call in NUMBERED.items()},
+    **{f"version of {name}": ("expected_version", call) for name, call in VERSIONED.items()},
+}
+
+
+@pytest.mark.parametrize(("name", "call"), WHOLE.values(), ids=WHOLE)
+def test_numbers_are_whole_numbers(letters, name, call):
+    services.add("a", [UserMessage("hello")])
+    before = everything()
+    for number in ("1", True, 1.0):
+        with pytest.raises(InvalidValue, match=f"{name} must be a whole number, not"):
+            call(number)
+    assert everything() == before
+    assert verify("a") is None
+
+
+# Ids that no database can hold, wherever one is read
+
+
+STORE = DjangoChatMemoryStore()
+READS = {
+    "memory": queries.memory,
+    "window": queries.window,
+    "history": queries.history,
+    "step": lambda memory_id: queries.step(memory_id, 1),
+    "copies": lambda memory_id: queries.copies(memory_id, 1),
+    "trial": lambda memory_id: queries.trial(memory_id, "key"),
+    "default_policy": services.default_policy,
+    "branch": lambda memory_id: services.branch(memory_id, "other", []),
+    "get_messages": STORE.get_messages,
+    "get_window": STORE.get_window,
+    "get_history": STORE.get_history,
+    "a memory": lambda memory_id: MessageWindowChatMemory(memory_id, 5, store=STORE).messages(),
+    "http": lambda memory_id: HttpChatMemoryStore("http://127.0.0.1:9", "t").get_messages(
+        memory_id
+    ),
+}
+
+
+@pytest.mark.parametrize("read", READS.values(), ids=READS)
+def test_an_unstorable_id_is_refused_and_not_looked_for(db, read, django_assert_num_queries):
+    """Citus would take one that is too long for an error in the query."""
+    with django_assert_num_queries(0):
+        for memory_id in ("\ud800", "a\x00b"):
+            with pytest.raises(UnstorableText, match="a memory id cannot contain NUL or lone surr"):
+                read(memory_id)
+        with pytest.raises(MemoryNotFound, match=r"aaa'… \(256 characters\): ids have at most 255"):
+            read("a" * 256)
+
+
+def test_the_length_of_a_long_id_is_told():
+    with pytest.raises(InvalidValue, match=r"not 'aaa.*\(70,000 characters\)"):
+        services.create("a" * 70_000, MessageWindow(1))

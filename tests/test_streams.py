@@ -67,14 +67,6 @@ def test_a_window_is_complete_before_any_of_it_is_sent(api, long, url):
         assert json.loads(content) == render_messages((SAID * 10)[1:], "langchain4j").value
 
 
-def test_a_window_is_answered_with_its_losses(api, long):
-    answer = json.loads(text_of(api.get(f"{WINDOW}?as=openai_chat")))
-    assert answer["seqs"] == list(range(2, 41))
-    assert answer["messages"] == render_messages((SAID * 10)[1:], "openai_chat").value
-    assert {loss["what"] for loss in answer["lost"]} == {"thinking"}
-    assert answer["totals"]["count"] == answer["limit"] == 39
-
-
 @pytest.mark.parametrize("format", ["langchain4j", "openai_chat", "sharegpt"])
 def test_an_export_is_sent_in_parts(operator_client, long, format):
     content = text_of(operator_client.get(f"{HISTORY}&format={format}"))

@@ -1,26 +1,32 @@
-"""Transactions: their locks, their errors, and what happens before and between them."""
+"""Transactions: their locks, their errors, and what happens before, between and after them."""
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable
 from functools import partial
 
+import psycopg
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, connections
 from django.db.transaction import TransactionManagementError
+from rest_framework.test import APIClient
 
 from chatmemory import MessageWindow, UserMessage, database, queries, services
+from chatmemory.access.tokens import create_token
 from chatmemory.conf import check_times_have_zones
 from chatmemory.core.estimators import ESTIMATORS
 from chatmemory.ledger import sql
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Step
+from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
+from chatmemory.signals import memory_changed
 
 from .a_program import LettersEstimator
 from .connecting import connected
-from .conversations import create_and_add, numbered, users
+from .conversations import create_and_add, numbered, texts, users
 
 
 def test_a_transaction_takes_the_lock_of_writers_in_any_project(db, tmp_path):
@@ -170,10 +176,6 @@ class Meanwhile:
         return result
 
 
-def texts(memory_id: str) -> list[str]:
-    return [message.single_text() for message in protocol.get_messages(memory_id)]
-
-
 def test_a_window_that_changed_after_it_was_counted_is_counted_again(committing):
     create_and_add("m", MessageWindow(3), numbered(3))
     add_another = Meanwhile(lambda: services.add("m", numbered(1, "other")), "chatmemory_stay")
@@ -230,3 +232,138 @@ def test_an_id_that_is_deleted_while_it_is_created_is_stored(db):
         protocol.update_messages("m", numbered(2))
     assert meanwhile.is_done
     assert texts("m") == ["message 0", "message 1"]
+
+
+# A page reads one state of the database, whatever is written while it is read.
+
+
+QUERY = ConversationQuery(at=9, msg=2, find="message", other=4)
+
+
+class MadeAnew:
+    """Deletes a conversation after some queries, and makes a shorter one with its id."""
+
+    def __init__(self, after: int, of_table: str = "") -> None:
+        self.left, self.of_table = after, of_table
+
+    def __call__(self, execute, sql, params, many, context):
+        result = execute(sql, params, many, context)
+        if self.of_table in sql and sql.startswith("SELECT"):
+            self.left -= 1
+            if self.left == 0:
+                with connected(connection.settings_dict["NAME"]):
+                    services.delete("m")
+                    make(2)
+        return result
+
+
+def make(messages: int) -> None:
+    create_and_add("m", MessageWindow(3), numbered(messages))
+
+
+@pytest.mark.parametrize("after", [1, 8, 15])
+def test_a_state_is_read_at_once(committing, after):
+    make(12)
+    before = queries.conversation_state("m", QUERY)
+    with connection.execute_wrapper(MadeAnew(after)):
+        assert queries.conversation_state("m", QUERY) == before
+    assert queries.memory("m").said_count == 2
+
+
+def test_so_is_the_state_of_a_simulation(committing):
+    make(12)
+    trial = queries.WhatIf((UserMessage("a draft"),), 2)
+    before = queries.simulated_state("m", QUERY, trial)
+    with connection.execute_wrapper(MadeAnew(14)):
+        after = queries.simulated_state("m", QUERY, trial)
+    assert (after.simulated, after.window) == (before.simulated, before.window)
+
+
+@pytest.mark.parametrize("url", ["messages/2/", "steps/9/", "history/?at=9"])
+def test_so_are_answers_of_the_api(committing, url):
+    make(12)
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('tests', role='admin')}")
+    url = f"/api/v1/memories/m/{url}"
+    before = client.get(url).content
+    with connection.execute_wrapper(MadeAnew(1, of_table="chatmemory_me")):
+        assert client.get(url).content == before
+
+
+# A committed change stays, even if its signal or notification fails.
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_connection_lost_after_the_commit(caplog):
+    """Regression test: the caller got an error although the step was committed."""
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite has no announcements")
+    services.create("m", MessageWindow(3))
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        (process,) = cursor.fetchone()
+    cut = CutAfterCommit(process)
+    with connection.execute_wrapper(cut):
+        (outcome,) = services.add("m", [UserMessage("hi")])
+    assert cut.is_cut
+    assert outcome.step == 1
+    assert "on_commit" in caplog.text
+    connection.close()
+    assert queries.memory("m").last_step == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_receiver_that_fails(caplog):
+    heard = []
+
+    def fail(**_):
+        raise RuntimeError("not today")
+
+    def hear(**sent):
+        heard.append(sent)
+
+    memory_changed.connect(fail)
+    memory_changed.connect(hear)
+    try:
+        services.create("m", MessageWindow(1))
+        with caplog.at_level(logging.INFO, "chatmemory.audit"):
+            services.add("m", [UserMessage("a"), UserMessage("b")], actor="ada")
+        services.add("m", [])
+    finally:
+        memory_changed.disconnect(fail)
+        memory_changed.disconnect(hear)
+    assert queries.memory("m").last_step == 2
+    assert "steps 1 to 2 of 'm' by ada" in caplog.text
+    (sent,) = heard
+    assert (sent["memory_id"], sent["actor"], sent["fill"]) == ("m", "ada", 1.0)
+    assert [(each.step, each.kind) for each in sent["results"]] == [(1, "add"), (2, "add")]
+    assert [[new.seq for new in each.arrived if new.was_said] for each in sent["results"]] == [
+        [1],
+        [2],
+    ]
+    assert [[left.reason for left in each.evicted] for each in sent["results"]] == [
+        [],
+        ["CAPACITY"],
+    ]
+
+
+class CutAfterCommit:
+    """End this connection's backend before the notification is sent."""
+
+    def __init__(self, process: int) -> None:
+        self.process, self.is_cut = process, False
+
+    def __call__(self, execute, sql, params, many, context):
+        if "pg_notify" in sql and not self.is_cut:
+            self.is_cut = True
+            with psycopg.connect(**self.address(), autocommit=True) as other:
+                other.execute("SELECT pg_terminate_backend(%s)", [self.process])
+        return execute(sql, params, many, context)
+
+    def address(self) -> dict:
+        names = ("host", "port", "user", "dbname")
+        return {
+            name: value
+            for name, value in connection.get_connection_params().items()
+            if name in names
+        }

@@ -14,6 +14,8 @@ from chatmemory.models import Memory, Trial
 from chatmemory.queries import ConversationQuery
 from chatmemory.services import trials
 
+from .conversations import users
+
 DRAFTS = (UserMessage("what if"), UserMessage("and then"))
 
 
@@ -58,7 +60,7 @@ def test_the_newest_trials_of_each_person_are_kept(memory_id, monkeypatch):
 
 
 def test_drafts_are_counted_down_where_messages_have_the_next_numbers(memory_id):
-    services.add(memory_id, [UserMessage(word) for word in "abcd"])
+    services.add(memory_id, users(*"abcd"))
     trial = queries.WhatIf((UserMessage("x"), UserMessage("y"), UserMessage("z")))
     state = queries.simulated_state(memory_id, ConversationQuery(at=2), trial)
     assert [row.seq for row in state.window.rows] == [-1, -2, -3]
@@ -66,13 +68,6 @@ def test_drafts_are_counted_down_where_messages_have_the_next_numbers(memory_id)
     assert [change.seq for change in state.simulated] == [-1, -2, -3]
     assert list(state.evicted) == [1, 2]
     assert all(change.is_of_draft for change in state.simulated)
-
-
-def test_a_limit_of_a_trial_is_no_change_where_it_is_in_force():
-    assert queries.WhatIf(limit=3).policy(MessageWindow(3)) is None
-    assert queries.WhatIf(limit=2).policy(MessageWindow(3)) == MessageWindow(2)
-    assert queries.WhatIf().policy(MessageWindow(3)) is None
-    assert queries.WhatIf(limit=2).policy(None) is None
 
 
 @pytest.mark.django_db(transaction=True)

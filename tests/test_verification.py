@@ -13,11 +13,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from chatmemory import UserMessage, services
+from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.core.codec import frame_of
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import text_of
-from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.core.stored_policies import load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger import verification
@@ -25,7 +24,7 @@ from chatmemory.ledger.chain import first_digest, verify_head
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
-from .conversations import create_and_add
+from .conversations import create_and_add, numbered
 from .long_conversations import examine
 
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
@@ -173,15 +172,6 @@ def test_a_search_index_that_differs_is_named_and_repaired(conversation, capsys,
         assert Memory.objects.containing(words).exists()
 
 
-def test_the_command_exits_with_1_and_names_the_row(conversation, capsys):
-    call_command("verify_memories")
-    assert "1 conversation verified" in capsys.readouterr().out
-    Stay.objects.filter(memory_id=conversation, n=3).update(reason="SET")
-    with pytest.raises(CommandError, match="1 of 1"):
-        call_command("verify_memories", conversation)
-    assert "'m': stay 3 of message #3" in capsys.readouterr().err
-
-
 def heads(capsys, file: Path) -> Path:
     capsys.readouterr()
     call_command("verify_memories", print_heads=True)
@@ -301,7 +291,7 @@ def test_heads_of_a_deleted_conversation_do_not_contradict_the_next_one_with_its
     services.delete(conversation)
     services.create(conversation, TokenWindow(100))
     for _ in range(3):  # fewer steps, as many, and more
-        services.add(conversation, [UserMessage(f"again {n}") for n in range(15)])
+        services.add(conversation, numbered(15, "again"))
         call_command("verify_memories", heads=kept)
     assert verify_head(conversation, 30, "00") is not None
 
@@ -364,17 +354,6 @@ def test_an_added_audit_entry_of_a_redaction_is_named(conversation):
     assert str(verify(conversation)) == "'m': step 31: has 2 audit entries"
     AuditEntry.objects.filter(pk=entry.pk).update(detail={"seq": 8, "step": 31})
     assert verify(conversation).row == "an audit entry of step 31"
-
-
-def test_an_import_that_has_stored_another_number_is_named(conversation):
-    Memory.objects.update(imported=29)
-    assert "its import has stored 29" in verify(conversation).what
-    Memory.objects.update(imported=30)
-    assert verify(conversation) is None
-    services.create("short", MessageWindow(3))
-    services.change("short", labels={"team": "red"})
-    Memory.objects.filter(pk="short").update(imported=5)
-    assert "its import has stored 5" in verify("short").what
 
 
 def test_a_conversation_that_is_being_written_to_is_no_false_alarm(served):

@@ -11,8 +11,9 @@ import pytest
 import requests
 from django.db import connection
 
+from ..connecting import row_locked
 from ..deployed import deploying
-from ..test_crowds import TWO, row_locked
+from ..test_outages import TWO
 
 pytestmark = pytest.mark.long
 SECONDS = 60

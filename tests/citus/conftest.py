@@ -12,12 +12,13 @@ from django.db.models import F
 from django.test import Client
 from rest_framework.test import APIClient
 
-from chatmemory import MessageWindow, UserMessage, services
+from chatmemory import MessageWindow
 from chatmemory.access.tokens import create_token
 from chatmemory.distribution import distributed_tables
 from chatmemory.models import Memory, Step
 
 from ..connecting import connected_to
+from ..conversations import create_and_add, numbered
 from ..long_conversations import fleet, long_conversation
 from .cluster import cluster_database
 
@@ -41,8 +42,7 @@ def cluster(django_db_blocker):
         fleet(FLEET)
         copied = Memory.objects.filter(pk__regex="^(long|fleet)")
         Step.objects.filter(memory__in=copied).update(at=F("at") - timedelta(days=30))
-        services.create("own", MessageWindow(3))
-        services.add("own", [UserMessage(f"number {n}") for n in range(9)])
+        create_and_add("own", MessageWindow(3), numbered(9, "number"))
         output = StringIO()
         call_command("distribute", stdout=output)
         with connection.cursor() as cursor:

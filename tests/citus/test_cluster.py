@@ -22,6 +22,7 @@ from chatmemory.models import AuditEntry, Memory, Message, Step
 
 from ..api.test_schema import call_each_operation
 from ..connecting import connected_to
+from ..conversations import numbered
 from ..plans.plans import LARGE, rows_of, sent_by
 from .cluster import SHARDS, URL, cluster_database
 
@@ -220,7 +221,7 @@ def test_a_writer_does_not_wait_for_ever(cluster):
 
 def test_long_lists_are_copied_to_the_nodes(client_of_api):
     """Psycopg sends COPY; Citus passes it on to the node of each row."""
-    said = [UserMessage(f"message {n}") for n in range(2_500)]
+    said = numbered(2_500)
     commands = sent_to_nodes(
         lambda: services.import_conversation("imported", said, MessageWindow(700))
     )

@@ -14,6 +14,7 @@ from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 
+from ..conversations import create_and_add
 from ..test_roles import API, PAGES
 from .cluster import URL
 
@@ -76,11 +77,9 @@ def names_of(table: dict[str, Any], method: str) -> set[str]:
 @pytest.fixture
 def stored(cluster):
     """Conversations of a test, one of them a branch."""
-    services.create("m", MessageWindow(3))
-    services.add("m", SAID)
+    create_and_add("m", MessageWindow(3), SAID)
     services.branch("m", "branch", FIRST)
-    services.create("other", MessageWindow(3))
-    services.add("other", SAID)
+    create_and_add("other", MessageWindow(3), SAID)
     yield
     own = ("m", "branch", "other", "new", "file", "transcript")
     services.delete_all(Memory.objects.filter(pk__in=own).values_list("pk", flat=True))

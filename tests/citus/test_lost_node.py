@@ -9,11 +9,12 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from chatmemory import MessageWindow, UserMessage, live, queries, services
+from chatmemory import MessageWindow, live, queries, services
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.ledger.verification import verify
 
 from ..connecting import connected_to
+from ..conversations import create_and_add, numbered
 from ..plans.plans import rows_of
 from .cluster import URL
 
@@ -45,8 +46,7 @@ def ids(cluster) -> Iterator[Ids]:
     (lost,), (there,) = rows_of(WORKERS, [])
     found = Ids(*(new_id(port) for port in (lost, there, lost, there)))
     for memory_id in found[:2]:
-        services.create(memory_id, MessageWindow(3))
-        services.add(memory_id, [UserMessage(f"{memory_id} {n}") for n in range(2)])
+        create_and_add(memory_id, MessageWindow(3), numbered(2, memory_id))
     for branch in found[2:]:
         services.branch(found.there, branch, [])
     with psycopg.connect(cluster.url, autocommit=True) as admin:

@@ -9,9 +9,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import policy_kinds
+from chatmemory import AiMessage, UserMessage, policy_kinds
 from chatmemory.core.codec import messages_to_json
-from chatmemory.core.messages import AiMessage, UserMessage
 from chatmemory.formats import FORMATS
 from chatmemory.ledger.verification import verify
 from chatmemory.queries import CLIENT

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from chatmemory import (
     AiMessage,
     CustomMessage,
+    MessageWindow,
     MessageWindowChatMemory,
     SystemMessage,
+    TokenWindow,
     TokenWindowChatMemory,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
@@ -20,7 +22,6 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.estimators import count_tokens, estimator_for
-from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.ledger.verification import verify
 from chatmemory.services.validation import check_policy
 from chatmemory.stores.database import DjangoChatMemoryStore
@@ -161,7 +162,7 @@ def new(batch) -> list[Said]:
 
 
 def test_any_sequence_of_operations_does_what_the_lists_do(db):
-    @settings_of(15)
+    @settings_of(25)
     @given(st.lists(operations, min_size=5, max_size=20))
     def any_sequence(made):
         conversation = Conversation()

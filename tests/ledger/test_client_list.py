@@ -1,18 +1,14 @@
-"""Lists of clients: ranks that order the stays of a window, and messages that return to it."""
+"""Ranks that order the stays of a window."""
 
 from __future__ import annotations
 
-import sqlite3
 from itertools import pairwise
 
 import pytest
-from django.db import connection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import MessageWindow, UserMessage, queries, services
 from chatmemory.ledger.client_list import RANK_SPACING, appended_rank, head_rank, place_ranks
-from chatmemory.ledger.verification import verify
 
 known = st.lists(st.integers(-40, 40), unique=True, max_size=6).map(sorted)
 
@@ -73,21 +69,3 @@ def test_each_rank_at_the_head_leaves_room_behind_it():
     first = head_rank(appended_rank(1))
     assert place_ranks([first, None, appended_rank(1)])[1] == RANK_SPACING // 2
     assert head_rank(first) < first
-
-
-def test_more_messages_return_than_a_query_takes(db):
-    services.create("m", MessageWindow(100))
-    said = [UserMessage(f"m{n}") for n in range(100)]
-    services.set_messages("m", said)
-    services.set_messages("m", [UserMessage("other")])
-    values = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
-    if connection.vendor == "sqlite":
-        before = connection.connection.setlimit(values, 40)
-    try:
-        services.set_messages("m", said)
-    finally:
-        if connection.vendor == "sqlite":
-            connection.connection.setlimit(values, before)
-    assert [row.seq for row in queries.window("m").rows] == list(range(1, 101))
-    assert queries.memory("m").said_count == 101
-    assert verify("m") is None

@@ -60,26 +60,6 @@ def memory() -> ChatMemory:
     return MessageWindowChatMemory("m", 10, DjangoChatMemoryStore())
 
 
-def set_by_memory(messages: list[ChatMessage]) -> None:
-    memory().set(messages)
-
-
-@pytest.mark.parametrize("put", [set_by_service, set_by_client, set_by_memory])
-def test_a_redacted_message_keeps_its_count_and_a_second_copy_is_counted(window, put):
-    before = tokens()
-    put(window)
-    assert queries.memory("m").last_step == 5, "an equal list changes nothing"
-    put([*window[1:3], window[0], window[3]])
-    assert tokens() == before
-    put(window[1:])
-    put([window[0], *window[2:]])
-    assert tokens() == {seq: before[seq] for seq in (1, 3, 4)}
-    put([window[0], window[0], *window[2:]])
-    assert [count < before[1] for seq, count in tokens().items() if seq > 4] == [True]
-    assert tokens()[1] == before[1]
-    assert verify("m") is None
-
-
 def test_a_redacted_message_that_returns_under_another_estimator_is_counted_by_it(window):
     counted = tokens()[1]
     services.set_messages("m", window[1:])

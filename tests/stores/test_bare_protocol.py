@@ -5,9 +5,11 @@ Which add explains a list, core/test_inference.py says; here is what the ledger 
 
 from __future__ import annotations
 
+import sqlite3
 from random import Random
 
 import pytest
+from django.db import connection
 
 from chatmemory import (
     AiMessage,
@@ -18,11 +20,14 @@ from chatmemory import (
     SystemMessage,
     UserMessage,
     queries,
+    services,
 )
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Step
 from chatmemory.services import change
 from chatmemory.services.protocol import delete_messages, get_messages, update_messages
+
+from ..conversations import numbered, users
 
 pytestmark = pytest.mark.django_db
 
@@ -144,8 +149,26 @@ def test_many_insertions_into_one_gap_keep_the_order():
     words = ["start", "end"]
     for number in range(30):
         words.insert(1, str(number))
-        update_messages("bare", [UserMessage(word) for word in words])
+        update_messages("bare", users(*words))
         assert [row.text for row in queries.window("bare").rows] == words
+
+
+def test_more_messages_return_than_a_query_takes(db):
+    services.create("m", MessageWindow(100))
+    said = numbered(100)
+    services.set_messages("m", said)
+    services.set_messages("m", [UserMessage("other")])
+    values = sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER
+    if connection.vendor == "sqlite":
+        before = connection.connection.setlimit(values, 40)
+    try:
+        services.set_messages("m", said)
+    finally:
+        if connection.vendor == "sqlite":
+            connection.connection.setlimit(values, before)
+    assert [row.seq for row in queries.window("m").rows] == list(range(1, 101))
+    assert queries.memory("m").said_count == 101
+    assert verify("m") is None
 
 
 class HeldStore(ChatMemoryStore):
@@ -183,6 +206,6 @@ def test_what_several_writers_said_is_in_the_history_once(limit, rereads):
         memories[writer].add(UserMessage(f"message {said}"))
         has_read[writer] = False
         said += 1
-    assert queries.said("shared") == [UserMessage(f"message {n}") for n in range(ADDS)]
+    assert queries.said("shared") == numbered(ADDS)
     assert queries.memory("shared").said_count == ADDS
     assert verify("shared") is None

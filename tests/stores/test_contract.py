@@ -17,7 +17,6 @@ from chatmemory import (
     MessageWindowChatMemory,
     SingleSlotChatMemoryStore,
     SummarizingChatMemory,
-    SystemMessage,
     UserMessage,
     queries,
 )
@@ -27,7 +26,9 @@ from chatmemory.ledger.verification import verify
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
 
-MESSAGES = [SystemMessage("Be brief."), UserMessage("one"), UserMessage("two")]
+from ..conversations import BRIEF
+
+MESSAGES = [BRIEF, UserMessage("one"), UserMessage("two")]
 
 
 STORES = {

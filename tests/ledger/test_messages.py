@@ -1,4 +1,4 @@
-"""Attributes: kept as they came, also of system messages, whatever a client sends back."""
+"""Messages are stored as they are, each text once, with their attributes as they came."""
 
 from __future__ import annotations
 
@@ -360,3 +360,68 @@ def test_a_client_cannot_bring_back_those_of_a_redacted_message(memory_id):
     assert [row.seq for row in queries.window(memory_id).rows] == [1, 2]
     assert Message.objects.filter(attributes__isnull=False).count() == 0
     assert verify(memory_id) is None
+
+
+# Texts
+
+
+PLAIN = [
+    SystemMessage("Be brief."),
+    UserMessage('my "order" is A-1\n\N{SLOTH}'),
+    AiMessage("I look.", (ToolExecutionRequest("1", "find", '{"order":"A-1"}'),)),
+    ToolExecutionResultMessage("1", "find", "sent\tyesterday"),
+    AiMessage("It was sent."),
+]
+
+
+@pytest.fixture
+def conversation() -> str:
+    create_and_add("m", MessageWindow(9), PLAIN)
+    return "m"
+
+
+def test_messages_are_stored_read_and_verified(conversation):
+    assert queries.said(conversation) == queries.window(conversation).messages == PLAIN
+    for row, message in zip(Message.objects.order_by("seq"), PLAIN, strict=True):
+        assert row.payload == message_to_json(message)
+        assert (row.frame == row.payload) == message.has_tool_execution_requests
+        assert message.has_tool_execution_requests or row.text not in row.frame
+    assert verify(conversation) is None
+    for column in ("text", "frame"):
+        row = Message.objects.get(seq=2)
+        Message.objects.filter(seq=2).update(**{column: getattr(row, column).replace("A-1", "B-2")})
+    assert verify(conversation).row == "message #2"
+
+
+def test_only_equal_messages_return(conversation):
+    services.set_messages(conversation, [UserMessage("another")])
+    named = UserMessage(PLAIN[1].single_text(), name="Ada")
+    services.set_messages(conversation, [named])
+    assert [row.seq for row in queries.window(conversation).rows] == [7]
+    services.set_messages(conversation, PLAIN)
+    assert [row.seq for row in queries.window(conversation).rows] == [1, 2, 3, 4, 5]
+    services.set_messages(conversation, [named])
+    assert queries.window(conversation).messages == [named]
+
+
+TEXTS = {
+    "words": "a word " * 70_000,
+    "an emoji": "a word " * 70_000 + "\N{SLOTH}",
+    "controls": "\x1fa\\\x02" * 10_000,
+}
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_a_long_text_is_stored_as_it_is(text):
+    services.create("long", MessageWindow(9))
+    said = [UserMessage(text), AiMessage("short")]
+    services.add("long", said)
+    services.set_messages("long", [SystemMessage(text), *said])
+    protocol.update_messages("long", [SystemMessage(text), *said, UserMessage(text + "!")])
+    assert queries.said("long") == [*said, SystemMessage(text), UserMessage(text + "!")]
+    assert verify("long") is None
+    assert Message.objects.get(seq=1).text == text
+    with connection.cursor() as cursor:
+        kind = "pg_typeof" if connection.vendor == "postgresql" else "typeof"
+        cursor.execute(f"SELECT DISTINCT {kind}(text), {kind}(frame) FROM chatmemory_message")
+        assert {*cursor.fetchall()} == {("text", "text")}
