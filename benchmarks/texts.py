@@ -20,7 +20,7 @@ _LINE = "the customer would like to change the flight of reservation 8JX2WO and 
 
 def texts() -> Iterator[str]:
     """Yield texts of 60 words without end, of tau-bench where its file is, else of one sentence."""
-    words = _words(json.loads(_FILE.read_text())) if _FILE.exists() else _LINE.split()
+    words = list(_words(json.loads(_FILE.read_text()))) if _FILE.exists() else _LINE.split()
     endless = itertools.cycle(words)
     while True:
         yield " ".join(itertools.islice(endless, WORDS))
