@@ -103,7 +103,7 @@ class Memory(PolicyColumns):
         null=True, help_text="the newest step whose message left in it"
     )
 
-    # What providers would say to the window; see core.health.
+    # What providers would say to the window; see ledger.health.
     health = models.JSONField(default=dict, help_text="what an add needs, and the faults")
     problems = models.CharField(
         max_length=1024, default="", help_text="the rules that it breaks, in commas"

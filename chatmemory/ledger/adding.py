@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from chatmemory.conf import configuration
 from chatmemory.core.codec import message_to_json, without_attributes
-from chatmemory.core.compaction import compact
+from chatmemory.core.compaction import SummaryPlan, compact, summary_message
 from chatmemory.core.estimators import (
     ESTIMATORS,
     count_tokens,
@@ -31,6 +31,7 @@ from chatmemory.core.exceptions import (
 )
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.policies import Policy
+from chatmemory.core.recall.facts import Words
 from chatmemory.core.sessions import Compaction
 from chatmemory.core.texts import printable
 from chatmemory.core.transitions import Transition, admit, append, clear
@@ -128,6 +129,33 @@ def _compacted(window: Window, compaction: Compaction, summary: Entry) -> Transi
     after = compaction.after([entry.seq - 1 for entry in entries])
     covered = [entry for entry in entries if entry.seq - 1 not in after]
     return compact(Window(entries), covered, summary, None, after.index(compaction.summary))
+
+
+def summarized(recorder: Recorder, summary: str, plan: SummaryPlan, words: Words) -> Transition:
+    """Return the transition by which a summary with this text comes into the recorder's window.
+
+    Raises MessageNotFound, InvalidMessage, NotCompactable.
+    """
+    entries = [*stay_entries(recorder.window.with_messages())]
+
+    def entry_of(message: ChatMessage) -> Entry:
+        return counted_entries(recorder.memory, [message])[0]
+
+    return plan.transition(
+        Window(entries),
+        summary,
+        entry_of,
+        recorder.policy,
+        numbers=[entry.seq for entry in entries],
+        words=words,
+    )
+
+
+def appended_count(transition: Transition, summary: str, terms: Sequence[str]) -> int:
+    """Return how many of the terms the transition appends to the text of the summary."""
+    arrival = transition.evictions[0].because
+    texts = (summary_message(summary, terms[:count]) for count in range(len(terms) + 1))
+    return next(n for n, text in enumerate(texts) if arrival and text == arrival.message)
 
 
 def required_policy(

@@ -22,13 +22,12 @@ from chatmemory.core.recall.facts import NO_WORDS
 from chatmemory.core.sessions import Compaction, Session
 from chatmemory.core.texts import readable_text
 from chatmemory.core.written_policies import measured
-from chatmemory.ledger.adding import add_all, change_policy
+from chatmemory.ledger.adding import add_all, appended_count, change_policy, summarized
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.windows import StoredWindow
 from chatmemory.models import Memory
 from chatmemory.queries.windows import WindowPlace, WindowView, recorded_places, view_of
-from chatmemory.services.compaction import appended_count, summarized
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -13,12 +12,8 @@ from chatmemory.core.compaction import (
     messages_of,
     summary_message,
 )
-from chatmemory.core.messages import ChatMessage
 from chatmemory.core.recall.compactions import LIMIT, dropped_terms
-from chatmemory.core.recall.facts import Words
-from chatmemory.core.transitions import Transition
-from chatmemory.core.window import Entry, Window
-from chatmemory.ledger.adding import count_ahead, counted_entries
+from chatmemory.ledger.adding import appended_count, count_ahead, summarized
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
@@ -82,30 +77,3 @@ def preview_compaction(
     appended = appended_count(transition, summary, terms)
     change = recorder.record(transition)
     return CompactionPreview(tuple(each.seq for each in covered), change, tuple(terms), appended)
-
-
-def summarized(recorder: Recorder, summary: str, plan: SummaryPlan, words: Words) -> Transition:
-    """Return the transition by which a summary with this text comes into the recorder's window.
-
-    Raises MessageNotFound, InvalidMessage, NotCompactable.
-    """
-    entries = [*stay_entries(recorder.window.with_messages())]
-
-    def entry_of(message: ChatMessage) -> Entry:
-        return counted_entries(recorder.memory, [message])[0]
-
-    return plan.transition(
-        Window(entries),
-        summary,
-        entry_of,
-        recorder.policy,
-        numbers=[entry.seq for entry in entries],
-        words=words,
-    )
-
-
-def appended_count(transition: Transition, summary: str, terms: Sequence[str]) -> int:
-    """Return how many of the terms the transition appends to the text of the summary."""
-    arrival = transition.evictions[0].because
-    texts = (summary_message(summary, terms[:count]) for count in range(len(terms) + 1))
-    return next(n for n, text in enumerate(texts) if arrival and text == arrival.message)
