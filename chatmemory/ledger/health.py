@@ -195,10 +195,11 @@ class Health(NamedTuple):
 
     @property
     def _is_at_rest(self) -> bool:
-        """Whether there is no fault, and no call, in what is remembered of the window."""
+        """Whether nothing is at fault, and one message at most, without calls, is remembered."""
         if self.faults or len(self.blocks) > 1:
             return False
-        return not self.blocks or not any(map(_is_paired, self.blocks[0]))
+        block = self.blocks[0] if self.blocks else ()
+        return not block or (len(block) == 1 and not _is_paired(block[0]))
 
     def _with_arrival(
         self, seq: int, message: ChatMessage, step: int
@@ -222,7 +223,9 @@ class Health(NamedTuple):
     ) -> Health:
         """Return the health without messages, of these types, that were the window's oldest."""
         types = list(types)
-        blocks = (tuple(each for each in block if each.seq not in gone) for block in self.blocks)
+        blocks = [tuple([each for each in block if each.seq not in gone]) for block in self.blocks]
+        if _SYSTEM in types:
+            blocks = [_without_repeated_words(block) for block in blocks]
         return Health(
             tuple(filter(None, blocks)),
             beginning,
@@ -510,6 +513,14 @@ def _shortened(block: Block, seen: Seen) -> Block:
         return block
     has_more = last.turn.calls or last.others or seen.turn.calls or seen.others
     return block if has_more else block[:-1]
+
+
+def _without_repeated_words(block: Block) -> Block:
+    """Return a block in which words of the assistant may follow one another now."""
+    found: Block = ()
+    for seen in block:
+        found = (*_shortened(found, seen), seen)
+    return found
 
 
 def _turns(blocks: Iterable[Block], provider: str) -> list[Turn]:

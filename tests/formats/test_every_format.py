@@ -212,7 +212,6 @@ FEATURES: dict[str, list[ChatMessage]] = {
 
 # What is told of a loss, by formats: of all that are not LangChain4j's own where none is named.
 OTHERS = {*two_way_formats()} - {"langchain4j"}
-URL_BESIDE = "the url of {} that is given inline too"
 BOTH = user(ImageContent(Image(LINK, DATA), DetailLevel.AUTO))[:1]
 WORDS_OF_LOSSES = [
     (
@@ -224,12 +223,10 @@ WORDS_OF_LOSSES = [
     (user(AudioContent())[:1], "audio content", OTHERS),
     (FEATURES["its detail level MEDIUM"], "the detail level 'medium'", OTHERS - {"sharegpt"}),
     (FEATURES["its revised prompt"], "the revised prompt of an image", OTHERS - {"sharegpt"}),
-    (BOTH, URL_BESIDE.format("content"), {"anthropic", "gemini"}),
-    (BOTH, URL_BESIDE.format("an image"), {"openai_chat", "openai_responses"}),
     (
         BOTH,
-        URL_BESIDE.format("image content"),
-        {"langchain", "otel_genai", "pydantic_ai", "vercel_ui"},
+        "the url of image content that is given inline too",
+        OTHERS - {"llama_index", "sharegpt"},
     ),
     ([UserMessage([TextContent("x"), TextContent(" ")])], "a blank text", {"anthropic"}),
     ([UserMessage("")], "an empty message", {"anthropic", "gemini"}),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chatmemory import (
@@ -12,6 +12,7 @@ from chatmemory import (
     ChatMessage,
     Image,
     ImageContent,
+    SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
@@ -82,8 +83,12 @@ def kept(memory_id: str) -> set[tuple[str, str, str]]:
     return found
 
 
+BETWEEN = [AiMessage("a"), SystemMessage("b"), AiMessage("a"), SystemMessage("a")]
+
+
 @examples(100)
 @given(st.lists(all_changes, max_size=12))
+@example([("add", BETWEEN)])
 def test_after_any_changes_health_is_what_lint_says(db, made):
     with undone():
         create()
