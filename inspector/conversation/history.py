@@ -36,10 +36,11 @@ class MessageLine:
     ) -> None:
         self.seq, self.name = message.seq, named(message.seq)
         ((self.param, self.number),) = chosen(message.seq).items()
-        self.look = LOOKS[message.type, message.has_calls]
+        look = LOOKS[message.type, message.has_calls]
+        self.glyph, self.role, self.is_code = look.glyph, look.role, look.is_code
         self.text = shown(state.texts[message.seq], state.query.find)
         is_selected = message.seq == state.query.msg
-        self.css = css_of(f"r-{self.look.glyph}", *classes, is_selected and "is-sel")
+        self.css = css_of(f"r-{look.glyph}", *classes, is_selected and "is-sel")
 
 
 class HistoryRow(MessageLine):

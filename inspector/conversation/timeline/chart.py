@@ -7,9 +7,10 @@ written with relative lines, and neighbours of one height are one line.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
+from typing import NamedTuple
 
 from chatmemory import Policy
 from chatmemory.queries import ConversationState, StepPoint
@@ -26,8 +27,7 @@ LIMIT_SHARE = 2
 LABEL = 24
 
 
-@dataclass(frozen=True)
-class Point:
+class Point(NamedTuple):
     """The loads after a step in one unit; `limit` is None where another unit counted."""
 
     step: int
@@ -115,7 +115,7 @@ def points(state: ConversationState, measure: Measure) -> list[Point]:
         simulated += _drafts(state, measure, *simulated)
     else:
         memory, limit = measure.load(*state.window.totals), measure.limit
-        simulated = [replace(p, memory=memory, limit=limit, is_draft=True) for p in simulated]
+        simulated = [p._replace(memory=memory, limit=limit, is_draft=True) for p in simulated]
     first, last = state.at or 1, state.at + len(state.drafts)
     before = [point for point in stored if point.step < first]
     return [*before, *simulated, *(point for point in stored if point.step > last)]

@@ -24,13 +24,14 @@ from inspector.conversation.timeline.labels import (
 DIGIT, INSET = 6.5, 3.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Cell:
     """A cell: `css` has the classes of its states, `words` the text of its tooltip.
 
     `mark` is the number of its messages, if there are several; the words have it in full. `dot` is
     the class of a dot where the fact of an incident was said, left or came up again. The playhead
-    stands at the one that `is_head`.
+    stands at the one that `is_head`. One that `is_plain` has none of these, and is no draft: most
+    are.
     """
 
     step: int
@@ -43,6 +44,7 @@ class Cell:
     dot: str = ""
     is_draft: bool = False
     is_head: bool = False
+    is_plain: bool = False
 
 
 def cells(
@@ -89,17 +91,19 @@ def cells(
             not state.found.isdisjoint(seqs) and "is-hit",
             pairs[i],
         )
+        mark, dot = _mark(count, room) if count > 1 else "", dots.get(column.step, "")
         cell = Cell(
             step=column.step,
             seq=arrival.seq if arrival else None,
             glyph=glyph,
             css=css,
             words=_words(state, column, lives[i], is_draft[i], shows_tokens),
-            mark=_mark(count, room) if count > 1 else "",
+            mark=mark,
             href=link(column.step, arrival.seq if arrival else None),
-            dot=dots.get(column.step, ""),
+            dot=dot,
             is_draft=is_draft[i],
             is_head=i == head,
+            is_plain=not (mark or dot or is_draft[i] or i == head),
         )
         drawn.append(cell)
     return tuple(drawn)
