@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
-from chatmemory import Policy
 from chatmemory.queries import ConversationState, StepPoint
 from inspector.conversation.measures import Measure
 
@@ -124,21 +123,21 @@ def points(state: ConversationState, measure: Measure) -> list[Point]:
 def _measured(steps: Iterable[StepPoint], measure: Measure) -> list[Point]:
     """Return steps as a policy measures them; a limit in another unit is left out."""
 
-    @cache
-    def limit_of(policy: Policy | None) -> int | None:
+    points: list[Point] = []
+    for policy, run in groupby(steps, key=attrgetter("policy")):
         own = Measure.of(policy)
-        return own.limit if own.unit == measure.unit else None
-
-    return [
-        Point(
-            step=step.step,
-            said=measure.load(*step.said),
-            memory=measure.load(*step.after),
-            limit=limit_of(step.policy),
-            forgotten=step.last_seq - step.after.count,
-        )
-        for step in steps
-    ]
+        limit = own.limit if own.unit == measure.unit else None
+        points += [
+            Point(
+                step=step.step,
+                said=measure.load(*step.said),
+                memory=measure.load(*step.after),
+                limit=limit,
+                forgotten=step.last_seq - step.after.count,
+            )
+            for step in run
+        ]
+    return points
 
 
 def _drafts(
