@@ -70,9 +70,11 @@ load: $(VENV)/installed-dev
 crash: $(VENV)/installed-dev
 	CRASH_SERVER=50 CRASH_DATABASE=10 LOAD_CLIENTS=4 $(BIN)/pytest tests/load/test_crash.py --long -v $(ARGS)
 
-# Clients that want more than their share; DATABASE_URL chooses the database.
+# Clients that want more than their share; DATABASE_URL chooses the database. At the end, how long the
+# largest changes hold SQLite's writer.
 attack: $(VENV)/installed-dev
 	$(BIN)/pytest tests/attack tests/inspector/test_body_memory.py tests/inspector/test_nginx.py --long -v $(ARGS)
+	env -u DATABASE_URL $(BIN)/python -m benchmarks.holds
 
 # Ratios of things that are timed in turns, with their limits; QUICK=1 for smaller databases,
 # POSTGRESQL=1 for those of a PostgreSQL, and ARGS="peers imports" for some parts.

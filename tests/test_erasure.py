@@ -18,6 +18,7 @@ from django.utils import timezone
 from chatmemory import (
     AiMessage,
     CustomMessage,
+    InvalidValue,
     MemoryNotFound,
     MessageNotFound,
     MessageWindow,
@@ -607,3 +608,15 @@ def test_a_deletion_leaves_nothing_in_the_log(committing, monkeypatch, how):
     file = str(connection.settings_dict["NAME"])
     assert not Path(f"{file}-wal").read_bytes()
     assert b"QUOKKA" not in Path(file).read_bytes()
+
+
+def test_what_does_not_stand_for_the_message_is_refused(summarised):
+    for wrong in ([2], [4, 99], [3, 6]):
+        with pytest.raises(InvalidValue, match="is no summary that stands for #1"):
+            services.redact("m", 1, summaries=wrong)
+    for wrong in ("46", 4, False, None, [True], ["4"]):
+        with pytest.raises(InvalidValue, match="summaries must be a list of whole numbers"):
+            services.redact("m", 1, summaries=wrong)
+    assert not redacted()
+    services.redact("m", 1)
+    assert services.redact("m", 1, summaries=[99]) is None

@@ -16,6 +16,7 @@ from chatmemory import (
     MemoryNotFound,
     MessageWindow,
     MessageWindowChatMemory,
+    PolicyRequired,
     SystemMessage,
     TokenWindow,
     UnknownEstimator,
@@ -412,3 +413,27 @@ def test_an_unstorable_id_is_refused_and_not_looked_for(db, read, django_assert_
 def test_the_length_of_a_long_id_is_told():
     with pytest.raises(InvalidValue, match=r"not 'aaa.*\(70,000 characters\)"):
         services.create("a" * 70_000, MessageWindow(1))
+
+
+def test_a_lowered_limit_hides_at_once_and_evicts_at_the_next_add(memory_id):
+    say(memory_id, "a", "b", "c")
+    services.change(memory_id, policy=MessageWindow(1))
+    assert texts(memory_id) == ["c"]
+    assert [row.text for row in queries.window(memory_id).over_limit] == ["a", "b"]
+    services.change(memory_id, policy=MessageWindow(3))
+    assert texts(memory_id) == ["a", "b", "c"]
+    services.change(memory_id, policy=MessageWindow(2))
+    say(memory_id, "d")
+    assert texts(memory_id) == ["c", "d"]
+    assert verify(memory_id) is None
+
+
+def test_adding_to_a_window_without_a_policy_is_refused():
+    protocol.update_messages("bare", [UserMessage("a")])
+    for call in (services.add, queries.simulate):
+        with pytest.raises(PolicyRequired, match="set a policy"):
+            call("bare", [UserMessage("b")])
+    services.change("bare", policy=MessageWindow(2))
+    say("bare", "b", "c")
+    assert texts("bare") == ["b", "c"]
+    assert verify("bare") is None

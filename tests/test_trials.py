@@ -82,3 +82,10 @@ def test_a_conversation_that_is_deleted_meanwhile_keeps_none():
 
     with connection.execute_wrapper(delete_before), pytest.raises(MemoryNotFound, match="brief"):
         services.keep_trial("brief", DRAFTS)
+
+
+def test_a_limit_of_a_trial_is_no_change_where_it_is_in_force():
+    assert queries.WhatIf(limit=3).policy(MessageWindow(3)) is None
+    assert queries.WhatIf(limit=2).policy(MessageWindow(3)) == MessageWindow(2)
+    assert queries.WhatIf().policy(MessageWindow(3)) is None
+    assert queries.WhatIf(limit=2).policy(None) is None

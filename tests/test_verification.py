@@ -404,3 +404,23 @@ def peak_of(memory_id: str) -> int:
     finally:
         tracemalloc.stop()
         gc.unfreeze()
+
+
+def test_the_command_exits_with_1_and_names_the_row(conversation, capsys):
+    call_command("verify_memories")
+    assert "1 conversation verified" in capsys.readouterr().out
+    Stay.objects.filter(memory_id=conversation, n=3).update(reason="SET")
+    with pytest.raises(CommandError, match="1 of 1"):
+        call_command("verify_memories", conversation)
+    assert "'m': stay 3 of message #3" in capsys.readouterr().err
+
+
+def test_an_import_that_has_stored_another_number_is_named(conversation):
+    Memory.objects.update(imported=29)
+    assert "its import has stored 29" in verify(conversation).what
+    Memory.objects.update(imported=30)
+    assert verify(conversation) is None
+    services.create("short", MessageWindow(3))
+    services.change("short", labels={"team": "red"})
+    Memory.objects.filter(pk="short").update(imported=5)
+    assert "its import has stored 5" in verify("short").what

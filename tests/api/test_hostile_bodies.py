@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 
 import pytest
 from django.test import Client
@@ -173,3 +174,20 @@ def test_within_messages_the_last_of_two_counts_as_for_langchain4j(api):
     assert queries.said("order-7741")[-1].text == "two"
     twice = body.replace("{", '{"messages":[],', 1)
     assert api.post(url, twice, content_type="application/json").status_code == 400
+
+
+def test_a_body_that_is_declared_too_large_is_not_read(operator_client, settings):
+    settings.CHATMEMORY = {"POST_BYTES": 99}
+    unread = io.BytesIO()
+    unread.close()  # so that reading it is an error
+    declared = {"CONTENT_TYPE": "application/json", "CONTENT_LENGTH": "100", "wsgi.input": unread}
+    response = operator_client.generic("POST", "/api/v1/memories/", **declared)
+    assert response.status_code == 413
+
+
+def test_a_message_with_a_lone_surrogate_is_refused(operator_client):
+    body = rb'{"messages":[{"type":"AI","text":"\ud800"}]}'
+    for method in ("POST", "PUT"):
+        response = send(operator_client, method, "memories/order-7741/messages/", body)
+        assert response.status_code == 422
+        assert "surrogate" in response.json()["detail"]

@@ -294,3 +294,11 @@ def test_the_title_names_the_selected_message_on_each_way_to_it(open_page):
     entitled(page, "order-7741, #28")
     page.get_by_role("link", name="Conversations").first.click()
     entitled(page, "Conversations")
+
+
+def test_two_steps_are_compared(open_page):
+    page = open_page("/c/order-7741/?at=43", javascript=False)
+    page.get_by_label("Compare with step").fill("30")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("heading", name="Compared with step 30")).to_be_visible()
+    expect(page.locator("p", has_text="Arrived:")).to_contain_text("#43")

@@ -4,6 +4,7 @@ pieces with the values and the errors of texts that are read at once.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from io import StringIO
 from sys import getsizeof
@@ -319,3 +320,9 @@ def test_the_bounds_are_held(pieces):
     assert "10,000 bytes of memory, as the" in answer(load_json_file, many, bounds)
     too_long = StringIO('["' + "a" * json_text.PIECE * 2 + "a" * 9_000)
     assert "a text in the JSON has more than 5,000 ch" in answer(load_json_file, too_long, bounds)
+
+
+@given(st.text(max_size=60) | st.builds(lambda m: message_to_json(m)[:-3], messages))
+def test_any_text_is_a_message_or_an_invalid_message(text):
+    with contextlib.suppress(InvalidMessage):
+        message_to_json(message_from_json(text))

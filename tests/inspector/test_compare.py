@@ -334,3 +334,25 @@ def test_a_comparison_says_that_it_leaves_out_pins(operator_client, db):
     assert words not in operator_client.get("/c/c/compare/").content.decode()
     services.pin("c", 1)
     assert words in operator_client.get("/c/c/compare/").content.decode()
+
+
+def test_a_system_message_holds_a_phrase_while_others_leave(operator_client, db):
+    said = [SystemMessage("Order A-1182"), UserMessage("A-1182 please"), *numbered(5)]
+    create_and_add("m", MessageWindow(3), said)
+    html = operator_client.get("/c/m/compare/?policy=message_window:3&phrase=A-1182").content
+    assert "<b>1 message</b> still holds “A-1182” at #7." in html.decode()
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_numbers_are_sent_as_a_file(page, operator_client, form):
+    answer = operator_client.get(f"{PAGE}{POLICIES}&as={form}")
+    name = f'attachment; filename="order-7741-policies.{form}"'
+    assert answer["Content-Disposition"] == name
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [("?at=0", 200), ("?at=999999", 200), ("?at=1&phrase=%00", 200), ("?at=x", 422)],
+)
+def test_every_place_can_be_shown(page, query, status):
+    assert "Who is in memory after" in page(query, status)

@@ -104,7 +104,7 @@ def test_what_is_needed_is_the_same_under_every_limit():
 def test_no_headline_of_the_tau_bench_runs_is_a_limit_that_failed(data_file):
     content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
     failed_at = (1_000, 2_000, 4_000)
-    for n, run in enumerate(read_transcripts(content).transcripts[::4]):
+    for n, run in enumerate(read_transcripts(content).transcripts):
         failed = [
             tried
             for tried in failed_at

@@ -27,6 +27,7 @@ from chatmemory import (
 from chatmemory.core.loads import Keeping
 from chatmemory.core.recall.facts import facts_of
 from chatmemory.core.recall.incidents import IncidentKind, incident_to_dict
+from chatmemory.formats import read_transcripts
 from chatmemory.models import FoundIncidents
 from chatmemory.queries import ConversationQuery
 from chatmemory.queries.incidents import KeptIncident
@@ -403,3 +404,81 @@ def test_a_card_among_10_000_messages_reads_its_own_messages_only(operator_clien
 
 def changed(row: list, **changes) -> list:
     return list(KeptIncident(*row)._replace(**changes))
+
+
+def test_the_demo_opens_with_its_incident(order):
+    words = text_of(order())
+    assert words.startswith("Why? A-1182 had to be said again 1 of 1 said #25 Yes, my order number")
+    assert "left step 43, when #43 arrived: 55 over the limit" in words
+    assert "asked for #46 I'm sorry, I no longer have it in front of me. Could you" in words
+    assert "said again #47 A-1182. Two saucers, please." in words
+    assert "902 tokens would have kept it (800 today)." in words
+    assert "Try 902 Compare Copy link" in words
+    assert words.index("Copy link") < words.index("What happened at this step?")
+
+
+def test_compare_opens_where_the_remedy_holds_the_fact_and_the_limit_below_does_not():
+    under = [TokenWindow(902), TokenWindow(901)]
+    found = queries.comparison("order-7741", under, 46, "A-1182")
+    assert [each.keeping for each in found.followed] == [Keeping(902), Keeping(902)]
+    held = [any(each.has(place, 46) for place in found.mentions) for each in found.policies]
+    assert held == [True, False]
+
+
+def test_try_shows_what_memory_would_have_held(order):
+    page = order("?at=46&limit=902")
+    assert "Replay of step 46 with a limit of 902." in page
+    words = text_of(page)
+    assert "What would memory hold with a limit of 902?" in words
+    assert "It would also hold #26, #27 and #28." in words
+    assert 'id="composer"' not in page
+    assert 'href="/c/order-7741/?at=46"' in page  # back to what happened
+    assert "/c/order-7741/?at=47&amp;limit=902" in page  # a step further in the replay
+    assert "Why is #26 still in memory?" in order("?at=46&limit=902&msg=26")
+    gone = text_of(order("?at=46&limit=902&msg=25"))
+    assert "No. With 902 tokens from the first message on, memory would not hold it" in gone
+    assert "What would have kept it?" not in gone
+
+
+@pytest.mark.parametrize("limit", [901, 902])
+def test_try_holds_what_a_conversation_under_that_limit_holds(limit):
+    said = queries.said("order-7741", 46)
+    create_and_add("real", TokenWindow(limit), said)
+    state = queries.simulated_state("order-7741", ConversationQuery(at=46, limit=limit), None)
+    assert state.window.seqs == queries.window("real").seqs
+    assert (26 in state.window.seqs) is (limit == 902)
+    assert queries.window("order-7741", 46).policy == TokenWindow(800)
+
+
+def test_one_leafs_through_several_at_the_same_step(operator_client):
+    kept("c", MessageWindow(2), TWICE)
+    heads = []
+    for number in (1, 2, 3, 4):
+        page = shown(operator_client, f"?at=8&incident={number}")
+        heads.append(re.search(r"Why\? (\S+) was said again .* said #(\d+)", text_of(page))[1])
+        assert f"{number} of 4" in text_of(page)
+        for other in (number - 1, number + 1):
+            link = f'href="/c/c/?at=8&amp;incident={other}"'
+            assert (link in page) is (other in (1, 2, 3, 4))
+    assert heads == ["A-1182", "B-7788"] * 2
+    assert "4 of 4" in text_of(shown(operator_client, "?incident=9"))
+    assert "1 of 2" in text_of(shown(operator_client, "?at=5"))
+
+
+def test_a_message_is_answered_for_when_it_was_next_needed(order):
+    words = text_of(order("?at=43&msg=25"))
+    assert "925 tokens or more. With that limit from the first message on, #25 would still" in words
+    assert "in memory just before #47, in which A-1182 came up again." in words
+    assert "A-1182 itself needed 902 tokens: #28 mentions it too." in words
+    assert "902 tokens or more." in text_of(order("?msg=28"))
+    compared = "policy=token_window%3A925&amp;at=46&amp;phrase=A-1182"
+    assert compared in order("?at=43&msg=25")
+
+
+def test_no_message_of_the_tau_bench_runs_contradicts_its_card(data_file):
+    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
+    compared = 0
+    for n, run in enumerate(read_transcripts(content).transcripts[:12]):
+        kept(f"run-{n}", TokenWindow(2000), run.messages)
+        compared += assert_card_and_message_agree(f"run-{n}")
+    assert compared > 10

@@ -172,3 +172,10 @@ def test_options_of_the_policy_can_be_chosen(operator_client):
     assert len(queries.window("chats-1").rows) == 2
     page = post(operator_client, chat, limit="4", low_water="0.1").content.decode()
     assert "max_messages 4 and low_water 0.1 do not go together" in page
+
+
+def test_importing_again_is_safe(operator_client):
+    for _ in range(2):
+        response = post(operator_client, json.dumps(CHAT[:1]))
+    assert "1 already there" in response.content.decode()
+    assert queries.memory("chats-1").last_step == 1

@@ -1,0 +1,105 @@
+"""Measure how long the largest changes hold SQLite's only writer (`make attack`).
+
+    .venv/bin/python -m benchmarks.holds
+
+Writes to a SQLite database in a temporary folder. A hold is the time of one transaction, for which
+other writers wait. These are seconds of this machine, and have no limit.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from string import ascii_letters, digits
+from time import perf_counter
+from typing import Any
+
+from django.db import transaction
+
+from benchmarks.database import migrated
+from benchmarks.texts import texts
+
+MANY = 10_000  # messages of the largest window
+BASE64 = ascii_letters + digits + "+/"
+LONG = 400_000  # characters that do not repeat
+
+
+class Holds:
+    """The seconds of each outermost transaction."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+        self._begun = 0.0
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        enter, leave = transaction.Atomic.__enter__, transaction.Atomic.__exit__
+
+        def is_outermost(atomic: Any) -> bool:
+            return not transaction.get_connection(atomic.using).in_atomic_block
+
+        def entering(atomic: Any) -> None:
+            outermost = is_outermost(atomic)
+            enter(atomic)
+            self._begun = perf_counter() if outermost else self._begun
+
+        def leaving(atomic: Any, *raised: Any) -> None:
+            leave(atomic, *raised)
+            if is_outermost(atomic):
+                self.seconds.append(perf_counter() - self._begun)
+
+        transaction.Atomic.__enter__, transaction.Atomic.__exit__ = entering, leaving  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            transaction.Atomic.__enter__, transaction.Atomic.__exit__ = enter, leave  # type: ignore[method-assign]
+
+
+def changes() -> Iterator[tuple[str, Callable[[], object]]]:
+    """Yield changes of the largest windows that are allowed, in an order in which each can run."""
+    from chatmemory import MessageWindow, UserMessage, services
+    from chatmemory.services import protocol
+
+    said = texts()
+    first, second = ([UserMessage(text) for text in islice(said, MANY)] for _ in range(2))
+    long = "".join(random.Random(1).choices(BASE64, k=LONG))
+    whole = MessageWindow(MANY)
+    for name in ("added", "set", "client", "long"):
+        services.create(name, None if name == "client" else whole)
+    yield "1,000 messages are added", lambda: services.add("added", first[:1_000])
+    yield (
+        "4 texts that do not repeat are added, 1.6 MB",
+        lambda: services.add("long", [UserMessage(long[n:] + long[:n]) for n in range(4)]),
+    )
+    yield "a list of 10,000 is set", lambda: services.set_messages("set", first)
+    yield "another takes its place", lambda: services.set_messages("set", second)
+    yield "a client sends 10,000", lambda: protocol.update_messages("client", first)
+    yield "and half of them", lambda: protocol.update_messages("client", first[::2])
+    yield "10,000 are imported", lambda: services.import_conversation("imported", first, whole)
+    yield "all but 10 are compacted", lambda: services.compact("imported", "So far.", keep_last=10)
+    yield "a limit of 10,000 became 1, and a message comes", lambda: lowered("set")
+    yield "5,000 are cleared", lambda: services.clear_messages("client")
+    yield "20,000 messages are deleted", lambda: services.delete("set")
+
+
+def lowered(memory_id: str) -> None:
+    from chatmemory import MessageWindow, UserMessage, services
+
+    services.change(memory_id, policy=MessageWindow(1))
+    services.add(memory_id, [UserMessage("Hi")])
+
+
+def main(folder: str) -> None:
+    for what, change in changes():
+        holds, begun = Holds(), perf_counter()
+        with holds.measured():
+            change()
+        passed, count = perf_counter() - begun, len(holds.seconds)
+        print(f"{what}: {max(holds.seconds):.2f} s at most, {count} holds in {passed:.1f} s")
+
+
+if __name__ == "__main__":
+    with migrated() as folder:
+        main(folder)
