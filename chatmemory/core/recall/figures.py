@@ -111,14 +111,19 @@ def figures_of(history: History, kind: Policy, grid: Grid, today: Policy | None 
     limits = grid.limits(kind.least_limit, kind.load(*total(history.entries)) or 1)
     most = (MOST_SUMMED if is_summed else MOST_REPLAYED) // max(1, len(history))
     tried = _some(limits, max(1, most), grid)
-    replays = [history.loads.left_at(replace(kind, limit=limit)) for limit in tried]
+    tokens: list[int] = []
+    held: list[int] = []
+    incidents: list[int] = []
+    for limit in tried:  # one replay at a time is in memory
+        left = history.loads.left_at(replace(kind, limit=limit))
+        tokens.append(prompt_tokens(history, left))
+        if not is_summed:
+            held.append(_held(history, left))
+            incidents.append(_incidents(history, left))
     if is_summed:
         needed, again = curve_of(history, kind), curve_of(history, kind, which=repeats)
         held = [needed.held(limit) for limit in limits]
         incidents = [again.recalls - again.held(limit) for limit in limits]
-    else:
-        held = [_held(history, left) for left in replays]
-        incidents = [_incidents(history, left) for left in replays]
     recalls = sum(1 for _ in needs(history, history.loads.left_at(None)))
     told = limits if is_summed else tried
     is_coarse = len(tried) < len(limits)
@@ -130,9 +135,7 @@ def figures_of(history: History, kind: Policy, grid: Grid, today: Policy | None 
         held=_changes(told, held),
         lossless=_changes(told, [int(number == recalls) for number in held]),
         incidents=_changes(told, incidents),
-        prompts=_changes(
-            tried, [prompt_tokens(history, left) for left in replays], keeps_all=is_coarse
-        ),
+        prompts=_changes(tried, tokens, keeps_all=is_coarse),
         is_coarse=is_coarse,
     )
     return figures if today is None or today.meters_only else _with_today(figures, history, today)
