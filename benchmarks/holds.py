@@ -97,7 +97,7 @@ def main(folder: str) -> None:
         with holds.measured():
             change()
         passed, count = perf_counter() - begun, len(holds.seconds)
-        print(f"{what}: {max(holds.seconds):.2f} s at most, {count} holds in {passed:.1f} s")
+        print(f"{what}: {max(holds.seconds):.2f} s; {count} transactions, {passed:.1f} s in all")
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class Covering:
     @cached_property
     def cells(self) -> list[tuple[str, str]]:
         """The CSS classes and the words of each cell of all of memory, in which there is a cell for
-        several messages where it has more than CELLS. Such a one leaves if its first message does.
+        several messages where it has more than CELLS: it leaves if its first message does.
         """
         each = -(-self.count // CELLS) or 1
         starts = range(0, self.count, each)
