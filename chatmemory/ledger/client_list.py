@@ -364,7 +364,8 @@ def _messages_that_left(
     for row in rows.filter(database.in_list("text", set(wanted.values()))):
         payload = without_attributes(payload_of(row.frame, row.text))
         if payload in wanted and row.seq not in in_window:
-            left[payload, Reason(row.left_for)].append(row)
+            # What the same list's summary just covered is not written yet
+            left[payload, Reason(row.left_for or Reason.SUMMARIZED)].append(row)
     return left
 
 

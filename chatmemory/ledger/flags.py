@@ -35,7 +35,12 @@ def missed(memory: Memory, transition: Transition, evicted: Collection[int]) -> 
 
 def added(memory: Memory, before: Health, transition: Transition, window: Window) -> Health:
     """Return the health after an add to the window."""
-    arrived = {arrival.seq for arrival in stay_entries(transition.arrivals)}
+    arrivals = list(stay_entries(transition.arrivals))
+    if not transition.evictions and len(arrivals) == 1 and arrivals[0].message is not None:
+        found = before.with_text(arrivals[0].seq, arrivals[0].message)
+        if found is not None:
+            return found
+    arrived = {arrival.seq for arrival in arrivals}
     evicted = list(stay_entries(each.entry for each in transition.evictions))
     left = [entry for entry in evicted if entry.seq not in arrived]
     health = before
@@ -47,7 +52,7 @@ def added(memory: Memory, before: Health, transition: Transition, window: Window
             [entry.type for entry in left],
             _beginning_of(entry for entry in stay_entries(window) if entry.seq not in arrived),
         )
-    for arrival in stay_entries(transition.arrivals):
+    for arrival in arrivals:
         if arrival not in evicted and arrival.message is not None:
             health = health.with_message(
                 arrival.seq, arrival.message, memory.last_step, transition.at_head
@@ -112,6 +117,9 @@ def _is_torn(
     first = next((each for each in unprotected(window) if each.seq not in arrived), None)
     if first is not None and first.rank < max(oldest):
         return True
+    is_behind_call = any(entry.has_calls for entry in trimmed)
+    if is_behind_call and first is not None and first.type is MessageType.CUSTOM:
+        return True  # it may stand between the call and its result
     if not transition.pinned.count:
         return False
     held = takewhile(lambda each: each is not first, stay_entries(window))

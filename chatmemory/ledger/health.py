@@ -168,6 +168,22 @@ class Health(NamedTuple):
 
     # What changes it
 
+    def with_text(self, seq: int, message: ChatMessage) -> Health | None:
+        """Return the health with a text at the end of a window from which nothing left, if that is
+        all that changes: most adds are such.
+
+        Nothing is at fault, and of what is remembered there is one message without calls. None for
+        others, of which `with_message` and `judged` tell.
+        """
+        if self.faults or not self._has_said or len(self.blocks) != 1 or not _is_text(message):
+            return None
+        (block,) = self.blocks
+        if len(block) != 1 or _is_paired(block[0]):
+            return None
+        seen = Seen(seq, Turn(0, seq, message.type), {})
+        users = self.users + (message.type is _USER)
+        return self._replace(blocks=((seen,),), users=users)
+
     def with_message(self, seq: int, message: ChatMessage, step: int, at_head: bool) -> Health:
         """Return the health with a message at the end, or a system message at the head."""
         if message.type is MessageType.CUSTOM:
@@ -193,19 +209,9 @@ class Health(NamedTuple):
     def _has_said(self) -> bool:
         return bool(self.beginning.first)
 
-    @property
-    def _is_at_rest(self) -> bool:
-        """Whether nothing is at fault, and one message at most, without calls, is remembered."""
-        if self.faults or len(self.blocks) > 1:
-            return False
-        block = self.blocks[0] if self.blocks else ()
-        return not block or (len(block) == 1 and not _is_paired(block[0]))
-
     def _with_arrival(
         self, seq: int, message: ChatMessage, step: int
     ) -> tuple[tuple[Block, ...], tuple[Fault, ...]]:
-        if self._is_at_rest and _is_text(message):
-            return ((Seen(seq, Turn(0, seq, message.type), {}),),), ()
         seen, block = _seen_in(seq, message), self.blocks[-1] if self.blocks else ()
         last, faults = block[-1].seq if block else 0, self.faults
         if faults:

@@ -10,6 +10,7 @@ from chatmemory import (
     AiMessage,
     ChatMemoryError,
     ChatMessage,
+    CustomMessage,
     Image,
     ImageContent,
     SystemMessage,
@@ -25,6 +26,7 @@ from chatmemory.linting import lint
 from chatmemory.models import Memory
 from chatmemory.services import protocol
 
+from ..conversations import CALL, RESULT
 from ..properties import examples
 from .test_any_changes import change, changes, create, undone
 from .test_any_changes import messages as plain_messages
@@ -83,12 +85,14 @@ def kept(memory_id: str) -> set[tuple[str, str, str]]:
     return found
 
 
+APART = [CALL, CustomMessage({"a": 1}), RESULT, UserMessage("a"), UserMessage("a")]
 BETWEEN = [AiMessage("a"), SystemMessage("b"), AiMessage("a"), SystemMessage("a")]
 
 
 @examples(100)
 @given(st.lists(all_changes, max_size=12))
 @example([("add", BETWEEN)])
+@example([("add", APART)])
 def test_after_any_changes_health_is_what_lint_says(db, made):
     with undone():
         create()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chatmemory import (
@@ -300,8 +300,12 @@ def all_attributes(name: str) -> list[dict]:
     return attributes_of(map(read_message, rows))
 
 
+B = ("add", UserMessage("b"))
+
+
 @examples(60)
 @given(st.integers(2, 5), st.lists(changes, min_size=2, max_size=12))
+@example(3, [B, ("add", SystemMessage("a")), B, ("put first", UserMessage("a"))])
 def test_a_client_that_drops_them_makes_the_same_steps(db, limit, made):
     with undone():
         for name, drops in (("keeps", False), ("drops", True)):
