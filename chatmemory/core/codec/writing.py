@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from sys import getsizeof
 from typing import Any
@@ -63,7 +63,7 @@ def _put(value: Any, parts: list[str]) -> None:
             parts.append(quoted(value))
         case dict():
             _put_object(value, parts)
-        case list() | tuple():
+        case list() | tuple() | Iterator():
             _put_list(value, parts)
         case None:
             parts.append("null")
@@ -88,13 +88,13 @@ def _put_object(value: Mapping[Any, Any], parts: list[str]) -> None:
     parts.append("}" if value else "{}")
 
 
-def _put_list(values: Sequence[Any], parts: list[str]) -> None:
+def _put_list(values: Iterable[Any], parts: list[str]) -> None:
     before = "["
     for each in values:
         parts.append(before)
         _put(each, parts)
         before = ","
-    parts.append("]" if values else "[]")
+    parts.append("[]" if before == "[" else "]")
 
 
 def _int(number: int) -> str:
@@ -116,6 +116,7 @@ def _float(number: float) -> str:
 
 _ATTRIBUTES, _TYPE = '"attributes":', '"type":'
 _NESTED = (dict, list, tuple, Mapping)  # to ask for a Mapping first takes four times as long
+Listed = Callable[[Iterable[Any]], Iterable[Any]]
 Path = tuple["Path", str] | None  # the path of what holds a value, and its place there
 
 
@@ -124,17 +125,21 @@ def message_to_json(message: ChatMessage | None) -> str:
     match message:
         case UserMessage(contents=(TextContent(text=text),), name=None) if not message.attributes:
             return f'{{"contents":[{{"text":{quoted(text)},"type":"TEXT"}}],"type":"USER"}}'
-    return write_json(message_to_dict(message))
+    return write_json(None if message is None else _values(message, iter))
 
 
 def messages_to_json(messages: Iterable[ChatMessage | None]) -> str:
     """Return messages as the text of a JSON array."""
-    return f"[{','.join(map(message_to_json, message_list(messages)))}]"
+    return write_json(
+        None if message is None else _values(message, iter) for message in message_list(messages)
+    )
 
 
 def message_to_dict(message: ChatMessage | None) -> dict[str, Any] | None:
     """Return one message as JSON values, the properties in LangChain4j's order."""
-    return None if message is None else _values(message)
+    if message is None:
+        return None
+    return _values(message)
 
 
 def attributes_beside(message: ChatMessage) -> str | None:
@@ -206,32 +211,33 @@ def path_text(path: Path) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def _values(message: ChatMessage) -> dict[str, Any]:
-    return {**_fields(message), "type": message.type.value}
+def _values(message: ChatMessage, listed: Listed = list) -> dict[str, Any]:
+    """Return a message as JSON values; contents and calls are `listed`, or made one by one."""
+    return {**_fields(message, listed), "type": message.type.value}
 
 
-def _fields(message: ChatMessage) -> dict[str, Any]:
+def _fields(message: ChatMessage, listed: Listed) -> dict[str, Any]:
     match message:
         case SystemMessage():
             return {"text": message.text}
         case UserMessage():
             return _present(
                 name=message.name or None,
-                contents=list(map(_content, message.contents)),
+                contents=listed(map(_content, message.contents)),
                 attributes=dict(message.attributes) or None,
             )
         case AiMessage():
             return _present(
                 text=message.text,
                 thinking=message.thinking,
-                toolExecutionRequests=list(map(_request, message.tool_execution_requests)),
+                toolExecutionRequests=listed(map(_request, message.tool_execution_requests)),
                 attributes=dict(message.attributes),
             )
         case ToolExecutionResultMessage():
             return _present(
                 id=message.id,
                 toolName=message.tool_name,
-                contents=list(map(_content, message.contents)),
+                contents=listed(map(_content, message.contents)),
                 isError=message.is_error,
                 attributes=dict(message.attributes),
             )
