@@ -170,7 +170,7 @@ class Health(NamedTuple):
 
     def with_text(self, seq: int, message: ChatMessage) -> Health | None:
         """Return the health with a text at the end of a window from which nothing left, if that is
-        all that changes: most adds are such.
+        all that changes, as in most adds below the limit.
 
         Nothing is at fault, and of what is remembered there is one message without calls. None for
         others, of which `with_message` and `judged` tell.
