@@ -97,8 +97,7 @@ class Transition(NamedTuple):
         policy = self.policy
         if policy is not None and not policy.meters_only and policy.is_exceeded_by(self.after):
             return False
-        arrived = {arrival.key for arrival in self.arrivals}
-        return arrived.isdisjoint([eviction.entry.key for eviction in self.evictions])
+        return all(eviction.entry not in self.arrivals for eviction in self.evictions)
 
     @property
     def cannot_fit(self) -> CannotFit | None:

@@ -36,24 +36,24 @@ def missed(memory: Memory, transition: Transition, evicted: Collection[int]) -> 
 def added(memory: Memory, before: Health, transition: Transition, window: Window) -> Health:
     """Return the health after an add to the window."""
     arrivals = list(stay_entries(transition.arrivals))
-    if not transition.evictions and len(arrivals) == 1 and arrivals[0].message is not None:
-        found = before.with_text(arrivals[0].seq, arrivals[0].message)
+    health, left, staying = before, [], arrivals
+    if transition.evictions:
+        arrived = {arrival.seq for arrival in arrivals}
+        evicted = list(stay_entries(each.entry for each in transition.evictions))
+        left = [entry for entry in evicted if entry.seq not in arrived]
+        staying = [arrival for arrival in arrivals if arrival not in evicted]
+    if left:
+        gone = {entry.seq for entry in left}
+        if _is_torn(before, transition, window, gone, arrived):
+            return of_whole(memory, before, window)
+        beginning = _beginning_of(each for each in stay_entries(window) if each.seq not in arrived)
+        health = before.without(gone, [entry.type for entry in left], beginning)
+    if len(staying) == 1 and staying[0].message is not None:
+        found = health.with_text(staying[0].seq, staying[0].message)
         if found is not None:
             return found
-    arrived = {arrival.seq for arrival in arrivals}
-    evicted = list(stay_entries(each.entry for each in transition.evictions))
-    left = [entry for entry in evicted if entry.seq not in arrived]
-    health = before
-    if left:
-        if _is_torn(before, transition, window, {entry.seq for entry in left}, arrived):
-            return of_whole(memory, before, window)
-        health = before.without(
-            {entry.seq for entry in left},
-            [entry.type for entry in left],
-            _beginning_of(entry for entry in stay_entries(window) if entry.seq not in arrived),
-        )
-    for arrival in arrivals:
-        if arrival not in evicted and arrival.message is not None:
+    for arrival in staying:
+        if arrival.message is not None:
             health = health.with_message(
                 arrival.seq, arrival.message, memory.last_step, transition.at_head
             )

@@ -169,13 +169,15 @@ class Health(NamedTuple):
     # What changes it
 
     def with_text(self, seq: int, message: ChatMessage) -> Health | None:
-        """Return the health with a text at the end of a window from which nothing left, if that is
-        all that changes, as in most adds below the limit.
+        """Return the health with a text at the end of a window, if that is all that changes, as in
+        most adds.
 
         Nothing is at fault, and of what is remembered there is one message without calls. None for
         others, of which `with_message` and `judged` tell.
         """
         if self.faults or not self._has_said or len(self.blocks) != 1 or not _is_text(message):
+            return None
+        if not self.users or _of_beginning(self.beginning, self.systems):
             return None
         (block,) = self.blocks
         if len(block) != 1 or _is_paired(block[0]):

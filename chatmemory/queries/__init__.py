@@ -132,7 +132,7 @@ from chatmemory.queries.rehearsal import (
     lost_terms,
     rehearse,
 )
-from chatmemory.queries.rows import MemoryRow, MessageDetail, StepRow, memory_row
+from chatmemory.queries.rows import MemoryRow, MessageDetail, StayDetail, StepRow, memory_row
 from chatmemory.queries.searching import MENTIONS_COUNTED, BestMatch, MemoryFilter
 from chatmemory.queries.simulation import (
     Outlook,

@@ -176,7 +176,7 @@ def _audit_now(text: str, *, action: str, actor: str, **details: str | int) -> N
 
 
 def _log_steps(recorder: Recorder, actor: str) -> None:
-    if not recorder.results:
+    if not recorder.results or not _audit_log.isEnabledFor(logging.INFO):
         return
     memory_id, steps = recorder.memory.id, [result.step or 0 for result in recorder.results]
     _audit_now(

@@ -11,9 +11,8 @@ from django.utils.text import Truncator
 
 from chatmemory import ChatMessage, MessageType, Reason, ToolExecutionResultMessage
 from chatmemory.explain import named, phrase_place, reason_of, short_reason
-from chatmemory.queries import TEXT_SIZE, ConversationState, MessageDetail, WindowPlace
+from chatmemory.queries import TEXT_SIZE, ConversationState, MessageDetail, StayDetail, WindowPlace
 from chatmemory.services import EvictedMessage
-from inspector.conversation.links import chosen
 from inspector.conversation.looks import LOOKS, css_of, pairings
 
 # The number of characters that a row shows of a text.
@@ -34,12 +33,13 @@ class MessageLine:
         message: MessageDetail | WindowPlace | EvictedMessage,
         *classes: str | bool,
     ) -> None:
-        self.seq, self.name = message.seq, named(message.seq)
-        ((self.param, self.number),) = chosen(message.seq).items()
+        seq = message.seq
+        self.seq, self.name = seq, named(seq)
+        self.param, self.number = ("msg", seq) if seq > 0 else ("draft", -seq)
         look = LOOKS[message.type, message.has_calls]
         self.glyph, self.role, self.is_code = look.glyph, look.role, look.is_code
-        self.text = shown(state.texts[message.seq], state.query.find)
-        is_selected = message.seq == state.query.msg
+        self.text = shown(state.texts[seq], state.query.find)
+        is_selected = seq == state.query.msg
         self.css = css_of(f"r-{look.glyph}", *classes, is_selected and "is-sel")
 
 
@@ -71,9 +71,9 @@ class HistoryRow(MessageLine):
         )
         self.time = f"{timezone.localtime(row.said_at):%H:%M:%S}" if row.seq > 0 else ""
         self.tokens = row.tokens_at(state.at)
-        self.tag = "" if self.is_in else tag(state, row)
-        is_kept = self.is_in or state.is_replay
-        self.summarised = None if is_kept else summarised(row, state.at)
+        departure = None if self.is_in or state.is_replay else row.departure(state.at)
+        self.summarised = summarised(departure)
+        self.tag = "" if self.is_in else _tag(state, row, departure)
 
 
 class HistoryPane:
@@ -150,15 +150,16 @@ def _cut(text: str) -> str:
 
 def tag(state: ConversationState, row: MessageDetail) -> str:
     """Return the reason for which a message is not in memory; empty if it is."""
-    if row.seq in state.in_window:
-        return ""
+    return "" if row.seq in state.in_window else _tag(state, row, row.departure(state.at))
+
+
+def _tag(state: ConversationState, row: MessageDetail, departure: StayDetail | None) -> str:
     if state.simulated is not None and state.change and row.seq in state.evicted:
         return f"would leave · {reason_of(state.change.evicted[state.evicted[row.seq]])}"
     if state.is_replay:
         return "not in memory in this replay"
-    if step := summarised(row, state.at):
+    if step := summarised(departure):
         return f"summarised at step {step:,}"
-    departure = row.departure(state.at)
     if departure is not None and departure.reason is not None:
         cause = short_reason(departure.reason, departure.misfit, departure.is_left_out)
         return f"forgotten at step {departure.left_step:,} · {cause}"
@@ -167,9 +168,8 @@ def tag(state: ConversationState, row: MessageDetail) -> str:
     return "would leave" if state.is_simulated else "leaves at the next add"
 
 
-def summarised(row: MessageDetail, at: int) -> int | None:
-    """Return the step up to `at` at which a summary took the place of a message; None if none."""
-    departure = row.departure(at)
+def summarised(departure: StayDetail | None) -> int | None:
+    """Return the step at which a summary took the place of a message that left; None if none."""
     is_so = departure is not None and departure.reason is Reason.SUMMARIZED
     return departure.left_step if departure and is_so else None
 

@@ -223,6 +223,11 @@ class ConversationPage:
         phrase = self.find if find is None else find
         return query_of(place | parameters | tried | {"find": phrase})
 
+    @cached_property
+    def _kept_query(self) -> str:
+        """What the queries of all cells end with."""
+        return self.query(self.at + 1).partition("&")[2]
+
     def step_link(self, at: int) -> str:
         """Return the URL of a step with the selection, the search and the comparison."""
         return self.link(at, msg=self.msg)
@@ -235,5 +240,6 @@ class ConversationPage:
         """
         if msg and msg < 0:
             return self.link(self.at, msg=msg)
-        query = self.query(step, msg=msg) or "?"
+        at = "" if self.is_live and step == self.at else f"at={step}"
+        query = "?" + "&".join(filter(None, (at, msg and f"msg={msg}", self._kept_query)))
         return self.url + query if self._is_posted else query
