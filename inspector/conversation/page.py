@@ -241,5 +241,6 @@ class ConversationPage:
         if msg and msg < 0:
             return self.link(self.at, msg=msg)
         at = "" if self.is_live and step == self.at else f"at={step}"
-        query = "?" + "&".join(filter(None, (at, msg and f"msg={msg}", self._kept_query)))
+        parts = (at, f"msg={msg}" if msg else "", self._kept_query)
+        query = "?" + "&".join(filter(None, parts))
         return self.url + query if self._is_posted else query
