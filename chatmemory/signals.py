@@ -11,7 +11,7 @@ from django.dispatch import Signal
 #   fill       the load of the window divided by its limit, None without a policy
 #   problems   a tuple of the rules of providers that the window breaks now, and did not before
 # An error of a receiver is logged; it cannot undo the change.
-memory_changed = Signal()
+memory_changed = Signal(use_caching=True)
 
 # Sent after the commit that keeps incidents found anew, with
 #   memory_id  the conversation

@@ -6,7 +6,6 @@ Several processes share the folder PROMETHEUS_MULTIPROC_DIR, and each of them an
 from __future__ import annotations
 
 import os
-from collections import Counter as Counts
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -74,11 +73,11 @@ def memory_changed(
     **_: Any,
 ) -> None:
     """Receives `chatmemory.signals.memory_changed`."""
-    _said.inc(sum(each.was_said for result in results for each in result.arrived))
-    for kind, count in Counts(result.kind for result in results).items():
-        _steps_of(kind).inc(count)
-    for reason, count in Counts(each.reason for r in results for each in r.evicted).items():
-        _left_for(reason).inc(count)
+    for result in results:
+        _steps_of(result.kind).inc()
+        _said.inc(sum(each.was_said for each in result.arrived))
+        for each in result.evicted:
+            _left_for(each.reason).inc()
     for rule in problems:
         _problems.labels(rule).inc()
     if fill is not None:
