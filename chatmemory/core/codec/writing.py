@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from sys import getsizeof
+from sys import getsizeof, intern
 from typing import Any
 
 from chatmemory.core.contents import (
@@ -82,7 +82,8 @@ def _put(value: Any, parts: list[str]) -> None:
 def _put_object(value: Mapping[Any, Any], parts: list[str]) -> None:
     before = "{"
     for key, each in value.items():
-        parts.append(f"{before}{quoted(str(key))}:")
+        # Many parts of one message have the same names: each is in memory once.
+        parts.append(intern(f"{before}{quoted(str(key))}:"))
         _put(each, parts)
         before = ","
     parts.append("}" if value else "{}")
