@@ -195,9 +195,6 @@ class _Reader(SessionReader):
                 kept.add(place)
         return kept
 
-    def summaries(self) -> set[int]:
-        return {each.summary for each in self.built.compactions}
-
 
 def _key(message: ChatMessage) -> tuple[Any, str]:
     return message.type, text_of(message)

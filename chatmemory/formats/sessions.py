@@ -92,6 +92,9 @@ class SessionReader(ABC):
         self._answers.clear()
         self.built.compact(summary, **how)
 
+    def summaries(self) -> set[int]:
+        return {each.summary for each in self.built.compactions}
+
     def result(
         self, id: str | None, contents: Any, is_error: bool | None, about: Mapping[str, Any]
     ) -> int:
