@@ -406,9 +406,6 @@ class _Writer(PartWriter):
         data |= {"status": "error"} if message.is_error else {}
         yield {"type": "tool", "data": data}
 
-    def text(self, text: str) -> dict[str, Any]:
-        return {"type": "text", "text": text}
-
     def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
         data, mime_type = data_of(media), mime_type_of(kind, media)
         if isinstance(content, ImageContent):

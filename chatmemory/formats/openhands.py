@@ -9,19 +9,18 @@ OpenHands/OpenHands, openhands/events.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from chatmemory.core.contents import Content, Image, ImageContent, TextContent
 from chatmemory.core.messages import (
     AiMessage,
-    ChatMessage,
     SystemMessage,
     ToolExecutionRequest,
     UserMessage,
 )
 from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
-from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.format import Format, RawTranscript
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
 
 NAME = "openhands"
@@ -42,10 +41,6 @@ def find(value: Any) -> RawTranscript | None:
     kinds = {each["kind"] for each in events if isinstance(each.get("kind"), str)}
     is_first_version = any("args" in each and "action" in each for each in events)
     return RawTranscript(name, events) if kinds & _KINDS or is_first_version else None
-
-
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    return _Reader().read_all(turns, range(len(turns)), after)
 
 
 class _Reader(SessionReader):
@@ -206,4 +201,4 @@ def _contents(parts: Any) -> list[Content]:
     return found
 
 
-FORMAT = Format(NAME, find, parse)
+FORMAT = Format(NAME, find, _Reader.parse)

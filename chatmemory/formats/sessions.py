@@ -36,6 +36,11 @@ class SessionReader(ABC):
         self._turn = 0
         self._answers: dict[str, int] = {}
 
+    @classmethod
+    def parse(cls, turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+        """Return the session of all records, in their order."""
+        return cls().read_all(turns, range(len(turns)), after)
+
     def read_all(
         self, turns: Sequence[Any], order: Iterable[int], after: Iterable[ChatMessage] = ()
     ) -> Transcript:

@@ -359,9 +359,6 @@ class _Writer(PartWriter):
             part |= {"state": "output-available", "output": _value(text_of(message))}
         yield {"role": "assistant", "parts": [part]}
 
-    def text(self, text: str) -> dict[str, Any]:
-        return {"type": "text", "text": text}
-
     def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
         mime = media.mime_type or (PDF if kind == "file" else f"{kind}/*")
         return {"type": "file", "mediaType": mime, "url": url_of(media)}
