@@ -8,7 +8,7 @@ Source of the shapes: openai/codex, codex-rs/core/src/compact.rs and protocol/sr
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from chatmemory.core.contents import Content, Image, ImageContent, TextContent
@@ -22,7 +22,7 @@ from chatmemory.core.messages import (
     text_of,
 )
 from chatmemory.formats.conversion import dict_in, first_in, name_of, object_in, stand_in, text_in
-from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.format import Format, RawTranscript
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
 
 NAME = "codex"
@@ -49,10 +49,6 @@ def find(value: Any) -> RawTranscript | None:
 def _is_record(value: Any) -> bool:
     is_typed = isinstance(value, dict) and isinstance(value.get("type"), str)
     return is_typed and isinstance(value.get("payload"), dict)
-
-
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    return _Reader().read_all(turns, range(len(turns)), after)
 
 
 class _Reader(SessionReader):
@@ -195,9 +191,6 @@ class _Reader(SessionReader):
                 kept.add(place)
         return kept
 
-    def summaries(self) -> set[int]:
-        return {each.summary for each in self.built.compactions}
-
 
 def _key(message: ChatMessage) -> tuple[Any, str]:
     return message.type, text_of(message)
@@ -234,4 +227,4 @@ def _output(output: Any) -> str | list[Content]:
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
 
-FORMAT = Format(NAME, find, parse)
+FORMAT = Format(NAME, find, _Reader.parse)

@@ -416,6 +416,11 @@ def list_in(value: Any, name: str) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
+def dicts_in(value: Any, name: str) -> list[dict[str, Any]]:
+    """Return the objects in such a list, without other values."""
+    return [each for each in list_in(value, name) if isinstance(each, dict)]
+
+
 def dict_in(value: Any, name: str) -> dict[str, Any]:
     """Return a property of an object if it is an object, else an empty one."""
     found = value.get(name) if isinstance(value, Mapping) else None

@@ -25,7 +25,7 @@ Differences are JSON values:
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -245,7 +245,7 @@ def applied(difference: Any, written: Any, texts: Texts) -> Any:
     try:
         said = _Applied(texts).to(difference, written)
         return written if said is _NOTHING else said
-    except (AttributeError, TypeError, RecursionError) as error:
+    except (AttributeError, LookupError, TypeError, RecursionError) as error:
         raise ValueError("this is no difference") from error
 
 
@@ -313,21 +313,21 @@ class _Applied:
 
     def _text(self, source: str, start: int, end: int, length: int) -> Any:
         """Return the text of a hole. An edited text is in the first of its holes as a whole."""
-        text = self._taken(source, end - start)
+        text = self._texts.get(source, "")
         if len(text) == length:
-            return text[start:end]
-        return text if start == 0 and text else _NOTHING
+            return self._taken(text[start:end])
+        return self._taken(text) if start == 0 and text else _NOTHING
 
     def _value(self, source: str) -> Any:
         """Return the JSON value that a text is; the text itself if it is none any more."""
-        text = self._taken(source, len(self._texts.get(source, "")))
+        text = self._taken(self._texts.get(source, ""))
         return self._values.get(source, text or _NOTHING)
 
-    def _taken(self, source: str, characters: int) -> str:
-        self._room -= characters
+    def _taken(self, text: str) -> str:
+        self._room -= len(text)
         if self._room < 0:
             raise ValueError("more texts than the message can have been said with")
-        return self._texts.get(source, "")
+        return text
 
 
 def names_in(difference: Any) -> list[str]:
@@ -375,17 +375,18 @@ def _kind(item: Any) -> str:
 
 def _partners(labelled: Mapping[str, Any], said: Sequence[Any]) -> dict[int, str]:
     """Return the label of the written item for each place: of its kind, else one that is left."""
-    free = dict(labelled)
+    labels = list(labelled)
+    free: dict[str, deque[int]] = {}  # places of labels by kinds: a scan for each would take n * n
+    for n, label in enumerate(labels):
+        free.setdefault(_kind(labelled[label]), deque()).append(n)
     partners: dict[int, str] = {}
-    for is_strict in (True, False):
-        for place, value in enumerate(said):
-            labels = (
-                label for label in free if not is_strict or _is_of_kind(value, _kind(free[label]))
-            )
-            if place not in partners and (label := next(labels, None)) is not None:
-                partners[place] = label
-                del free[label]
-    return partners
+    for place, value in enumerate(said):
+        fitting = (places for kind, places in free.items() if places and _is_of_kind(value, kind))
+        if (places := min(fitting, key=lambda each: each[0], default=None)) is not None:
+            partners[place] = labels[places.popleft()]
+    left = sorted(n for places in free.values() for n in places)
+    alone = (place for place in range(len(said)) if place not in partners)
+    return partners | {place: labels[n] for place, n in zip(alone, left, strict=False)}
 
 
 def _is_of_kind(value: Any, kind: str) -> bool:

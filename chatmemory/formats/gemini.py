@@ -159,12 +159,12 @@ class _Reader(TurnReader):
         return _kind(block) in _KINDS
 
     def contents(self, block: Any) -> list[Content]:
-        part, kind = _named(block, _camel), _kind(block)
+        kind = _kind(block)
         if kind == "text":
-            return [TextContent(text_in(part, "text") or "")]
+            return [TextContent(text_in(block, "text") or "")]
         if kind not in ("inlineData", "fileData"):
             return []
-        held = object_in(part[kind], f"{kind} must be an object")
+        held = _held(block)
         data, url = text_in(held, "data"), text_in(held, "fileUri")
         return [media_content("file", url, data, text_in(held, "mimeType") or "file")]
 
@@ -186,7 +186,7 @@ class _Reader(TurnReader):
         return AiMessage(text, calls, thinking, {self.format: {"types": types}} if types else None)
 
     def request(self, kind: str, block: Any) -> ToolExecutionRequest:
-        held = object_in(_named(block, _camel)[kind], f"{kind} must be an object")
+        held = _held(block)
         arguments = held.get("args")
         name = text_in(held, "toolType" if kind == "toolCall" else "name")
         if kind == "executableCode":
@@ -194,8 +194,7 @@ class _Reader(TurnReader):
         return self.calls.request(text_in(held, "id"), name, arguments)
 
     def result(self, block: Any) -> ToolExecutionResultMessage:
-        kind = _kind(block)
-        held = object_in(_named(block, _camel)[kind], f"{kind} must be an object")
+        kind, held = _kind(block), _held(block)
         parts = _parts(held) if held.get("parts") else []
         contents = [each for part in parts for each in self.contents(part)]
         said = text_in(held, "toolType" if kind == "toolResponse" else "name")
@@ -208,6 +207,12 @@ class _Reader(TurnReader):
         return ToolExecutionResultMessage(id, name, [TextContent(text), *contents], is_error, own)
 
 
+def _held(part: Any) -> dict[str, Any]:
+    """Return the object that a part holds, with its names in camelCase. Raises InvalidMessage."""
+    kind = _kind(part)
+    return object_in(_named(part, _camel)[kind], f"{kind} must be an object")
+
+
 def _system_parts(value: Any) -> list[Any]:
     """Return the parts of a system instruction, which may be a text or have a role."""
     if isinstance(value, str):
@@ -217,8 +222,7 @@ def _system_parts(value: Any) -> list[Any]:
 
 def _mark(part: Any) -> str:
     """Return a text for an image or a file of the model, whose messages are text."""
-    held = next(each for each in _named(part, _camel).values() if isinstance(each, dict))
-    return stand_in("file", text_in(held, "mimeType")).text
+    return stand_in("file", text_in(_held(part), "mimeType")).text
 
 
 def _text_of_response(response: Any) -> tuple[str, bool | None]:

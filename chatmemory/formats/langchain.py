@@ -30,6 +30,7 @@ from chatmemory.formats.conversion import (
     arguments_text,
     decoded,
     dict_in,
+    dicts_in,
     find_turns,
     first_in,
     json_object,
@@ -208,14 +209,13 @@ class _Reader(Reader):
         Calls are in tool_calls and invalid_tool_calls; older messages have them elsewhere.
         """
         more = object_in(data.get("additional_kwargs") or {}, "additional_kwargs must be an object")
-        content = data.get("content")
-        blocks = _objects(content) if isinstance(content, list) else []
-        raw = _objects(more.get("tool_calls")) + _objects(data.get("tool_call_chunks"))
-        raw += [block for block in blocks if block.get("type") in _CALLS]
+        raw = dicts_in(more, "tool_calls") + dicts_in(data, "tool_call_chunks")
+        raw += [block for block in dicts_in(data, "content") if block.get("type") in _CALLS]
         said = [_plain_call(call) for call in raw]
-        calls = [*_objects(data.get("tool_calls")), *_objects(data.get("invalid_tool_calls"))]
+        calls = dicts_in(data, "tool_calls") + dicts_in(data, "invalid_tool_calls")
         if not calls:
-            calls = said + [_plain_call(call) for call in _objects([more.get("function_call")])]
+            old = more.get("function_call")
+            calls = said + ([_plain_call(old)] if isinstance(old, dict) else [])
         for call in calls:
             id, name, arguments = text_in(call, "id"), text_in(call, "name"), call.get("args")
             texts = [each["args"] for each in said if (each["id"], each["name"]) == (id, name)]
@@ -238,10 +238,6 @@ class _Reader(Reader):
         result = next((block[key] for key in keys if block.get(key) is not None), "")
         failed = block.get("status") == "error" or block.get("is_error") is True
         return ToolExecutionResultMessage(id, name, arguments_text(result) or "", failed or None)
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _plain_call(call: Mapping[str, Any]) -> dict[str, Any]:
@@ -308,7 +304,7 @@ def _thought(block: Any) -> str | None:
         case "thinking":
             return text_in(block, "thinking")
         case "reasoning":
-            texts = [text_in(each, "text") or "" for each in _objects(block.get("summary"))]
+            texts = [text_in(each, "text") or "" for each in dicts_in(block, "summary")]
             return text_in(block, "reasoning") or "\n".join(texts)
         case "reasoning_content":
             return text_in(object_in(block.get("reasoning_content"), "no reasoning"), "text")
@@ -405,9 +401,6 @@ class _Writer(PartWriter):
         data |= {"name": name} if name else {}
         data |= {"status": "error"} if message.is_error else {}
         yield {"type": "tool", "data": data}
-
-    def text(self, text: str) -> dict[str, Any]:
-        return {"type": "text", "text": text}
 
     def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
         data, mime_type = data_of(media), mime_type_of(kind, media)

@@ -108,7 +108,7 @@ def _contents(blocks: Iterable[dict[str, Any]]) -> list[Content]:
 
 def _content(block: Mapping[str, Any]) -> Content | None:
     """Return a block as content; None for one that says nothing there, such as a cache point."""
-    kind = block.get("block_type")
+    kind = text_in(block, "block_type")
     if kind == "text":
         return TextContent(text_in(block, "text") or "")
     if kind in ("citable", "citation"):

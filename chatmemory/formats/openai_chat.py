@@ -259,9 +259,6 @@ class _Writer(PartWriter):
         content = self.text_or_parts(texts)
         yield {"role": "tool", "tool_call_id": id, "content": content, **name}
 
-    def text(self, text: str) -> dict[str, Any]:
-        return {"type": "text", "text": text}
-
     def media(self, content: Content, kind: str, media: Media) -> dict[str, Any] | None:
         data = data_of(media)
         match content:

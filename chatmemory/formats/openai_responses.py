@@ -47,6 +47,7 @@ from chatmemory.formats.conversion import (
     Said,
     arguments_text,
     decoded,
+    dicts_in,
     is_list_of,
     kept_of,
     list_in,
@@ -395,10 +396,6 @@ def _types_of(message: ChatMessage, known: Iterable[str]) -> list[str]:
 # Writing
 
 
-def _items_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [item for item in list_in(answer, "items") if isinstance(item, dict)]
-
-
 class _Writer(PartWriter):
     format = _NAME
     within = "input"
@@ -409,13 +406,13 @@ class _Writer(PartWriter):
         self, messages: Iterable[ChatMessage], beside: dict[str, Any]
     ) -> Iterator[dict[str, Any]]:
         for value in super()._values(messages, beside):
-            yield from _items_of(value) if value.keys() == {"items"} else [value]
+            yield from dicts_in(value, "items") if value.keys() == {"items"} else [value]
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
         """Add the result of an item that is a call, too, to that item of the answer before."""
         if value.get("type") not in _BOTH:
             return False
-        for item in _items_of(last):
+        for item in dicts_in(last, "items"):
             if item.get("type") == value["type"] and item.get("id") == value.get("id"):
                 item.update(value)
                 return True

@@ -9,19 +9,18 @@ OpenHands/OpenHands, openhands/events.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from chatmemory.core.contents import Content, Image, ImageContent, TextContent
 from chatmemory.core.messages import (
     AiMessage,
-    ChatMessage,
     SystemMessage,
     ToolExecutionRequest,
     UserMessage,
 )
 from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
-from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.format import Format, RawTranscript
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
 
 NAME = "openhands"
@@ -42,10 +41,6 @@ def find(value: Any) -> RawTranscript | None:
     kinds = {each["kind"] for each in events if isinstance(each.get("kind"), str)}
     is_first_version = any("args" in each and "action" in each for each in events)
     return RawTranscript(name, events) if kinds & _KINDS or is_first_version else None
-
-
-def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    return _Reader().read_all(turns, range(len(turns)), after)
 
 
 class _Reader(SessionReader):
@@ -75,7 +70,7 @@ class _Reader(SessionReader):
             return self.message(event, about)
         if kind == "ActionEvent":
             call = dict_in(event, "tool_call")
-            call = call.get("function", call)
+            call = dict_in(call, "function") or call
             name = text_in(call, "name") or text_in(event, "tool_name")
             arguments = call.get("arguments", event.get("action"))
             request = self.calls.request(text_in(event, "tool_call_id"), name, arguments)
@@ -158,14 +153,13 @@ class _Reader(SessionReader):
 
     def forget(self, ids: Iterable[Any], about: dict[str, Any]) -> None:
         """Read a condensation. The summary of an earlier one goes with what is forgotten."""
-        earlier = {each.summary for each in self.built.compactions}
         gone = {place for id in ids if (place := self._places.get(str(id))) is not None}
         summary, trigger = text_in(about, "summary"), self._trigger
         self._trigger = None
         self.miss("events that were forgotten without a summary", summary is None)
         self.compact(
             UserMessage(summary or "[no summary]"),
-            kept=[place for place in self.built.window if place not in gone | earlier],
+            kept=[place for place in self.built.window if place not in gone | self.summaries()],
             ahead=whole(about.get("summary_offset")) or 0,
             trigger=trigger,
         )
@@ -178,7 +172,8 @@ def _forgotten(args: dict[str, Any], known: Iterable[str]) -> list[Any]:
     last = whole(args.get("forgotten_events_end_id"))
     if isinstance(named, list) or first is None or last is None:
         return list_in(args, "forgotten_event_ids")
-    return [id for id in known if id.isdecimal() and first <= int(id) <= last]
+    numbers = (id for id in known if id.isdecimal() and len(id) < 20)  # int() takes no longer ones
+    return [id for id in numbers if first <= int(id) <= last]
 
 
 def _is_error(observation: Any) -> bool:
@@ -201,9 +196,9 @@ def _contents(parts: Any) -> list[Content]:
     found: list[Content] = []
     for part in parts if isinstance(parts, list) else ():
         found += [TextContent(text) for text in part_texts([part])]
-        urls = part.get("image_urls") if isinstance(part, dict) else None
-        found += [ImageContent(Image(url=url)) for url in urls or () if isinstance(url, str)]
+        urls = list_in(part, "image_urls")
+        found += [ImageContent(Image(url=url)) for url in urls if isinstance(url, str)]
     return found
 
 
-FORMAT = Format(NAME, find, parse)
+FORMAT = Format(NAME, find, _Reader.parse)

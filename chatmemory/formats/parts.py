@@ -119,14 +119,14 @@ def url_of(media: Media) -> str | None:
 
 
 class PartWriter(Writer):
-    """Writes contents as parts; subclasses write a text and media."""
+    """Writes contents as parts; subclasses write media, and texts if theirs differ."""
 
     levels: ClassVar[Collection[DetailLevel]] = tuple(_DETAILS.values())  # of images' details
     has_both: ClassVar[bool] = False  # whether a part can have inline data and a URL
 
-    @abstractmethod
     def text(self, text: str) -> Any:
         """Return a text as a part; None if the format has none for it."""
+        return {"type": "text", "text": text}
 
     @abstractmethod
     def media(self, content: Content, kind: str, media: Media) -> Any:

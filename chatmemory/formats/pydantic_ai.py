@@ -142,7 +142,7 @@ class _Reader(Reader):
         self, parts: Sequence[dict[str, Any]]
     ) -> Iterator[tuple[ChatMessage, dict[str, Any]]]:
         """Yield what the model says, and each result of a tool that the provider ran."""
-        if parts and {part.get("part_kind") for part in parts}.isdisjoint(_OF_MODEL):
+        if parts and not any(part.get("part_kind") in _OF_MODEL for part in parts):
             return
         for run in [*runs_of(parts, _is_result)] or [[]]:
             is_result = any(map(_is_result, run))
@@ -202,7 +202,7 @@ def _content(item: Any) -> Content | None:
     if isinstance(item, str):
         return TextContent(item)
     item = object_in(item, "an item of the content must be a string or an object")
-    kind, mime_type = item.get("kind"), text_in(item, "media_type")
+    kind, mime_type = text_in(item, "kind"), text_in(item, "media_type")
     detail = dict_in(item, "vendor_metadata").get("detail")
     if kind in _URLS:
         return media_content(_URLS[kind], text_in(item, "url"), None, mime_type, detail)

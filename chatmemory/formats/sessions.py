@@ -36,6 +36,11 @@ class SessionReader(ABC):
         self._turn = 0
         self._answers: dict[str, int] = {}
 
+    @classmethod
+    def parse(cls, turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+        """Return the session of all records, in their order."""
+        return cls().read_all(turns, range(len(turns)), after)
+
     def read_all(
         self, turns: Sequence[Any], order: Iterable[int], after: Iterable[ChatMessage] = ()
     ) -> Transcript:
@@ -91,6 +96,9 @@ class SessionReader(ABC):
         self._turns.append(self._turn)
         self._answers.clear()
         self.built.compact(summary, **how)
+
+    def summaries(self) -> set[int]:
+        return {each.summary for each in self.built.compactions}
 
     def result(
         self, id: str | None, contents: Any, is_error: bool | None, about: Mapping[str, Any]

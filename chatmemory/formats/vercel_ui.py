@@ -31,9 +31,9 @@ from chatmemory.formats.conversion import (
     arguments_text,
     decoded,
     dict_in,
+    dicts_in,
     find_turns,
     is_list_of,
-    list_in,
     name_of,
     object_in,
     objects_in,
@@ -293,7 +293,7 @@ class _Writer(PartWriter):
     ) -> Iterator[dict[str, Any]]:
         """Yield UIMessages, each with an id: that of before, or one that is made of its place."""
         for place, value in enumerate(super()._values(messages, beside)):
-            value = {**value, "parts": [_ui_part(part) for part in _parts_in(value)]}
+            value = {**value, "parts": [_ui_part(part) for part in dicts_in(value, "parts")]}
             mark = sha256(f"{place} {json.dumps(value, sort_keys=True)}".encode())
             yield {"id": f"msg-{mark.hexdigest()[:16]}", **value}
 
@@ -315,7 +315,7 @@ class _Writer(PartWriter):
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
         if not last.get("role") == value.get("role") == "assistant" or "id" in value:
             return False
-        parts, more = _parts_in(last), _parts_in(value)
+        parts, more = dicts_in(last, "parts"), dicts_in(value, "parts")
         if isinstance(self.last, ToolExecutionResultMessage):
             return self._join_result(parts, more)
         if joins or self._is_same_answer:
@@ -359,17 +359,9 @@ class _Writer(PartWriter):
             part |= {"state": "output-available", "output": _value(text_of(message))}
         yield {"role": "assistant", "parts": [part]}
 
-    def text(self, text: str) -> dict[str, Any]:
-        return {"type": "text", "text": text}
-
     def media(self, content: Content, kind: str, media: Media) -> dict[str, Any]:
         mime = media.mime_type or (PDF if kind == "file" else f"{kind}/*")
         return {"type": "file", "mediaType": mime, "url": url_of(media)}
-
-
-def _parts_in(value: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the parts of a written message; its attributes can be of any client."""
-    return [each for each in list_in(value, "parts") if isinstance(each, dict)]
 
 
 def _spelt(value: Any) -> str:

@@ -179,6 +179,24 @@ def test_hostile_files_are_refused(content, why):
         read_transcripts(content)
 
 
+@pytest.mark.parametrize(
+    ("format", "turn", "why"),
+    [
+        (
+            "pydantic_ai",
+            {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": [{"kind": []}]}]},
+            "kind must be a string",
+        ),
+        ("pydantic_ai", {"kind": "response", "parts": [{"part_kind": {}}]}, "parts of kind {}"),
+        ("llama_index", {"role": "user", "blocks": [{"block_type": []}]}, "must be a string"),
+        ("gemini", {"role": "model", "parts": [{"inlineData": 1}]}, "inlineData must be an object"),
+    ],
+)
+def test_a_value_of_a_wrong_type_is_refused_with_its_message(format, turn, why):
+    with pytest.raises(UnreadableTranscript, match=why):
+        parse_messages([turn], format)
+
+
 def test_a_line_separator_in_a_text_does_not_end_a_json_line():
     line = json.dumps([{"role": "user", "content": "a\u2028b"}], ensure_ascii=False)
     reading = read_transcripts(f"{line}\n{line}")

@@ -554,3 +554,20 @@ def test_the_real_sessions_are_read(claude_sessions):
                 answered += message.id in opened
     assert (len(claude_sessions), compactions) == (13, 15)
     assert (results, answered) == (1_560, 1_560)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"kind": "ActionEvent", "tool_call_id": "1", "tool_call": {"function": "find"}},
+        {"kind": "MessageEvent", "llm_message": {"content": [{"text": "x", "image_urls": 5}]}},
+        {
+            "action": "condensation",
+            "args": {f"forgotten_events_{n}_id": 1 for n in ("start", "end")},
+        },
+    ],
+)
+def test_values_of_wrong_types_in_an_event_of_openhands_are_passed_over(event):
+    hello = {"action": "message", "args": {"content": "Hello"}}
+    events = [hello | {"id": "9" * 5000, "source": "user"}, event | {"id": "2", "source": "agent"}]
+    assert said(parse_messages(events, "openhands"))[0] == "Hello"
