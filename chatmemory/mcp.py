@@ -67,6 +67,7 @@ class Scope:
 
     def beginning(self) -> str:
         """Return how their ids begin. Raises TokenRefused, and InvalidValue if none can exist."""
+        check_text(self.prefix, "the beginning of an id")
         given = token_of(self.token.encode()).prefix if self.token else ""
         longer, shorter = sorted([self.prefix, given], key=len, reverse=True)
         if not longer.startswith(shorter):

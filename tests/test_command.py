@@ -113,6 +113,7 @@ def test_sessions_are_measured_without_a_database(typed, tmp_path):
         ["import_transcripts", "nowhere"],
         ["incidents", "--stored", "--policy", "message_window:2"],
         ["recall", "--policies", "many"],
+        ["recall", "--prefix", "\udcff"],  # a byte that is not UTF-8
     ],
 )
 def test_what_cannot_be_asked_exits_with_2(db, arguments):

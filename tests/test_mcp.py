@@ -202,7 +202,11 @@ def test_a_token_that_is_revoked_meanwhile_sees_nothing():
 
 @pytest.mark.parametrize(
     ("prefix", "token", "told"),
-    [("", "cm_wrong", "token is unknown"), ("order-", None, "begin with 'ferry-'")],
+    [
+        ("", "cm_wrong", "token is unknown"),
+        ("order-", None, "begin with 'ferry-'"),
+        ("\udcff", None, "lone surrogates"),
+    ],
 )
 def test_a_scope_in_which_nothing_can_exist_is_refused_at_the_start(
     monkeypatch, prefix, token, told

@@ -156,9 +156,6 @@ def extended(settings):
             registry.unregister(name)
 
 
-# From a setting
-
-
 def test_a_policy_is_found_by_its_kind(extended):
     assert policy_kinds()["half_window"] is HalfWindow
     assert policy_from_text("half_window:4") == HalfWindow(4)

@@ -229,6 +229,7 @@ def test_heads_of_every_id_can_be_kept(db, capsys, tmp_path, memory_id):
 
 REFUSED = [
     ("m 30 abc\n", {"heads": Path("heads")}, (), "line 1: expected id, step and digest"),
+    (f"m\t{'9' * 5_000}\tabc\n", {"heads": Path("heads")}, (), "line 1: expected id, step"),
     (b"\xff", {"heads": Path("heads")}, (), "heads: not UTF-8"),
     ("", {"heads": Path("nowhere")}, (), "nowhere: No such file or directory"),
     (

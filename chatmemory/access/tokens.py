@@ -14,6 +14,7 @@ from django.utils import timezone
 from chatmemory import database
 from chatmemory.access.roles import Role
 from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.core.given import check_text
 from chatmemory.models import ApiToken
 from chatmemory.services.transaction import audit
 
@@ -34,8 +35,10 @@ def create_token(
 ) -> str:
     """Create a token and return its secret. Without `days`, the token does not expire.
 
-    Raises ValidationError, and IntegrityError if the name is taken.
+    Raises ValidationError, UnstorableText, and IntegrityError if the name is taken.
     """
+    check_text(name, "the name of a token")
+    check_text(prefix, "the prefix of a token")
     if days is not None and not 1 <= days <= DAYS_MAX:
         raise ValidationError({"days": f"Enter 1 to {DAYS_MAX}, or nothing for no expiry."})
     secret = f"cm_{secrets.token_urlsafe(32)}"

@@ -30,6 +30,7 @@ from chatmemory.services import ChangeResult
 
 Json = serializers.Serializer[Any]
 
+_ADDRESS = "The id as a segment of a URL."
 _REASONS = f"Why it left: {', '.join(Reason)}."
 
 
@@ -86,6 +87,11 @@ class RenderedField(serializers.Field):  # type: ignore[type-arg]
         return value
 
 
+class AddressField(serializers.CharField):
+    def to_representation(self, value: str) -> str:
+        return address(value)
+
+
 class SeqsField(serializers.ListField):
     child = serializers.IntegerField()
 
@@ -97,7 +103,7 @@ class TotalsSerializer(Json):
 
 class MemorySerializer(Json):
     id = serializers.CharField()
-    address = serializers.SerializerMethodField(help_text="The id as a segment of a URL.")
+    address = AddressField(source="id", read_only=True, help_text=_ADDRESS)
     policy = StoredPolicyField(allow_null=True)
     labels = LabelsField(source="given_labels")
     created_at = serializers.DateTimeField()
@@ -113,9 +119,6 @@ class MemorySerializer(Json):
     load = serializers.IntegerField(
         allow_null=True, help_text="What the limit bounds; null where no installed policy can say."
     )
-
-    def get_address(self, row: Any) -> str:
-        return address(row.id)
 
 
 class MemoryPageSerializer(Json):
@@ -136,14 +139,11 @@ class ProblemOfWindowSerializer(Json):
 
 class IllSerializer(Json):
     id = serializers.CharField(source="memory.id")
-    address = serializers.SerializerMethodField(help_text="The id as a segment of a URL.")
+    address = AddressField(source="memory.id", read_only=True, help_text=_ADDRESS)
     ill_at = serializers.DateTimeField(help_text="Since when it breaks any rule.")
     version = serializers.IntegerField(source="memory.version")
     refused_by = serializers.ListField(child=serializers.CharField())
     problems = ProblemOfWindowSerializer(many=True)
-
-    def get_address(self, row: Any) -> str:
-        return address(row.memory.id)
 
 
 class DoctorSerializer(Json):
@@ -564,7 +564,7 @@ class CopySerializer(Json):
     """A copy of a message in a branch."""
 
     id = serializers.CharField(help_text="The id of the branch.")
-    address = serializers.CharField(help_text="The id as a segment of a URL.")
+    address = AddressField(source="id", help_text=_ADDRESS)
     seq = serializers.IntegerField()
 
 

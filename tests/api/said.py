@@ -17,5 +17,9 @@ def result(id: str, text: str) -> dict:
     return {"type": "TOOL_EXECUTION_RESULT", "id": id, "toolName": "f", "text": text}
 
 
+def said(*words: str, **more) -> dict:
+    return {"messages": [user(word) for word in words], **more}
+
+
 def add(api, *words: str, **more):
-    return api.post(f"{URL}messages/", {"messages": [user(word) for word in words], **more})
+    return api.post(f"{URL}messages/", said(*words, **more))

@@ -51,10 +51,11 @@ def test_the_use_of_a_token_is_noted_once_a_minute(api):
     [
         ([""], "name: This field cannot be blank"),
         (["name", "--days", "0"], "days: Enter 1 to 3650"),
-        (["name", "--days", "-1"], "1 to 3650"),
         (["name", "--days", "9999999999"], "1 to 3650"),
         (["n" * 101], "at most 100"),
         (["name", "--prefix", "p" * 256], "at most 255"),
+        (["\udcff"], "the name of a token cannot contain NUL or lone surrogates"),
+        (["name", "--prefix", "\0"], "the prefix of a token cannot contain NUL"),
     ],
 )
 def test_an_invalid_token_is_refused(arguments, words):

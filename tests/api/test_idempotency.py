@@ -21,6 +21,7 @@ from chatmemory.models import ApiToken, IdempotentAnswer, Memory
 
 from ..conversations import users
 from .said import URL as ONE
+from .said import said
 
 MEMORIES = "/api/v1/memories/"
 URL = f"{ONE}messages/"
@@ -29,13 +30,6 @@ A_MESSAGE = {"type": "AI", "text": "one"}
 NEW = {"id": "new", "policy": {"kind": "message_window", "max_messages": 3}}
 KEY = '"8e03978e-40d5-43e8-bc93-6894a57f9324"'
 LONG_AGO = timedelta(hours=25)
-
-
-def said(*words: str) -> dict:
-    return {
-        "messages": [{"role": "user", "content": word} for word in words],
-        "format": "openai_chat",
-    }
 
 
 def send(api, body, key=KEY, url=URL, method="post"):

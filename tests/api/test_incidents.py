@@ -37,7 +37,3 @@ def test_they_can_be_those_of_a_kind(api, memory_id, kind, found):
 def test_another_kind_is_refused(api, memory_id):
     answer = api.get(f"{URL}incidents/?kind=all")
     assert (answer.status_code, answer.data["field"]) == (422, "kind")
-
-
-def test_an_unknown_conversation_has_none(api):
-    assert api.get("/api/v1/memories/nobody/incidents/").data["title"] == "Conversation not found"

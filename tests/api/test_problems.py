@@ -95,6 +95,7 @@ def test_an_unexpected_error_is_not_converted():
         ("GET", f"{URL}messages/?as=claude_code", {}, 422, "Invalid value"),
         ("GET", f"{URL}nothing/", {}, 404, "Not found"),
         ("GET", f"{MEMORIES}nobody/", {}, 404, "Conversation not found"),
+        ("GET", f"{MEMORIES}nobody/incidents/", {}, 404, "Conversation not found"),
         ("PUT", MEMORIES, {}, 405, "Method not allowed"),
         ("GET", MEMORIES, {"HTTP_ACCEPT": "text/html"}, 406, "Not acceptable"),
         ("POST", MEMORIES, {"content_type": "text/plain"}, 415, "Unsupported media type"),

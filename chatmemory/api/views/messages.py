@@ -30,7 +30,6 @@ from chatmemory.api.responses import (
     window_head,
 )
 from chatmemory.conf import PAGE_MAX
-from chatmemory.converters import address
 from chatmemory.core.codec import message_to_dict
 from chatmemory.core.lint.repairs import Repaired
 from chatmemory.core.messages import ChatMessage
@@ -235,11 +234,7 @@ def _copies(found: Iterable[tuple[str, int]] | None, prefix: str) -> list[dict[s
     """
     if found is None:
         return None
-    return [
-        {"id": branch, "address": address(branch), "seq": number}
-        for branch, number in found
-        if branch.startswith(prefix)
-    ]
+    return [{"id": branch, "seq": number} for branch, number in found if branch.startswith(prefix)]
 
 
 @one_snapshot()

@@ -59,18 +59,14 @@ class Command(DatabaseCommand):
         partial = target.with_name(f"{target.name}.partial")
         try:
             with terminated_by_exit():
-                self.copy_by_way_of(partial, target)
+                try:
+                    self.copy(partial)
+                    partial.replace(target)
+                finally:
+                    partial.unlink(missing_ok=True)
         except (OSError, sqlite3.Error) as error:
             raise CommandError(f"{target} cannot be written: {error}") from error
         self.stdout.write(f"{target}: {target.stat().st_size:,} bytes")
-
-    def copy_by_way_of(self, partial: Path, target: Path) -> None:
-        """Copy the database to another file, which is then renamed to `target`, or removed."""
-        try:
-            self.copy(partial)
-            partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
 
     def copy(self, target: Path) -> None:
         """Copy the database to a file that only its owner can read, and flush it to the disk.

@@ -18,7 +18,6 @@ class Command(DatabaseCommand):
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        super().add_arguments(parser)
         parser.add_argument(
             "--single-node",
             action="store_true",

@@ -9,6 +9,7 @@ from django.core.management.base import CommandParser
 
 from chatmemory import queries
 from chatmemory.conf import fact_words
+from chatmemory.core.given import check_text
 from chatmemory.core.recall import Recall, histories_for
 from chatmemory.core.written_policies import policies_from_text, text_of_policy
 from chatmemory.management.base import FileCommand, add_file_arguments, wrong_arguments
@@ -44,6 +45,7 @@ class Command(FileCommand):
         elif options["format"] != "auto":
             raise wrong_arguments("--format is that of files: name some, or leave it out")
         else:
+            check_text(options["prefix"], "the beginning of an id")
             which = queries.MemoryFilter(label=options["label"], id_prefix=options["prefix"])
             found = queries.recall_of_stored(which, policies)
             if not found[0].conversations:

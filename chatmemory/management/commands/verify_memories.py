@@ -21,6 +21,7 @@ from chatmemory.services.sqlite_files import damage
 from chatmemory.services.validation import check_id
 
 NO_ID = "its id is no readable text"
+STEP_DIGITS = 18
 
 
 def head_line(memory_id: str) -> str:
@@ -142,7 +143,7 @@ class Command(DatabaseCommand):
         found = []
         for number, line in enumerate(text.split("\n") if text else (), 1):
             parts = line.removesuffix("\r").split("\t")
-            if len(parts) != 3 or not parts[1].isdecimal():
+            if len(parts) != 3 or not parts[1].isdecimal() or len(parts[1]) > STEP_DIGITS:
                 raise wrong_arguments(
                     f"{file}, line {number}: expected id, step and digest, by tabs"
                 )
