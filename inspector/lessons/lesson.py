@@ -147,7 +147,7 @@ def read_lesson(content: bytes, source: str) -> Lesson:
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise InvalidLesson((), "is not UTF-8", line) from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # tomllib raises them for numbers and depth, too
         place = re.search(r"at line (\d+)", str(error))
         raise InvalidLesson((), f"no TOML: {error}", int(place[1]) if place else 1) from error
     return _lesson(Table(values), source)

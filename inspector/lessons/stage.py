@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from chatmemory import ChatMemoryError, ChatMessage, NotCompactable
+from chatmemory import ChatMemoryError, ChatMessage, NotCompactable, Policy
 from chatmemory.explain import receipt
 from chatmemory.queries import (
     Event,
@@ -193,7 +193,10 @@ class _Script:
     def _play(self, i: int, step: LessonStep) -> int:
         """Append a step's events; return the number of the scene before its answer."""
         told = self._go_back(i) if step.append_terms and not step.summary else step
-        self._set(step.limit)
+        for limit in step.limits:
+            self._policy(i, "limits", limit)
+        if step.limit:
+            self._events.append(self._policy(i, "limit", step.limit))
         if step.said is not None:
             if step.said < self._said:
                 raise InvalidLesson(("step", i, "said"), f"{self._said} messages are said already")
@@ -204,7 +207,8 @@ class _Script:
             summary = WrittenSummary(told.summary, told.keep_last, step.append_terms)
             self._events.append(summary)
         self._say(i, "adds" if step.adds > 1 else "ask", step.adds)
-        self._set(step.becomes)
+        if step.becomes:
+            self._events.append(self._policy(i, "becomes", step.becomes))
         return before
 
     def _go_back(self, i: int) -> LessonStep:
@@ -223,9 +227,12 @@ class _Script:
         self._events += messages
         self._said += count
 
-    def _set(self, limit: int | None) -> None:
-        if limit:
-            self._events.append(replace(self._lesson.policy, limit=limit))
+    def _policy(self, i: int, field: str, limit: int) -> Policy:
+        """Return the policy of the lesson with a limit, which its options may not allow."""
+        try:
+            return replace(self._lesson.policy, limit=limit)
+        except ChatMemoryError as error:
+            raise InvalidLesson(("step", i, field), str(error)) from error
 
 
 def _faults(moment: LessonMoment) -> Iterator[tuple[str, str]]:

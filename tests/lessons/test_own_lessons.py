@@ -64,6 +64,21 @@ BAD = {
         "step 1, summary",
         "covers at least two messages",
     ),
+    "a limit that an option contradicts": (
+        "max_messages = 2\n\n[[step]]\n",
+        "max_messages = 2\nlow_water = 0.5\n\n[[step]]\nlimit = 1\n",
+        16,
+        "step 1, limit",
+        "do not go together",
+    ),
+    "limits that an option contradicts": (
+        "max_messages = 2",
+        "max_messages = 4\nlow_water = 0.3",
+        39,
+        "step 3, limits",
+        "do not go together",
+    ),
+    "a vast number": ("said = 2", f"said = {'9' * 5000}", 1, "", "no TOML"),
     "unknown page": ('"playground"', '"moon"', 42, "practice 1, page", "must be conversation"),
 }
 
@@ -122,6 +137,7 @@ def test_a_bad_file_is_refused_with_its_line_and_field(folder, fault):
         ("über uns.toml", GOOD.encode(), "no part of an address"),
         ("latin.toml", GOOD.replace("Ada", "Adä").encode("cp1252"), "line 2: is not UTF-8"),
         ("long.toml", b"#" * 100_001, "larger than"),
+        ("deep.toml", f"x = {'[' * 40_000}{']' * 40_000}".encode(), "no TOML"),
     ],
 )
 def test_a_file_that_cannot_be_a_lesson_is_refused(folder, name, content, why):
