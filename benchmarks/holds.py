@@ -15,6 +15,7 @@ from itertools import islice
 from string import ascii_letters, digits
 from time import perf_counter
 from typing import Any
+from unittest.mock import patch
 
 from django.db import transaction
 
@@ -26,35 +27,28 @@ BASE64 = ascii_letters + digits + "+/"
 LONG = 400_000  # characters that do not repeat
 
 
-class Holds:
-    """The seconds of each outermost transaction."""
+@contextmanager
+def holds(clock: Callable[[], float]) -> Iterator[list[float]]:
+    """Give the seconds of each outermost transaction of a block, by a clock."""
+    seconds: list[float] = []
+    enter, leave = transaction.Atomic.__enter__, transaction.Atomic.__exit__
 
-    def __init__(self) -> None:
-        self.seconds: list[float] = []
-        self._begun = 0.0
+    def is_outermost(atomic: Any) -> bool:
+        return not transaction.get_connection(atomic.using).in_atomic_block
 
-    @contextmanager
-    def measured(self) -> Iterator[None]:
-        enter, leave = transaction.Atomic.__enter__, transaction.Atomic.__exit__
+    def entering(atomic: Any) -> None:
+        begins = is_outermost(atomic)
+        enter(atomic)
+        if begins:
+            seconds.append(-clock())
 
-        def is_outermost(atomic: Any) -> bool:
-            return not transaction.get_connection(atomic.using).in_atomic_block
+    def leaving(atomic: Any, *raised: Any) -> None:
+        leave(atomic, *raised)
+        if is_outermost(atomic):
+            seconds[-1] += clock()
 
-        def entering(atomic: Any) -> None:
-            outermost = is_outermost(atomic)
-            enter(atomic)
-            self._begun = perf_counter() if outermost else self._begun
-
-        def leaving(atomic: Any, *raised: Any) -> None:
-            leave(atomic, *raised)
-            if is_outermost(atomic):
-                self.seconds.append(perf_counter() - self._begun)
-
-        transaction.Atomic.__enter__, transaction.Atomic.__exit__ = entering, leaving  # type: ignore[method-assign]
-        try:
-            yield
-        finally:
-            transaction.Atomic.__enter__, transaction.Atomic.__exit__ = enter, leave  # type: ignore[method-assign]
+    with patch.multiple(transaction.Atomic, __enter__=entering, __exit__=leaving):
+        yield seconds
 
 
 def changes() -> Iterator[tuple[str, Callable[[], object]]]:
@@ -93,11 +87,11 @@ def lowered(memory_id: str) -> None:
 
 def main(folder: str) -> None:
     for what, change in changes():
-        holds, begun = Holds(), perf_counter()
-        with holds.measured():
+        begun = perf_counter()
+        with holds(perf_counter) as seconds:
             change()
-        passed, count = perf_counter() - begun, len(holds.seconds)
-        print(f"{what}: {max(holds.seconds):.2f} s; {count} transactions, {passed:.1f} s in all")
+        passed, count = perf_counter() - begun, len(seconds)
+        print(f"{what}: {max(seconds):.2f} s; {count} transactions, {passed:.1f} s in all")
 
 
 if __name__ == "__main__":

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
 from time import thread_time
 from uuid import uuid4
 
 import pytest
-from django.db import transaction
 from rest_framework.test import APIClient
 
+from benchmarks.holds import holds
 from chatmemory import MessageWindow, UserMessage, queries, services
 from chatmemory.access.tokens import create_token
 from chatmemory.core.codec import message_to_dict
@@ -84,31 +83,8 @@ CALLS = [
 ]
 
 
-@contextmanager
-def holds(monkeypatch) -> Iterator[list[float]]:
-    """The seconds of work in each transaction: other programs have no part in them."""
-    seconds: list[float] = []
-    enter, leave = transaction.Atomic.__enter__, transaction.Atomic.__exit__
-
-    def entering(self):
-        is_outer = not transaction.get_connection(self.using).in_atomic_block
-        enter(self)
-        if is_outer:
-            seconds.append(-thread_time())
-
-    def leaving(self, *error):
-        leave(self, *error)
-        if not transaction.get_connection(self.using).in_atomic_block:
-            seconds[-1] += thread_time()
-
-    with monkeypatch.context() as patch:
-        patch.setattr(transaction.Atomic, "__enter__", entering)
-        patch.setattr(transaction.Atomic, "__exit__", leaving)
-        yield seconds
-
-
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.method} {call.path}")
-def test_a_key_makes_no_hold_longer(committing, monkeypatch, call):
+def test_a_key_makes_no_hold_longer(committing, call):
     api = APIClient()
     api.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('tests', role='admin')}")
     for memory_id in ("with", "without"):
@@ -120,7 +96,7 @@ def test_a_key_makes_no_hold_longer(committing, monkeypatch, call):
             call.before(memory_id)
             path = call.path.format(id=memory_id, seq=first(memory_id))
             headers = {"Idempotency-Key": uuid4().hex} if memory_id == "with" else {}
-            with holds(monkeypatch) as made:
+            with holds(thread_time) as made:  # other programs have no part in it
                 ask = getattr(api, call.method)
                 answer = ask(f"/api/v1/{path}", call.body(n), format="json", headers=headers)
             assert answer.status_code in (200, 201, 204), answer.content[:500]
