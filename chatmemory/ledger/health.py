@@ -240,7 +240,6 @@ class Health(NamedTuple):
             self.systems - types.count(_SYSTEM),
             self.users - types.count(_USER),
             tuple(each for each in self.faults if not each.seq or each.seq not in gone),
-            self.ill_step,
         )
 
     def judged(self, step: int, has_left: bool, before: Health) -> Health:

@@ -13,6 +13,7 @@ from chatmemory import ChatMessage, MessageType, Reason, ToolExecutionResultMess
 from chatmemory.explain import named, phrase_place, reason_of, short_reason
 from chatmemory.queries import TEXT_SIZE, ConversationState, MessageDetail, StayDetail, WindowPlace
 from chatmemory.services import EvictedMessage
+from inspector.conversation.links import chosen
 from inspector.conversation.looks import LOOKS, css_of, pairings
 
 # The number of characters that a row shows of a text.
@@ -35,7 +36,7 @@ class MessageLine:
     ) -> None:
         seq = message.seq
         self.seq, self.name = seq, named(seq)
-        self.param, self.number = ("msg", seq) if seq > 0 else ("draft", -seq)
+        ((self.param, self.number),) = chosen(seq).items()
         look = LOOKS[message.type, message.has_calls]
         self.glyph, self.role, self.is_code = look.glyph, look.role, look.is_code
         self.text = shown(state.texts[seq], state.query.find)

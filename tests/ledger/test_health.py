@@ -13,6 +13,7 @@ from chatmemory import (
     CustomMessage,
     Image,
     ImageContent,
+    MessageWindow,
     SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
@@ -103,3 +104,10 @@ def test_after_any_changes_health_is_what_lint_says(db, made):
                 continue
             assert kept("m") == expected("m"), protocol.get_messages("m")
         assert verify("m") is None
+
+
+def test_a_fault_that_left_is_not_where_the_next_one_began(db):
+    services.create("m", MessageWindow(2))
+    first, second = (ToolExecutionResultMessage(id, "find", "found") for id in ("a", "b"))
+    services.add("m", [UserMessage("1"), first, *(UserMessage(f"{n}") for n in (3, 4, 5)), second])
+    assert Memory.objects.get(pk="m").health["ill_step"] == 6
