@@ -11,6 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 from hypothesis import given
+from inspector.live.incidents import IncidentThread
 
 from chatmemory import MessageType, MessageWindow, queries, services
 from chatmemory.core.loads import Keeping
@@ -20,7 +21,6 @@ from chatmemory.queries.incidents import computed_incidents
 from chatmemory.services import IncidentFinder
 from chatmemory.services import findings as finding
 from chatmemory.stores.database import DjangoChatMemoryStore
-from inspector.live.incidents import IncidentThread
 
 from .conversations import create_and_add, users
 from .core.test_incidents import conversations, installed_policies
@@ -61,14 +61,14 @@ def test_they_are_kept_until_the_conversation_changes():
     create_and_add("a", MessageWindow(2), SAID)
     assert kept("a") == (0, [])
     assert not queries.incidents("a").is_current
-    services.current_incidents("a")
+    services.keep("a")
     assert kept("a") == (4, ["A-1182"])
     assert queries.incidents("a") == computed_incidents("a")
     assert queries.incidents("a").is_current
     services.add("a", users("well", "well", "A-1182?"))
     assert kept("a") == (4, ["A-1182"])
     assert not queries.incidents("a").is_current
-    services.current_incidents("a")
+    services.keep("a")
     assert kept("a") == (7, ["A-1182", "A-1182"])
 
 
@@ -81,12 +81,12 @@ def test_they_are_looked_for_among_the_newest_four_million_characters(long, expe
 
 def test_other_words_are_facts_after_a_change_of_the_settings(settings):
     create_and_add("a", MessageWindow(2), users("the Fjord bowl", "well", "well", "a Fjord bowl"))
-    services.current_incidents("a")
+    services.keep("a")
     assert kept("a") == (4, [])
     settings.CHATMEMORY = {**getattr(settings, "CHATMEMORY", {}), "FACT_TERMS": ["Fjord"]}
     assert kept("a") == (0, [])
     assert not queries.incidents("a").is_current
-    services.current_incidents("a")
+    services.keep("a")
     assert kept("a") == (4, ["Fjord"])
 
 
@@ -99,7 +99,7 @@ def test_none_are_kept_of_a_conversation_that_changes_meanwhile(monkeypatch):
         return found
 
     monkeypatch.setattr("chatmemory.services.findings.computed_incidents", found_then_changed)
-    services.current_incidents("a")
+    services.keep("a")
     assert kept("a") == (0, [])
 
 

@@ -72,7 +72,7 @@ def listed(terms, first=0):
 
 def shown(memory_id):
     """What is kept of each compaction of a conversation, in the order of steps."""
-    services.current_incidents(memory_id)
+    services.keep(memory_id)
     steps = Step.objects.filter(memory=memory_id, kind="compact").order_by("n")
     found = [queries.evidence_of(memory_id, n) for n in steps.values_list("n", flat=True)]
     return [each for each in found if each]

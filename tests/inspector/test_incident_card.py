@@ -47,7 +47,7 @@ ASKED = [*SAID[:3], AiMessage("Which order?"), SAID[3]]
 
 def kept(memory_id: str, policy, messages) -> None:
     create_and_add(memory_id, policy, messages)
-    services.current_incidents(memory_id)
+    services.keep(memory_id)
 
 
 def shown(client, query: str = "", memory_id: str = "c") -> str:
@@ -163,11 +163,11 @@ def test_what_the_assistant_did_not_ask_for_was_only_said_again(operator_client)
 def test_a_higher_limit_today_is_no_contradiction(operator_client):
     kept("c", MessageWindow(2), SAID)
     services.change("c", policy=MessageWindow(5))
-    services.current_incidents("c")
+    services.keep("c")
     words = text_of(shown(operator_client))
     assert "3 messages from the first message on would have kept it; today’s limit is 5." in words
     services.change("c", policy=TokenWindow(500))
-    services.current_incidents("c")
+    services.keep("c")
     assert "3 messages would have kept it. Try 3" in text_of(shown(operator_client))
 
 
@@ -209,7 +209,7 @@ def too_big(memory_id: str) -> None:
 )
 def test_other_causes(operator_client, make, left, cure):
     make("c")
-    services.current_incidents("c")
+    services.keep("c")
     words = text_of(shown(operator_client))
     assert left in words
     assert cure in words
@@ -246,7 +246,7 @@ def test_uses_are_one_line_that_unfolds(operator_client):
 
 def test_uses_of_an_import_would_have_been_missing(operator_client):
     services.import_conversation("c", USED, MessageWindow(2))
-    services.current_incidents("c")
+    services.keep("c")
     assert "1 term would have been missing" in text_of(shown(operator_client))
 
 
@@ -268,7 +268,7 @@ def test_the_policy_is_the_one_in_force_when_it_was_needed():
     create_and_add("c", MessageWindow(2), SAID[:3])
     services.change("c", policy=TokenWindow(20))
     services.add("c", SAID[3:])
-    services.current_incidents("c")
+    services.keep("c")
     query = ConversationQuery(at=3, msg=1)
     answer = queries.conversation_state("c", query).would_keep
     assert (answer.step, answer.policy) == (5, TokenWindow(20))
