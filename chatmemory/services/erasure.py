@@ -245,9 +245,10 @@ def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
 
 def _erase_findings(memory: Memory) -> None:
     """Erase what was tried on a conversation, or found of it."""
-    kept: list[type[Model]] = [keeper.model for keeper in KEEPERS]
-    for model in (Trial, RecallFigures, *kept):
-        model._default_manager.filter(memory=memory).delete()
+    for model in (Trial, RecallFigures):
+        model.objects.filter(memory=memory).delete()
+    for keeper in KEEPERS:
+        keeper.model.objects.filter(memory=memory).delete()
 
 
 def _erase_responses(memory_id: str) -> None:

@@ -25,18 +25,19 @@ class KeeperThread(Thread):
     again. Between its rounds it has no connection to the database.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rounds: Rounds | None = None) -> None:
         super().__init__(name="keeper", daemon=True)
+        self._rounds = rounds or Rounds()
         self._stopped, self._changed = Event(), Event()
 
     def run(self) -> None:
         memory_changed.connect(self._wake)
-        rounds, is_failing = Rounds(), False
+        is_failing = False
         while not self._stopped.wait(SOON):
             self._changed.clear()
             began = monotonic()
             try:
-                has_more = rounds.keep_some(AT_A_STRETCH)
+                has_more = self._rounds.keep_some(AT_A_STRETCH)
                 is_failing = False
             except Exception:
                 if not is_failing:
