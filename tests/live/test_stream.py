@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import pairwise
 
 import pytest
 import requests
@@ -33,7 +34,8 @@ def following(
         response.raise_for_status()
         assert response.headers["Content-Type"] == "text/event-stream"
         lines = response.iter_lines(chunk_size=1, decode_unicode=True)
-        yield (int(line.removeprefix("id: ")) for line in lines if line.startswith("id: "))
+        pairs = pairwise(lines)
+        yield (int(id.removeprefix("id: ")) for event, id in pairs if event == "event: step")
 
 
 def test_each_reader_is_sent_each_newer_step_of_its_conversation(served):
