@@ -1,9 +1,9 @@
-"""How many files does one follow of a message cross? Counts for four paths, no times.
+"""How many files does one follow of a message cross? Counts for five paths, no times.
 
     .venv/bin/python -m benchmarks.hops
 
-A hop is a call from one file of chatmemory or inspector into another. The database is a SQLite file
-in a temporary folder.
+A hop is a call from one file of chatmemory or inspector into another. Functions and lines are the
+distinct ones that run. The database is a SQLite file in a temporary folder.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import sys
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Any
 
 from benchmarks.database import migrated
 
@@ -22,24 +23,36 @@ PACKAGES = (str(ROOT / "chatmemory"), str(ROOT / "inspector"))
 
 
 class Hops:
-    """Counts calls between files while `run` runs."""
+    """Counts calls between files, and what runs, while `run` runs."""
 
     def __init__(self) -> None:
         self.files: set[str] = set()
+        self.functions: set[CodeType] = set()
+        self.lines: set[tuple[str, int]] = set()
         self.count = 0
 
     def run(self, call: Callable[[], object]) -> None:
         sys.setprofile(self._called)
+        sys.settrace(self._traced)
         try:
             call()
         finally:
+            sys.settrace(None)
             sys.setprofile(None)
+
+    def _traced(self, frame: FrameType, event: str, _: object) -> Any:
+        if not frame.f_code.co_filename.startswith(PACKAGES):
+            return None
+        if event == "line":
+            self.lines.add((frame.f_code.co_filename, frame.f_lineno))
+        return self._traced
 
     def _called(self, frame: FrameType, event: str, _: object) -> None:
         file = frame.f_code.co_filename
         if event != "call" or not file.startswith(PACKAGES) or frame.f_code.co_name == "<module>":
             return
         self.files.add(file)
+        self.functions.add(frame.f_code)
         caller = frame.f_back
         while caller is not None and not caller.f_code.co_filename.startswith(PACKAGES):
             caller = caller.f_back
@@ -51,7 +64,10 @@ def measure(name: str, call: Callable[[], object]) -> None:
     call()  # imports and caches
     hops = Hops()
     hops.run(call)
-    print(f"{name}: {len(hops.files)} files, {hops.count} hops")
+    print(
+        f"{name}: {len(hops.files)} files, {len(hops.functions)} functions, "
+        f"{len(hops.lines)} lines, {hops.count} hops"
+    )
 
 
 def main(folder: str) -> None:
@@ -59,7 +75,13 @@ def main(folder: str) -> None:
     from django.core.management import call_command
     from django.test import Client
 
-    from chatmemory import MessageWindowChatMemory, UserMessage
+    from chatmemory import (
+        AiMessage,
+        MessageWindowChatMemory,
+        ToolExecutionRequest,
+        ToolExecutionResultMessage,
+        UserMessage,
+    )
     from chatmemory.stores.database import DjangoChatMemoryStore
     from inspector import demo
 
@@ -81,6 +103,13 @@ def main(folder: str) -> None:
         call_command("import_transcripts", str(file), prefix=prefix, stdout=StringIO())
 
     measure("add in process", lambda: memory.add(UserMessage("one more")))
+    calls = [ToolExecutionRequest(id="1", name="find", arguments="{}")]
+    turn = [
+        UserMessage("find it"),
+        AiMessage("", calls),
+        ToolExecutionResultMessage("1", "find", "x"),
+    ]
+    measure("a turn with a tool", lambda: [memory.add(each) for each in turn])
     measure("POST messages/", lambda: client.post(url, body, content_type="application/json"))
     measure("page ?at=43", lambda: client.get("/c/order-7741/?at=43"))
     measure("import of one message", import_file)
