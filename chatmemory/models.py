@@ -22,7 +22,6 @@ from chatmemory.records import (
     DefaultPolicy,
     IdempotentAnswer,
     PolicyColumns,
-    RequestCount,
 )
 
 __all__ = [
@@ -34,7 +33,6 @@ __all__ = [
     "Memory",
     "Message",
     "RecallFigures",
-    "RequestCount",
     "Stay",
     "Step",
     "Trial",

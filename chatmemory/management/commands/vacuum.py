@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 from chatmemory import database, distribution, search, services
-from chatmemory.access.rates import forget_ended_counts
 from chatmemory.api.idempotency import forget_expired_answers
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.signals import vacuuming
@@ -20,7 +19,6 @@ class Command(DatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         forget_expired_answers()
-        forget_ended_counts()
         services.forget_old_trials()
         services.forget_old_figures()
         vacuuming.send(self)
