@@ -87,7 +87,6 @@ from chatmemory.queries.incidents import (
 )
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.lab import (
-    FileFleet,
     Fleet,
     FleetLists,
     FleetQuery,
@@ -119,7 +118,6 @@ from chatmemory.queries.recall import (
     ComparedRow,
     Comparison,
     comparison,
-    comparison_of,
     recall_history,
     recall_of_stored,
     recall_sums,

@@ -39,7 +39,7 @@ _WRITTEN = re.compile(r"/(?:c|api/v1/memories|api/v1/store)/([^/]+)/")
 _SIMULATED = re.compile(r"/(?:c/[^/]+/verdict|api/v1/memories/[^/]+/simulate)/")
 _LONG_WORK = {
     "changes of several conversations": re.compile(r"/(?:bulk|lab/adopt)/"),
-    "measurements": re.compile(r"/(?:lab|lab/file|lab/compare|api/v1/recall)/"),
+    "measurements": re.compile(r"/(?:lab|api/v1/recall)/"),
 }
 _SLOW = Problem(
     429,

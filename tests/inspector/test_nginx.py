@@ -145,7 +145,7 @@ def test_requests_reach_the_server_and_the_log_has_no_words_of_users(proxy):
         ("POST", "/learn/playground/", 64),
         ("POST", "/policies/", 256),
         ("POST", "/c/m/simulate/", 2 * 1024),
-        ("POST", "/lab/file/", 16 * 1024 + 256),
+        ("POST", "/import/", 16 * 1024 + 256),
         ("POST", "/api/v1/memories/", 2 * 1024),
         ("PUT", "/api/v1/store/m/", 4 * 1024),
         ("PUT", "/api/v1/memories/m/messages/", 4 * 1024),
