@@ -38,19 +38,10 @@ class ChatMemoryConfig(AppConfig):
         checks.register(_check_docs_have_scripts, checks.Tags.urls)
         pre_migrate.connect(refuse_other_schema, sender=self)
         post_migrate.connect(_keep_search, sender=self)
-        connection_created.connect(_empty_log)
         connection_created.connect(_add_functions)
         if apps.is_installed("django.contrib.auth"):
             # The sender is the last app whose permissions a role has.
             post_migrate.connect(make_groups, sender=apps.get_app_config("auth"))
-
-
-def _empty_log(**_: object) -> None:
-    """At the first connection, not at the start, when models are not loaded yet."""
-    connection_created.disconnect(_empty_log)
-    from chatmemory.services import sqlite_files
-
-    sqlite_files.truncate_leftover_log()
 
 
 def _add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:

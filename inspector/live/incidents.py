@@ -7,7 +7,7 @@ from threading import Event, Thread
 
 from django.db import connections
 
-from chatmemory.services import IncidentFinder
+from chatmemory.services import IncidentFinder, empty_leftover_log
 
 PAUSE_SECONDS, SECONDS = 2.0, 0.5  # a fifth of a core at most
 
@@ -28,6 +28,7 @@ class IncidentThread(Thread):
         while not self._is_stopped.wait(PAUSE_SECONDS):
             try:
                 finder.find_some(SECONDS)
+                empty_leftover_log()
                 is_failing = False
             except Exception:
                 if not is_failing:

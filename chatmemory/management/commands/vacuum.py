@@ -29,7 +29,7 @@ class Command(DatabaseCommand):
             if tables := distribution.distributed_tables():
                 # Of a cluster, VACUUM without names is that of the coordinator alone.
                 cursor.execute(f"VACUUM {', '.join(tables)}")
-        if services.truncate_log(wait=WAIT_SECONDS):
+        if services.try_to_empty_log(wait=WAIT_SECONDS):
             self.stdout.write("vacuumed")
         else:
             self.stdout.write("vacuumed, but a reader still needs the write-ahead log: try again")
