@@ -86,5 +86,5 @@ def test_slow_readers_of_large_windows_stop_nobody(deployed, stranger):
             opened.enter_context(slow_socket(served, f"/api/v1/{path}"))
         for _ in range(20):
             answer = served.api.get(f"{served.url}/api/v1/memories/m/", timeout=SECONDS)
-            assert answer.status_code in (200, 429)  # the same token reads slowly
+            assert answer.status_code == 200
         assert stranger.get(f"{served.url}/learn/", timeout=SECONDS).status_code == 200
