@@ -9,6 +9,7 @@ from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate, pre_migrate
 from django.urls import NoReverseMatch, reverse
 
+from chatmemory.access.rates import check_requests_are_counted
 from chatmemory.access.roles import make_groups
 from chatmemory.conf import check_settings, check_times_have_zones, register_extensions
 from chatmemory.database import (
@@ -32,23 +33,15 @@ class ChatMemoryConfig(AppConfig):
         checks.register(check_tables_are_together, checks.Tags.models)
         checks.register(check_times_have_zones, checks.Tags.models)
         checks.register(check_transactions_are_short, checks.Tags.models)
+        checks.register(check_requests_are_counted, checks.Tags.caches)
         checks.register(check_schema, checks.Tags.database)
         checks.register(_check_docs_have_scripts, checks.Tags.urls)
         pre_migrate.connect(refuse_other_schema, sender=self)
         post_migrate.connect(_keep_search, sender=self)
-        connection_created.connect(_empty_log)
         connection_created.connect(_add_functions)
         if apps.is_installed("django.contrib.auth"):
             # The sender is the last app whose permissions a role has.
             post_migrate.connect(make_groups, sender=apps.get_app_config("auth"))
-
-
-def _empty_log(**_: object) -> None:
-    """At the first connection, not at the start, when models are not loaded yet."""
-    connection_created.disconnect(_empty_log)
-    from chatmemory.services import sqlite_files
-
-    sqlite_files.truncate_leftover_log()
 
 
 def _add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:

@@ -12,14 +12,10 @@ CHATMEMORY = {
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.util import find_spec
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import Error
@@ -40,16 +36,6 @@ PAGE_MAX = 200
 HOURS_MAX = 87_600  # ten years
 WINDOW_MESSAGES_MAX, WINDOW_BYTES_MAX = 100_000, 2**30
 MESSAGE_MAX = 16 * 2**20  # characters of a text, or bytes of media: what a window may hold
-_REDIS_URL = re.compile(r"((rediss?|unix)://.+)?", re.DOTALL)
-
-
-def _is_redis_url(value: object) -> bool:
-    if not isinstance(value, str) or not _REDIS_URL.fullmatch(value):
-        return False
-    with suppress(ValueError):
-        return urlsplit(value).port != 0
-    return False
-
 
 _PATHS = Wanted(is_list, "a list of dotted paths")
 _MESSAGES = whole_number(1, 10**6)
@@ -59,11 +45,6 @@ _POLICIES = Wanted(
     'a dictionary of policies by prefix such as {"support-": "token_window:4000"}',
 )
 _NAME = Wanted(is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR}"')
-_URL = Wanted(
-    _is_redis_url,
-    'empty, or a URL such as "redis://host/0" that begins with redis://, rediss:// or unix://',
-    is_secret=True,  # it may hold a password
-)
 
 
 @dataclass(frozen=True)
@@ -79,7 +60,6 @@ class Configuration:
       holds for every method but PUT.
     - `ADDED_MESSAGES` is the most messages that are added at a time, each of which is a step, and
       `LISTED_MESSAGES` the most that a request of the API sets, simulates or measures.
-    - `REDIS_URL` is a Redis in which requests are counted instead of in the database.
     - `WINDOW_MESSAGES` and `WINDOW_BYTES` bound what an add, an import or a list may leave in a
       stored window: how many messages, and how many bytes of their JSON.
     - `FACT_TERMS` and `FACT_PREFIXES` are words that recall takes for facts although they may hold
@@ -98,7 +78,6 @@ class Configuration:
     PUT_BYTES: int = setting(4 * 2**20, BYTES)
     ADDED_MESSAGES: int = setting(1_000, _MESSAGES)
     LISTED_MESSAGES: int = setting(10_000, _MESSAGES)
-    REDIS_URL: str = setting("", _URL)
     WINDOW_MESSAGES: int = setting(10_000, whole_number(1, WINDOW_MESSAGES_MAX))
     WINDOW_BYTES: int = setting(16 * 2**20, whole_number(1, WINDOW_BYTES_MAX))
     DEFAULT_POLICIES: Mapping[str, str] = field(
@@ -130,8 +109,6 @@ def check_settings() -> None:
         ) from error
     fact_words()
     configured_policies()
-    if configuration().REDIS_URL and find_spec("redis") is None:
-        raise _wrong("REDIS_URL", "needs the extra redis: pip install '.[redis]' in a checkout")
 
 
 def _wrong(setting: str, why: str) -> ImproperlyConfigured:

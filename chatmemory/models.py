@@ -23,7 +23,6 @@ from chatmemory.records import (
     DefaultPolicy,
     IdempotentAnswer,
     PolicyColumns,
-    RequestCount,
 )
 
 __all__ = [
@@ -36,7 +35,6 @@ __all__ = [
     "Memory",
     "Message",
     "RecallFigures",
-    "RequestCount",
     "Stay",
     "Step",
     "Trial",

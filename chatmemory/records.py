@@ -1,6 +1,6 @@
 """The tables that are no part of a conversation, and the columns of a policy.
 
-The tables are default policies, API tokens, kept responses, counts of requests and the audit trail.
+The tables are default policies, API tokens, kept responses and the audit trail.
 """
 
 from __future__ import annotations
@@ -116,25 +116,6 @@ class IdempotentAnswer(models.Model):
 
     def __str__(self) -> str:
         return f"{self.key} of {self.caller}"
-
-
-class RequestCount(models.Model):
-    """How many requests a caller has made lately, see `access.rates`.
-
-    On PostgreSQL the table is not logged: a count is no loss, and its commit waits for no disk.
-    """
-
-    key = models.CharField(max_length=255, primary_key=True)
-    count = models.BigIntegerField()
-    ends_at = models.DateTimeField(help_text="when the count begins anew")
-
-    objects = TableManager()
-
-    class Meta:
-        indexes = [models.Index("ends_at", name="request_count_by_end")]
-
-    def __str__(self) -> str:
-        return self.key
 
 
 class AuditEntry(models.Model):

@@ -18,13 +18,12 @@ from hypothesis import settings as hypothesis_settings
 from rest_framework.test import APIClient
 
 from chatmemory import ChatMessage, MessageWindow, SystemMessage, TokenWindow, UserMessage
-from chatmemory.access.rates import shared_rates
+from chatmemory.access.rates import process_rates, shared_rates
 from chatmemory.access.tokens import create_token
 from chatmemory.core.estimators import ESTIMATORS
 from chatmemory.formats import FORMATS, Reading, Transcript
 from chatmemory.services import add, create, import_all
 from inspector import demo
-from inspector.middleware.refusals import refused_bodies
 
 from . import processes
 from .a_program import LettersEstimator
@@ -98,11 +97,12 @@ def demo_conversations_of_the_module(django_db_setup, django_db_blocker, images)
 
 
 @pytest.fixture(autouse=True)
-def _fresh_cache():
-    """Reset the counters before each test."""
+def _fresh_cache(monkeypatch):
+    """Reset the counts of requests before each test; meanwhile no minute ends."""
+    monkeypatch.setattr("chatmemory.access.rates.time", lambda: 1_000_000_000.0)
     cache.clear()
-    shared_rates.cache_clear()
-    refused_bodies.cache_clear()
+    shared_rates().forget()
+    process_rates().forget()
 
 
 @pytest.fixture

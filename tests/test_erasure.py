@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-import threading
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -552,44 +553,55 @@ def test_no_byte_is_left_in_sqlites_files(served, how):
     assert secret.encode() not in bytes_of(served)
 
 
-def test_an_erasure_does_not_wait_for_a_reader(committing, monkeypatch):
+@pytest.fixture
+def reader(committing) -> Iterator[sqlite3.Connection]:
+    """A reader that needs the log, which holds a conversation's words."""
     if connection.vendor != "sqlite":
         pytest.skip("PostgreSQL's log cannot be emptied")
-    monkeypatch.setattr(sqlite_files, "RETRY_SECONDS", 0.01)
-    file = str(connection.settings_dict["NAME"])
     create_and_add("m", MessageWindow(3), [UserMessage(SECRET)])
-    reader = sqlite3.connect(file)
+    with closing(sqlite3.connect(connection.settings_dict["NAME"])) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM chatmemory_message").fetchone()
+        yield reader
+
+
+def log_of_sqlite() -> bytes:
+    return Path(f"{connection.settings_dict['NAME']}-wal").read_bytes()
+
+
+def test_an_erasure_does_not_wait_for_a_reader_and_says_so(reader, caplog):
+    services.redact("m", 1)
+    assert "which still holds what was erased" in caplog.text
+    services.empty_leftover_log()
+    assert b"QUOKKA" in log_of_sqlite()
+    reader.close()
+    services.empty_leftover_log()
+    assert not log_of_sqlite()
+    assert b"QUOKKA" not in Path(connection.settings_dict["NAME"]).read_bytes()
+    services.add("m", [UserMessage("more")])
+    services.empty_leftover_log()
+    assert log_of_sqlite(), "nothing was erased since"
+
+
+def test_vacuum_says_whether_a_reader_needs_the_log(reader, capsys, monkeypatch):
+    monkeypatch.setattr("chatmemory.management.commands.vacuum.WAIT_SECONDS", 0)
+    services.redact("m", 1)
+    reader.execute("COMMIT")
+    call_command("vacuum")
+    assert capsys.readouterr().out == "vacuumed\n"
+    assert not log_of_sqlite()
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM chatmemory_message").fetchone()
+    call_command("vacuum")
+    assert "a reader still needs the write-ahead log" in capsys.readouterr().out
+
+
+def test_a_log_that_an_earlier_process_has_left_is_emptied(reader, monkeypatch):
     services.redact("m", 1)
-    retrying = sqlite_files.retrying.get(file)
-    assert retrying.is_alive()
-    assert b"QUOKKA" in Path(f"{file}-wal").read_bytes()
     reader.close()
-    retrying.join(20)
-    assert sqlite_files.retrying.get(file) is None
-    assert not Path(f"{file}-wal").read_bytes()
-    assert b"QUOKKA" not in Path(file).read_bytes()
-
-
-def test_a_log_whose_file_cannot_be_opened_is_tried_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(sqlite_files, "RETRY_SECONDS", 0.01)
-    tries, connect = threading.Semaphore(0), sqlite3.connect
-
-    def counted(*args, **options):
-        tries.release()
-        return connect(*args, **options)
-
-    file = tmp_path / "file"
-    file.mkdir()  # which SQLite cannot open
-    monkeypatch.setattr(sqlite3, "connect", counted)
-    sqlite_files.retry(str(file))
-    retrying = sqlite_files.retrying.get(str(file))
-    for _ in range(2):
-        assert tries.acquire(timeout=20)
-    file.rmdir()
-    retrying.join(20)
-    assert sqlite_files.retrying.get(str(file)) is None
+    monkeypatch.setattr(sqlite_files, "_emptied", set())  # as in a new process
+    services.empty_leftover_log()
+    assert not log_of_sqlite()
 
 
 @pytest.mark.parametrize("how", ["at once", "in slices", "interrupted"])

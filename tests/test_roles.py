@@ -53,8 +53,6 @@ PAGES = {
     "inspector:change": (ONE, {"post": Role.OPERATOR}),
     "inspector:lab": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),
     "inspector:lab-compactions": ({}, {"get": Role.VIEWER}),
-    "inspector:lab-of-file": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),
-    "inspector:compare-file": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),
     "inspector:adopt-for-many": ({}, {"post": Role.OPERATOR}),
     "inspector:import": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:demo": ({}, {"post": Role.OPERATOR}),

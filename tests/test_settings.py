@@ -83,9 +83,6 @@ def start(settings, given) -> None:
         ({"PUT_BYTES": "4 MB"}, r'"PUT_BYTES"\] must be a whole number from 1 to'),
         ({"ADDED_MESSAGES": 0}, r'"ADDED_MESSAGES"\] must be a whole number from 1 to 1,000,000'),
         ({"LISTED_MESSAGES": None}, r'"LISTED_MESSAGES"\] must be a whole number'),
-        ({"REDIS_URL": "nonsense"}, r'"REDIS_URL"\] must be empty, or a URL such as "redis://'),
-        ({"REDIS_URL": "redis://h:abc/0"}, r'"REDIS_URL"\] must be empty, or a URL'),
-        ({"REDIS_URL": None}, r'"REDIS_URL"\] must be empty, or a URL'),
         ({"FACT_TERMS": "x"}, r'"FACT_TERMS"\] must be a list of texts'),
         ({"FACT_TERMS": [""]}, "a word that is a fact must be a text"),
         ({"FACT_PREFIXES": 5}, r'"FACT_PREFIXES"\] must be a list of texts'),
@@ -101,12 +98,6 @@ def test_a_mistake_is_told_at_the_start(settings, given, why):
         start(settings, given)
 
 
-def test_a_wrong_url_of_redis_is_not_quoted(settings):
-    with pytest.raises(ImproperlyConfigured) as told:
-        start(settings, {"REDIS_URL": "http://:secret@host"})
-    assert "secret" not in str(told.value)
-
-
 def test_right_values_are_taken(settings):
     start(
         settings,
@@ -114,7 +105,6 @@ def test_right_values_are_taken(settings):
             "ESTIMATOR": "gpt-4",
             "PAGE_SIZE": 200,
             "IDEMPOTENCY_HOURS": 1,
-            "REDIS_URL": "rediss://host/0",
             "FACT_TERMS": ("x",),
         },
     )

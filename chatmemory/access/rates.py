@@ -1,172 +1,104 @@
-"""How many requests a caller may make, counted over all processes and machines.
+"""How many requests a caller may make, counted in a cache that processes may share.
 
-Each process counts by itself, and adds what it has counted to a counter that all share whenever it
-is a twentieth of the limit. So a caller who asks seldom costs no write, and the processes together
-allow more than the limit by less than a twentieth of it for each of them.
+Time is divided into windows as long as that of the rate: 100/minute allows 100 requests in each
+minute of the clock.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-from collections import OrderedDict
-from dataclasses import dataclass
-from datetime import timedelta
 from functools import cache
-from time import monotonic
-from typing import Any, NamedTuple
+from time import time
+from typing import Any
 
-from django.db import DatabaseError
-from django.utils import timezone
+from django.conf import settings
+from django.core.cache import BaseCache, caches
+from django.core.cache.backends.dummy import DummyCache
+from django.core.cache.backends.locmem import LocMemCache
+from django.core.checks import Warning as Caution
 from rest_framework.throttling import SimpleRateThrottle
 
-from chatmemory import database
-from chatmemory.conf import configuration
-from chatmemory.models import RequestCount
-
-PARTS = 20
+ALIAS = "chatmemory"
 KEYS_MAX = 10_000
-FORGOTTEN_AT_ONCE = 100
-REDIS_SECONDS = 0.2
+KEPT_LONGER = 10  # seconds: the clocks of machines differ
 
 logger = logging.getLogger(__name__)
 
 
-class Total(NamedTuple):
-    """What all processes have counted, and in how many seconds the count begins anew."""
-
-    requests: int
-    seconds: float
-
-
-class DatabaseCounter:
-    """Counts in rows, and adds nothing while another writer holds a row or a SQLite database."""
-
-    def add(self, key: str, count: int, seconds: float) -> Total | None:
-        """Add to the count of a key, which begins anew some seconds after its first addition.
-
-        Return None if nothing can be added at present.
-        """
-        try:
-            with database.nowait():
-                return _added(key, count, timedelta(seconds=seconds))
-        except DatabaseError:
-            return None
-
-
-def _added(key: str, count: int, lasting: timedelta) -> Total:
-    now = timezone.now()
-    begun = RequestCount(key=key, count=0, ends_at=now + lasting)
-    RequestCount.objects.bulk_create([begun], ignore_conflicts=True)
-    row = RequestCount.objects.select_for_update().get(pk=key)
-    if row.ends_at <= now:
-        row.count, row.ends_at = 0, begun.ends_at
-    row.count += count
-    row.save()
-    if row.count == count:
-        forget_ended_counts(FORGOTTEN_AT_ONCE)
-    return Total(row.count, (row.ends_at - now).total_seconds())
-
-
-def forget_ended_counts(most: int | None = None) -> None:
-    """Delete counts whose time is over, for keys may be addresses of people."""
-    ended = RequestCount.objects.filter(ends_at__lte=timezone.now())
-    with database.atomic():
-        some = ended.select_for_update(skip_locked=True).values_list("pk", flat=True)[:most]
-        RequestCount.objects.filter(key__in=list(some)).delete()
-
-
-class RedisCounter:
-    """Counts in Redis, which forgets by itself. It needs the extra `redis`."""
-
-    def __init__(self, url: str) -> None:
-        import redis
-
-        timeouts = {"socket_timeout": REDIS_SECONDS, "socket_connect_timeout": REDIS_SECONDS}
-        self._errors = redis.RedisError
-        self._client: Any = redis.Redis.from_url(url, **timeouts)
-
-    def add(self, key: str, count: int, seconds: float) -> Total | None:
-        """Add to a count as DatabaseCounter does."""
-        name = f"chatmemory:{key}"
-        try:
-            with self._client.pipeline() as pipeline:
-                pipeline.set(name, 0, nx=True, px=round(1000 * seconds))
-                pipeline.incrby(name, count)
-                pipeline.pttl(name)
-                _, total, milliseconds = pipeline.execute()
-        except self._errors as error:
-            logger.warning("Redis does not count requests: %s", type(error).__name__)
-            return None
-        return Total(total, milliseconds / 1000)
-
-
-@dataclass
-class _Tally:
-    """The count of a key: what was in the shared one, and what this process has not yet added."""
-
-    ends_at: float
-    due: int
-    shared: int = 0
-    own: int = 0
-
-
 class Rates:
-    """The counts of this process; of very many keys, those of the latest requests.
+    """Counts of requests in a cache."""
 
-    Without a counter, the process counts alone.
-    """
+    def __init__(self, counts: BaseCache) -> None:
+        self._counts = counts
 
-    def __init__(self, counter: DatabaseCounter | RedisCounter | None = None) -> None:
-        self._counter = counter
-        self._tallies: OrderedDict[str, _Tally] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def wait(self, key: str, limit: int, seconds: float) -> float | None:
+    def wait(self, key: str, limit: int, seconds: int) -> float | None:
         """Count a request and return None, or return in how many seconds it may be made.
 
         `limit` is how many may be made in `seconds`.
         """
-        part = max(1, limit // PARTS)
-        with self._lock:
-            tally = self._tally(key, part, seconds)
-            if tally.shared + tally.own >= limit:
-                return tally.ends_at - monotonic()
-            tally.own += 1
-            if tally.own < tally.due:
-                return None
-            added, tally.own = tally.own, 0
-            tally.shared += added
-        total = self._counter.add(key, added, seconds) if self._counter else None
-        with self._lock:
-            if total is None:
-                tally.shared, tally.own = tally.shared - added, tally.own + added
-                tally.due = tally.own + part
-                return None
-            tally.shared, tally.due = total.requests, part
-            tally.ends_at = monotonic() + total.seconds
-            return total.seconds if total.requests > limit else None
+        now = time()
+        count = self._add(f"{key}-{int(now // seconds)}", seconds + KEPT_LONGER)
+        return seconds - now % seconds if count > limit else None
 
-    def _tally(self, key: str, due: int, seconds: float) -> _Tally:
-        """Return the tally of a key, a new one if there is none or its time is over."""
-        tally = self._tallies.pop(key, None)
-        if tally is None or tally.ends_at <= monotonic():
-            tally = _Tally(monotonic() + seconds, due)
-        self._tallies[key] = tally
-        if len(self._tallies) > KEYS_MAX:
-            self._tallies.popitem(last=False)
-        return tally
+    def forget(self) -> None:
+        """Begin all counts anew."""
+        self._counts.clear()
+
+    def _add(self, name: str, lasting: int) -> int:
+        """Add one to a count and return it."""
+        self._counts.add(name, 0, lasting)
+        try:
+            return self._counts.incr(name)
+        except ValueError:  # gone in between: the cache is full, or keeps nothing
+            return 1
+
+
+class SharedRates(Rates):
+    """Counts in the cache of the project, or in this process while that cannot be reached."""
+
+    def _add(self, name: str, lasting: int) -> int:
+        try:
+            return super()._add(name, lasting)
+        except Exception as error:  # those of each cache are of its own kind
+            logger.warning("the cache does not count requests: %s", type(error).__name__)
+            return process_rates()._add(name, lasting)
+
+
+@cache
+def process_rates() -> Rates:
+    """Return the counts that this process does not share; of very many, the latest are kept."""
+    return Rates(LocMemCache("chatmemory.access.rates", {"OPTIONS": {"MAX_ENTRIES": KEYS_MAX}}))
 
 
 @cache
 def shared_rates() -> Rates:
-    """Return the counts of this process, which are shared with all others."""
-    url = configuration().REDIS_URL
-    return Rates(RedisCounter(url) if url else DatabaseCounter())
+    """Return the counts in CACHES["chatmemory"], or else CACHES["default"].
+
+    The cache is kept: with ASGI, Django gives each request another one, with a connection to Redis
+    of its own.
+    """
+    return SharedRates(caches[_alias()])
+
+
+def _alias() -> str:
+    return ALIAS if ALIAS in settings.CACHES else "default"
+
+
+def check_requests_are_counted(**_: object) -> list[Caution]:
+    """A system check: the cache keeps counts."""
+    if not isinstance(caches[_alias()], DummyCache):
+        return []
+    return [
+        Caution(
+            f"CACHES[{_alias()!r}] is a DummyCache, which keeps nothing: requests are not limited",
+            hint=f"Set CACHES[{ALIAS!r}] to Redis, Memcached or the memory of a process.",
+            id="chatmemory.W003",
+        )
+    ]
 
 
 class SharedThrottle(SimpleRateThrottle):
-    """Limits the requests of a key over all processes.
+    """Limits the requests of a key, over all processes that share the cache.
 
     DEFAULT_THROTTLE_RATES of REST framework's settings has the rate of a scope, where None is no
     limit; `default` is the rate of a scope that is not there.

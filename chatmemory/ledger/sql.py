@@ -11,19 +11,17 @@ conversation, so that a cluster sends it to one node.
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from functools import cache, lru_cache
+from functools import lru_cache
 from math import inf
 from operator import attrgetter
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import DateTimeField, JSONField, Model
-from django.db.utils import DatabaseErrorWrapper
 from django.utils.timezone import make_naive
 
 from chatmemory import database
@@ -168,7 +166,7 @@ class _Table(Generic[M]):
 
     def read(self, ours: BaseDatabaseWrapper, condition: str, *values: Any) -> M | None:
         """Return the instance of the row for which a condition is true; None if there is none."""
-        with _cursor(ours) as cursor:
+        with ours.cursor() as cursor:
             cursor.execute(f"{self._select} {condition}", values)
             row = cursor.fetchone()
         if row is None:
@@ -262,7 +260,7 @@ def newest_detail(memory_id: str, action: str) -> dict[str, Any]:
 
 def rows(sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Return the rows of a query."""
-    with _cursor(database.connection()) as cursor:
+    with database.connection().cursor() as cursor:
         cursor.execute(sql, values)
         found: list[tuple[Any, ...]] = cursor.fetchall()
     return found
@@ -277,7 +275,7 @@ def insert_if_new(memory: Memory) -> bool:
     The row is then locked, and an instance of what is stored.
     """
     ours = database.connection()
-    with _cursor(ours) as cursor:
+    with ours.cursor() as cursor:
         values = _MEMORIES.stored(memory, ours)
         cursor.execute(f"{_MEMORIES.insert} ON CONFLICT DO NOTHING", values)
         is_new: bool = cursor.rowcount == 1
@@ -310,7 +308,7 @@ def write(
     inserted = {table: [table.stored(row, ours) for row in rows] for table, rows in new if rows}
     copies = COPIED if ours.vendor == "postgresql" else inf
     copied = {table: rows for table, rows in inserted.items() if len(rows) >= copies}
-    with _cursor(ours) as cursor:
+    with ours.cursor() as cursor:
         with _pipelined(ours) if ours.vendor == "postgresql" else nullcontext():
             _update(cursor, memory, before, ours)
             if ended:
@@ -363,54 +361,6 @@ def _runs(
             first = n
         last = n
     yield (first, last), ended[first]
-
-
-# Cursors
-
-
-def _cursor(ours: BaseDatabaseWrapper) -> Any:
-    """Return a cursor of our connection, for a `with` of statements that are executed in each add.
-
-    On SQLite it is the driver's own, as the layers of Django's take a tenth of an add. Where
-    anything listens to queries, logs them or replaces Django's cursors, it is Django's. Errors are
-    those of `django.db` in both cases.
-    """
-    if ours.vendor != "sqlite" or _is_observed(ours):
-        return ours.cursor()
-    ours.ensure_connection()
-    ours.validate_thread_sharing()
-    ours.validate_no_broken_transaction()
-    cursor = ours.connection.cursor(_Cursor)
-    cursor.errors = ours.wrap_database_errors
-    return cursor
-
-
-def _is_observed(ours: BaseDatabaseWrapper) -> bool:
-    return bool(ours.execute_wrappers or ours.queries_logged or "cursor" in vars(ours))
-
-
-class _Cursor(sqlite3.Cursor):
-    """A cursor that takes Django's placeholders, of statements that have no other `%s`."""
-
-    errors: DatabaseErrorWrapper
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        self.close()
-        self.errors.__exit__(*raised)
-
-    def execute(self, sql: str, values: Any = ()) -> Self:
-        return super().execute(_with_question_marks(sql), values)
-
-    def executemany(self, sql: str, values: Iterable[Any]) -> Self:
-        return super().executemany(_with_question_marks(sql), values)
-
-
-@cache
-def _with_question_marks(sql: str) -> str:
-    return sql.replace("%s", "?")
 
 
 @contextmanager

@@ -89,7 +89,6 @@ from chatmemory.queries.incidents import (
 )
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.lab import (
-    FileFleet,
     Fleet,
     FleetLists,
     FleetQuery,
@@ -121,7 +120,6 @@ from chatmemory.queries.recall import (
     ComparedRow,
     Comparison,
     comparison,
-    comparison_of,
     recall_history,
     recall_of_stored,
     recall_sums,

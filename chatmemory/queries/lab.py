@@ -14,19 +14,17 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from chatmemory.conf import fact_words
-from chatmemory.core.estimators import estimator_for, family_named
-from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.estimators import family_named
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.facts import History, IncidentKind, examples_first, history_of, needs
-from chatmemory.core.recall.figures import Figures, Grid, LimitPoint, Sums, figures_of
+from chatmemory.core.recall.facts import History, IncidentKind, examples_first, needs
+from chatmemory.core.recall.figures import Figures, Grid, LimitPoint, Sums
 from chatmemory.core.window import Totals
 from chatmemory.core.written_policies import measured, text_of_policy
-from chatmemory.formats import Transcript
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import KeptIncidents, RecallFigures
 from chatmemory.queries.incidents import incidents
-from chatmemory.queries.recall import COMPARED_MAX, READ_AT_ONCE, recall_history
+from chatmemory.queries.recall import COMPARED_MAX, recall_history
 from chatmemory.queries.searching import MemoryFilter
 
 LISTED = 5
@@ -223,39 +221,6 @@ def _figures(query: FleetQuery, chosen: Sequence[Chosen]) -> Iterator[tuple[str,
     for row in rows.iterator(ROWS_AT_ONCE):
         if states.get(row.memory_id) == row.state:
             yield row.memory_id, Figures.from_dict(row.figures)
-
-
-class FileFleet:
-    """The conversations of a file. Raises InvalidValue for too many messages, UnknownEstimator."""
-
-    def __init__(
-        self, transcripts: Sequence[Transcript], kind: Policy, limit: int | None = None
-    ) -> None:
-        amount = sum(len(each.messages) for each in transcripts)
-        if amount > READ_AT_ONCE:
-            raise InvalidValue(
-                f"the file has {amount:,} messages, and the lab reads up to {READ_AT_ONCE:,} of a "
-                "file: import it, or use manage.py recall"
-            )
-        estimator, words = estimator_for(kind.estimator), fact_words()
-        self._kind = kind
-        grid = Grid(kind.unit)
-        self._grid = grid if limit is None or grid.has(limit) else replace(grid, also=(limit,))
-        self._names = [each.name or "" for each in transcripts]
-        self._histories = [history_of(each.messages, estimator, words) for each in transcripts]
-
-    def fleet(self) -> Fleet:
-        sums = Sums(self._grid)
-        for history in self._histories:
-            sums.add(figures_of(history, self._kind, self._grid))
-        count = len(self._histories)
-        return Fleet(count, count, sums, sums.points())
-
-    def lists(self, limit: int) -> FleetLists:
-        """Return which conversations lose most under a limit."""
-        policy = replace(self._kind, limit=limit)
-        losers = filter(None, map(_loser, self._names, self._histories, repeat(policy)))
-        return FleetLists(tuple(heapq.nlargest(LISTED, losers, key=lambda each: each.lost)))
 
 
 def _loser(id: str, history: History, policy: Policy) -> Loser | None:

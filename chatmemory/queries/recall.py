@@ -6,15 +6,13 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from chatmemory.conf import configuration, fact_words
-from chatmemory.core.estimators import estimator_for
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy, TokenWindow
 from chatmemory.core.recall import Recall, for_each_policy, recall_of
 from chatmemory.core.recall.comparison import Compared, Followed, curve_of, follow, replay
-from chatmemory.core.recall.facts import History, IncidentKind, history_of, repeats
+from chatmemory.core.recall.facts import History, IncidentKind, repeats
 from chatmemory.core.recall.prompts import Refusals
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text
@@ -171,25 +169,6 @@ def _last_seq_at(memory_id: str, step: int) -> int:
     """Return the newest message of a step, or of the last one before it; 0 without any."""
     steps = Step.objects.filter(memory_id=memory_id, n__lte=step).order_by("-n")
     return steps.values_list("last_seq", flat=True).first() or 0
-
-
-def comparison_of(
-    messages: Sequence[ChatMessage], policies: Policies, at: int | None = None, phrase: str = ""
-) -> Comparison:
-    """Return the same of messages that need not be stored, numbered from 1.
-
-    They have no ledger, so that nothing had to be said or fetched again: only the assistant's
-    recalls are needed. The estimator is that of the first policy, or else of the settings. Raises
-    InvalidValue for more than 10,000 messages, UnknownEstimator, PolicyUnavailable.
-    """
-    if len(messages) > COMPARED_MAX:
-        raise InvalidValue(
-            f"the conversation has {len(messages):,} messages, and up to {COMPARED_MAX:,} are "
-            "compared without storing it: import it, or use manage.py recall"
-        )
-    name = _estimator(policies, configuration().ESTIMATOR)
-    history = history_of(messages, estimator_for(name), fact_words())
-    return _compared(messages, history, name, policies, None, at, phrase)
 
 
 def _estimator(policies: Policies, usual: str) -> str:

@@ -58,7 +58,7 @@ from chatmemory.services.repair import (
     repair_all,
     undo_repair,
 )
-from chatmemory.services.sqlite_files import truncate_log
+from chatmemory.services.sqlite_files import empty_leftover_log, try_to_empty_log
 from chatmemory.services.transaction import CHANNEL
 from chatmemory.services.trials import forget_old_trials, keep_trial
 from chatmemory.services.validation import storable_messages
@@ -97,6 +97,7 @@ __all__ = [
     "default_policy",
     "delete",
     "delete_all",
+    "empty_leftover_log",
     "finish_deletions",
     "forget_old_figures",
     "forget_old_trials",
@@ -121,7 +122,7 @@ __all__ = [
     "set_default_policy",
     "set_messages",
     "storable_messages",
-    "truncate_log",
+    "try_to_empty_log",
     "unaudited_deletions",
     "undo_repair",
     "unpin",

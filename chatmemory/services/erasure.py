@@ -34,7 +34,7 @@ from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services.database_errors import leaving_out_lost_nodes
 from chatmemory.services.keepers import KEEPERS
-from chatmemory.services.sqlite_files import truncate_log_soon
+from chatmemory.services.sqlite_files import empty_log_after_erasure
 from chatmemory.services.transaction import (
     audit,
     lock_memory,
@@ -83,7 +83,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
             _erase_findings(memory)
             Memory.objects.filter(pk=memory_id).update(deleted_at=timezone.now(), labels={})
             database.on_commit(lambda: _purge(memory_id))
-        database.on_commit(truncate_log_soon)
+        database.on_commit(empty_log_after_erasure)
 
 
 def delete_all(memory_ids: Iterable[str], actor: str = "") -> None:
@@ -108,7 +108,7 @@ def finish_deletions() -> list[str]:
     ids = [memory_id for memory_id in _begun_deletions() if memory_id not in unaudited]
     for memory_id in ids:
         _purge(memory_id)
-    truncate_log_soon()
+    empty_log_after_erasure()
     return ids
 
 
@@ -225,7 +225,7 @@ def _redact_one(recorder: Recorder, row: Message, actor: str) -> ChangeResult | 
     if result is not None:
         detail: dict[str, int | str] = {"seq": row.seq, "step": result.step or 0}
         _record_erasure(AuditEntry.Action.REDACT, row.memory_id, actor, detail)
-        database.on_commit(truncate_log_soon)
+        database.on_commit(empty_log_after_erasure)
     return result
 
 

@@ -1,25 +1,23 @@
 """The files of a SQLite database: damage to them, and the write-ahead log.
 
-The log holds erased bytes until it is emptied, which SQLite cannot do while a reader needs it.
-Nobody waits for that: a thread tries again until it succeeds. An erasure starts it, and so does the
-first connection of each process, because an earlier process may have ended before its thread was
-done. Administrators of another database look after its files.
+The log holds erased bytes until it is emptied, which SQLite cannot do while a reader needs it. An
+erasure tries once and does not wait. A thread of each server tries again, and so does `manage.py
+vacuum`. Administrators of another database look after its files.
 """
 
 from __future__ import annotations
 
+import logging
 import sqlite3
-import threading
 from contextlib import closing
 from pathlib import Path
-from time import sleep
 
 from chatmemory import database
 
-RETRY_SECONDS = 1.0
-retrying: dict[str, threading.Thread] = {}  # by file, those of this process
-_turn = threading.Lock()
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_emptied: set[str] = set()  # files whose logs hold no erased bytes that this process knows of
+
+logger = logging.getLogger(__name__)
 
 
 # Damage
@@ -53,43 +51,34 @@ def is_damage(error: BaseException | None) -> bool:
 # The write-ahead log
 
 
-def truncate_log(wait: float = 0) -> bool:
+def try_to_empty_log(wait: float = 0) -> bool:
     """Empty the log, and return whether it is empty. Other databases have none.
 
     `wait` is for how many seconds to wait for readers.
     """
     file = _logged_file()
-    return file is None or _truncated(file, wait)
+    if file is None:
+        return True
+    is_empty = _truncated(file, wait)
+    (_emptied.add if is_empty else _emptied.discard)(file)
+    return is_empty
 
 
-def truncate_log_soon() -> None:
-    """Empty the log now, or as soon as no reader needs it."""
-    if not truncate_log():
-        truncate_leftover_log()
+def empty_log_after_erasure() -> None:
+    """Empty the log without waiting for readers. If one needs it, a warning says so."""
+    if not try_to_empty_log():
+        logger.warning(
+            "a reader needs SQLite's write-ahead log, which still holds what was erased: it is "
+            "emptied later by a server, or by manage.py vacuum"
+        )
 
 
-def truncate_leftover_log() -> None:
-    """Start a thread that empties the log, such as that of an earlier process."""
-    if file := _logged_file():
-        retry(file)
-
-
-def retry(file: str) -> None:
-    """Start the thread that tries again to empty the log of a file, unless there is one."""
-    with _turn:
-        if file not in retrying:
-            retrying[file] = threading.Thread(target=_try_again, args=[file], daemon=True)
-            retrying[file].start()
-
-
-def _try_again(file: str) -> None:
-    """Try until it succeeds, each time with a connection of its own."""
-    while True:
-        sleep(RETRY_SECONDS)
-        with _turn:  # who comes meanwhile starts another thread
-            if _truncated(file):
-                del retrying[file]
-                return
+def empty_leftover_log() -> None:
+    """Empty a log that may hold erased bytes: since an erasure that could not empty it, or since an
+    earlier process. It does nothing if this process has emptied the log after its last erasure.
+    """
+    if _logged_file() not in _emptied:
+        try_to_empty_log()
 
 
 def _logged_file() -> str | None:

@@ -76,11 +76,10 @@ class Prices:
 class ComparisonAsked:
     """The policies, the place, the phrase and the prices of a comparison.
 
-    Without a `memory_id` it is of a file. Its links are then only the parameters of an address,
-    which the form of the page sends together with the messages of the file. `problem` says what was
-    wrong with the address; the rest of it is used. `form` is csv or json for the numbers alone.
-    `kind`, `limit` and `options` are those of a policy that the form could not add. Where the
-    address is one of the conversation's page, with `find`, its place is a `step`.
+    `problem` says what was wrong with the address; the rest of it is used. `form` is csv or json
+    for the numbers alone. `kind`, `limit` and `options` are those of a policy that the form could
+    not add. Where the address is one of the conversation's page, with `find`, its place is a
+    `step`.
     """
 
     memory_id: str
@@ -104,7 +103,7 @@ class ComparisonAsked:
         added = [_written(*typed.values())] if typed["limit"] else []
         policies, problem = _policies([*texts, *added])
         is_refused = added and problem and policies == _policies(texts)[0]
-        is_step = bool(memory_id and "find" in values)
+        is_step = "find" in values
         place = _number(values, "at")
         return cls(
             memory_id,
@@ -126,9 +125,7 @@ class ComparisonAsked:
     @property
     def action(self) -> str:
         """The address of the page, without parameters."""
-        if self.memory_id:
-            return reverse("inspector:compare", args=[self.memory_id])
-        return reverse("inspector:compare-file")
+        return reverse("inspector:compare", args=[self.memory_id])
 
     @property
     def query(self) -> str:
@@ -141,7 +138,7 @@ class ComparisonAsked:
     def link(self, **changes: Any) -> str:
         """Return the address with another place, phrase, form or other policies."""
         query = replace(self, **changes).query
-        return f"{self.action}?{query}" if self.memory_id else query
+        return f"{self.action}?{query}"
 
     def without(self, policy: Policy | None) -> str:
         """Return the address without a policy."""

@@ -1,4 +1,4 @@
-"""The page of one conversation, stored or of a file, under several policies."""
+"""The page of one conversation under several policies."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ HEIGHT = 100
 
 
 class LostFact(NamedTuple):
-    """A lost recall: `follow` follows the fact, just before it was needed.
-
-    Only messages of a stored conversation have links.
-    """
+    """A lost recall: `follow` follows the fact, just before it was needed."""
 
     text: str
     follow: str
@@ -96,7 +93,6 @@ class ComparePage:
         self.found = found
         at = asked.at if asked.step is None else found.at
         self.asked = replace(asked, policies=policies, at=at, step=None)
-        self.is_stored = bool(asked.memory_id)
         self.size = len(found.history)
         self.at = found.at
         self.phrase = found.phrase
@@ -224,8 +220,7 @@ class ComparePage:
         )
 
     def _message_link(self, number: int, **more: str) -> str:
-        memory_id = self.asked.memory_id
-        return conversation_url(memory_id, msg=number, **more) if memory_id else ""
+        return conversation_url(self.asked.memory_id, msg=number, **more)
 
     # The chart
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from chatmemory import explain, policy_kinds
-from chatmemory.formats import Refused
 from chatmemory.queries import (
     FACTS_ENOUGH,
     Fleet,
@@ -36,21 +35,14 @@ class LimitRow(NamedTuple):
 
 
 class FleetPage:
-    """The page of a fleet. With a file's name, the fleet is in that file, and has no addresses.
+    """The presenter of a fleet: its answer, its table, and its lists."""
 
-    `refused` are the conversations of the file that could not be read.
-    """
-
-    def __init__(
-        self, found: Fleet, asked: FleetAsked, file: str = "", refused: Sequence[Refused] = ()
-    ) -> None:
+    def __init__(self, found: Fleet, asked: FleetAsked) -> None:
         self.found = found
         self.asked = asked
-        self.file = file
-        self.refused = refused
         self.lists = FleetLists()
         self.sums = found.sums
-        self.left_out = found.sums.unreadable + len(refused)
+        self.left_out = found.sums.unreadable
         recalls = found.sums.recalls
         # How many facts there are, if they are too few to choose a limit by
         self.too_few = explain.counted(recalls, "fact") if recalls < FACTS_ENOUGH else ""
@@ -163,7 +155,7 @@ class FleetPage:
 
     def _point_row(self, label: str, point: LimitPoint) -> LimitRow:
         css = "is-pick" if self.pick and point.limit == self.pick.limit else ""
-        link = "" if self.file else self.asked.link(limit=point.limit)
+        link = self.asked.link(limit=point.limit)
         lost = self.sums.recalls - point.held
         return self._row(label, self._in_unit(point.limit), point, lost, self.sums.calls, css, link)
 
@@ -197,7 +189,7 @@ class FleetPage:
         policy = self.asked.policy(self.pick.limit) if self.pick else None
         for each in self.lists.losers:
             asked = ComparisonAsked(each.id, (policy, None), each.at, each.fact)
-            yield each, "" if self.file else asked.link()
+            yield each, asked.link()
 
     @property
     def repeats(self) -> Iterator[tuple[Repeat, str]]:

@@ -1,4 +1,6 @@
-"""The thread of a server that keeps what is derived from ledgers, soon after they have changed."""
+"""The thread of a server that keeps what is derived from ledgers, soon after they have changed, and
+empties SQLite's log where an erasure could not.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 
 from django.db import connections
 
-from chatmemory.services import Rounds
+from chatmemory.services import Rounds, empty_leftover_log
 from chatmemory.signals import memory_changed
 
 # Seconds: a change of this process is followed after the first, one of another after the second.
@@ -38,6 +40,7 @@ class KeeperThread(Thread):
             began = monotonic()
             try:
                 has_more = self._rounds.keep_some(AT_A_STRETCH)
+                empty_leftover_log()
                 is_failing = False
             except Exception:
                 if not is_failing:

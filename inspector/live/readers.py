@@ -142,10 +142,7 @@ async def is_one_too_many(address: str) -> bool:
 
 def _is_counted(address: str) -> bool:
     request = SimpleNamespace(META={"REMOTE_ADDR": address})
-    try:
-        return PerStranger().allow_request(request, None)
-    finally:
-        close_old_connections()
+    return PerStranger().allow_request(request, None)
 
 
 def _authorize(asked: Collection[tuple[Credentials, str]]) -> list[Admittance]:

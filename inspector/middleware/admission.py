@@ -10,18 +10,15 @@ from __future__ import annotations
 import asyncio
 import re
 from asyncio import Semaphore
-from collections import Counter
 from contextlib import AsyncExitStack, suppress
 from time import perf_counter
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
-from django.conf import settings
 from django.db import close_old_connections
-from django.http import parse_cookie
 
-from chatmemory.api.errors import Problem, database_problem
+from chatmemory.api.errors import database_problem
 from chatmemory.converters import memory_id_at
 from chatmemory.services.database_errors import Outage
 from inspector.asgi import Application, Message, Receive, Scope, Send
@@ -30,8 +27,6 @@ from inspector.observability.logs import log_request
 
 WAITING_FOR_ONE = 16
 WAITING_FOR_ANY = 256
-SLOW_ANSWERS = 4
-SLOW_SECONDS = 2.0
 
 _READING = ("GET", "HEAD", "OPTIONS")
 _WRITTEN = re.compile(r"/(?:c|api/v1/memories|api/v1/store)/([^/]+)/")
@@ -39,14 +34,8 @@ _WRITTEN = re.compile(r"/(?:c|api/v1/memories|api/v1/store)/([^/]+)/")
 _SIMULATED = re.compile(r"/(?:c/[^/]+/verdict|api/v1/memories/[^/]+/simulate)/")
 _LONG_WORK = {
     "changes of several conversations": re.compile(r"/(?:bulk|lab/adopt)/"),
-    "measurements": re.compile(r"/(?:lab|lab/file|lab/compare|api/v1/recall)/"),
+    "measurements": re.compile(r"/(?:lab|api/v1/recall)/"),
 }
-_SLOW = Problem(
-    429,
-    "Too many requests",
-    f"{SLOW_ANSWERS} answers are still being sent to you: read them, or close their connections",
-    headers={"Retry-After": "2"},
-)
 _ALWAYS = frozenset({"/healthz"})  # asks no database, and tells that the process lives
 
 
@@ -54,30 +43,23 @@ class Admission:
     """An ASGI application that lets a request in once it has arrived and a place is free.
 
     It answers 503 with Retry-After at once to a request that would make a queue too long. No part
-    of an answer holds a place or a connection while it is sent, so that slow readers hold none; and
-    who reads several answers slowly is told 429 until one of them has ended.
+    of an answer holds a place or a connection while it is sent, so that slow readers hold none.
     """
 
     def __init__(self, application: Application, places: Places) -> None:
         self._application = application
         self._places = places
-        self._slow_answers: Counter[str] = Counter()  # by client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in _ALWAYS:
             await self._application(scope, receive, send)
             return
-        reader = AnswerReader(self._slow_answers, clients_of(scope))
-        if reader.has_too_many:
-            await send_problem(scope, send, _SLOW, unread=receive)
-            return
-        visit = _Visit(self._places, job_of(scope), receive, reader.timed(send))
+        visit = _Visit(self._places, job_of(scope), receive, send)
         started = perf_counter()
         async with ThreadSensitiveContext():  # the thread of this request, in Django too
             try:
                 await self._application(scope, visit.receive, visit.send)
             finally:
-                reader.end()
                 await visit.end()
         if visit.refusal is not None:
             busy = Outage("busy", f"{visit.refusal}: try again in a moment")
@@ -203,63 +185,6 @@ def job_of(scope: Scope) -> Job:
             return Job(True, "changes of this conversation", memory_id_at(written[1]))
     works = (name for name, paths in _LONG_WORK.items() if paths.fullmatch(path))
     return Job(True, next(works, ""))
-
-
-class AnswerReader:
-    """Who reads one answer. Only the time counts in which the server waits for it."""
-
-    def __init__(self, counts: Counter[str], clients: frozenset[str]) -> None:
-        self._counts = counts
-        self._clients = clients
-        self._left = SLOW_SECONDS
-        self._is_slow = False
-
-    @property
-    def has_too_many(self) -> bool:
-        return any(self._counts[client] >= SLOW_ANSWERS for client in self._clients)
-
-    def timed(self, send: Send) -> Send:
-        """Return what sends the answer, and notes how long its client lets it wait."""
-
-        async def sending(message: Message) -> None:
-            if self._is_slow:
-                await send(message)
-                return
-            loop = asyncio.get_running_loop()
-            began, timer = loop.time(), loop.call_later(self._left, self._count)
-            try:
-                await send(message)
-            finally:
-                timer.cancel()
-                self._left -= loop.time() - began
-
-        return sending
-
-    def end(self) -> None:
-        if self._is_slow:
-            self._counts.subtract(self._clients)
-            for client in self._clients:
-                if not self._counts[client]:
-                    del self._counts[client]
-
-    def _count(self) -> None:
-        self._is_slow = True
-        self._counts.update(self._clients)
-
-
-def clients_of(scope: Scope) -> frozenset[str]:
-    """Return by what a client is known: its token, its session or both, else its address.
-
-    What it makes up beside a valid one is no way around the count, as both are counted.
-    """
-    address, _ = scope.get("client") or ("", 0)
-    headers = [(name, value.decode("latin1")) for name, value in scope.get("headers", ())]
-    given = [value.split() for name, value in headers if name == b"authorization"]
-    cookies = parse_cookie("; ".join(value for name, value in headers if name == b"cookie"))
-    session = cookies.get(settings.SESSION_COOKIE_NAME)
-    known = [f"token {words[-1]}" for words in given if words]
-    known += [f"session {session}"] if session else []
-    return frozenset(known or [f"address {address}"])
 
 
 def _has_length(message: Message) -> bool:

@@ -38,7 +38,6 @@ _TOO_SLOW = Problem(
 _DISCONNECT = {"type": "http.disconnect"}
 _WITHOUT_A_BODY = ("GET", "HEAD")
 _MULTIPART = "multipart/form-data"
-_WITH_A_FILE = frozenset({"import", "lab-of-file", "compare-file"})
 _WITH_MESSAGES = frozenset({"simulate", "verdict", "add"})
 
 
@@ -52,7 +51,7 @@ def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: 
     if "chatmemory" in apps or is_api(path):
         return api_limit(method)
     name = match.url_name if match and "inspector" in apps else ""
-    if content_type == _MULTIPART and name in _WITH_A_FILE:
+    if content_type == _MULTIPART and name == "import":
         return upload_limit()
     if content_type == _MULTIPART and name in _WITH_MESSAGES:
         return messages_limit()

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import cache
 from typing import TypeVar
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import ResolverMatch
 
-from chatmemory.access.rates import PerAddress, PerStranger, Rates
+from chatmemory.access.rates import PerAddress, PerStranger, process_rates
 from chatmemory.api.errors import CONTENT_TYPE, Problem
 from inspector.asgi import Receive, Scope, Send
 from inspector.mount import is_api, needs_account, path_in
@@ -64,19 +63,16 @@ def throttle_anonymous(request: HttpRequest) -> HttpResponse | None:
     return _too_many(request, PerStranger())
 
 
-@cache
-def refused_bodies() -> Rates:
-    """Return the counts of bodies that this process has refused: it asks no database for them."""
-    return Rates()
-
-
 def count_refused_body(problem: Problem, address: str) -> Problem:
-    """Count a body of an address that is refused. Return the problem, or 429 after too many."""
+    """Count a body of an address that is refused. Return the problem, or 429 after too many.
+
+    This process counts them by itself, because the event loop must not wait for a cache.
+    """
     throttle = PerStranger()
     limit, seconds = throttle.num_requests, throttle.duration
     if limit is None:
         return problem
-    wait = refused_bodies().wait(throttle.key_of(address), limit, seconds)
+    wait = process_rates().wait(f"body-{throttle.key_of(address)}", limit, seconds)
     return problem if wait is None else _too_many_problem(wait)
 
 

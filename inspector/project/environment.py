@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -70,8 +71,8 @@ def rate(name: str, default: str) -> str:
 
 
 def redis(name: str) -> str:
-    """Read the URL of a Redis, by default none."""
-    return env.str(name, "", validate=[_REDIS_URL, _has_a_port])
+    """Read the URL of a Redis, by default none. It needs the extra `redis`."""
+    return env.str(name, "", validate=[_REDIS_URL, _has_a_port, _is_installed])
 
 
 def _has_a_port(url: str) -> None:
@@ -81,6 +82,11 @@ def _has_a_port(url: str) -> None:
         raise ValidationError("has a port that is no number") from error
     if port == 0:
         raise ValidationError("has the port 0, which none can have")
+
+
+def _is_installed(url: str) -> None:
+    if url and find_spec("redis") is None:
+        raise ValidationError("needs the extra redis: pip install '.[redis]' in a checkout")
 
 
 def folder(name: str, default: Path) -> Path:

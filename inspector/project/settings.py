@@ -244,11 +244,33 @@ REST_FRAMEWORK = {
     "TEST_REQUEST_DEFAULT_FORMAT": "json",
 }
 CHATMEMORY: dict[str, Any] = {
-    "REDIS_URL": redis("REDIS_URL"),
     **bounds("CHATMEMORY", "WINDOW_MESSAGES", "WINDOW_BYTES", "TEXT_CHARACTERS", "MEDIA_BYTES"),
     **bounds("CHATMEMORY", "POST_BYTES", "PUT_BYTES", "ADDED_MESSAGES", "LISTED_MESSAGES"),
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = CHATMEMORY.get("PUT_BYTES", 4 * 2**20)
+
+
+# Caches
+
+
+def _counts() -> dict[str, Any]:
+    """Return the cache in which requests are counted: Redis, or the memory of this process."""
+    if url := redis("REDIS_URL"):
+        seconds = {"socket_timeout": REDIS_SECONDS, "socket_connect_timeout": REDIS_SECONDS}
+        backend = "django.core.cache.backends.redis.RedisCache"
+        return {"BACKEND": backend, "LOCATION": url, "KEY_PREFIX": "chatmemory", "OPTIONS": seconds}
+    return {
+        "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+        "LOCATION": "chatmemory",
+        "OPTIONS": {"MAX_ENTRIES": 10_000},
+    }
+
+
+REDIS_SECONDS = 0.2  # a request does not wait longer for its count
+CACHES = {
+    "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"},
+    "chatmemory": _counts(),
+}
 
 
 # Logs, metrics and traces

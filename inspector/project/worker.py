@@ -7,6 +7,7 @@ other connection.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
 from socket import AF_UNIX
@@ -33,14 +34,14 @@ class Worker(UvicornWorker):  # type: ignore[misc]
         "timeout_graceful_shutdown": GRACE_SECONDS,
     }
 
-    async def _serve(self) -> None:
+    def run(self) -> None:
         self.config.app = self.wsgi
         if any(each.family is AF_UNIX for each in self.sockets):
             self.config.proxy_headers = False
             self.config.app = behind_unix_socket(self.wsgi, self.cfg.forwarded_allow_ips)
         server = Server(config=self.config)
-        self._install_sigquit_handler()
-        await server.serve(sockets=self.sockets)
+        signal.signal(signal.SIGQUIT, server.handle_exit)  # else it ends in a core dump
+        server.run(sockets=self.sockets)
         if not server.started:
             sys.exit(Arbiter.WORKER_BOOT_ERROR)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from chatmemory import (
     InvalidValue,
@@ -23,7 +23,7 @@ from inspector.conversation.simulation import PolicyChange
 from inspector.forms.settings import settings_digest
 from inspector.lab.asked import ComparisonAsked
 from inspector.lab.compared import ComparePage
-from inspector.lab.files import conversation_of, csv_file, json_file, no_numbers
+from inspector.lab.files import csv_file, json_file, no_numbers
 
 OUTDATED = "Someone set another policy meanwhile. Look at the preview, then use it."
 CHANGED = "The conversation has changed meanwhile. Look at the preview, then use it."
@@ -39,44 +39,21 @@ def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
     asked = ComparisonAsked.read(memory_id, request.GET)
     if asked.form and asked.problem:
         return no_numbers(asked.problem)
-    context = {"memory_id": memory_id, "name": memory_id}
     try:
         found = queries.comparison(memory_id, asked.policies, asked.at, asked.phrase, asked.step)
     except InvalidValue as error:
-        return _page(request, str(error), **context)
-    return _compared(request, ComparePage(found, asked), **context)
+        return _page(request, str(error), memory_id=memory_id)
+    return _compared(request, ComparePage(found, asked), memory_id)
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-def compare_file(request: HttpRequest) -> HttpResponse:
-    """Show the same of a conversation in a file, of which nothing is stored.
-
-    The forms of the page carry the conversation, and `go` has the parameters of a link.
-    """
-    go = request.POST.get("go")
-    asked = ComparisonAsked.read("", QueryDict(go) if go else request.POST or request.GET)
-    if asked.form and asked.problem:
-        return no_numbers(asked.problem)
-    if request.method != "POST":
-        return _page(request, asked.problem, asked=asked)
-    context: dict[str, Any] = {"asked": asked}
-    try:
-        file = conversation_of(request.POST, request.FILES)
-        context |= {"file": file, "name": file.title}
-        found = queries.comparison_of(file.messages, asked.policies, asked.at, asked.phrase)
-    except InvalidValue as error:
-        return _page(request, str(error), **context)
-    return _compared(request, ComparePage(found, asked), **context)
-
-
-def _compared(request: HttpRequest, page: ComparePage, **context: Any) -> HttpResponse:
+def _compared(request: HttpRequest, page: ComparePage, memory_id: str) -> HttpResponse:
     """Show a comparison, or send the numbers of it in the form that was asked for."""
-    name = f"{context['name']}-policies"
+    name = f"{memory_id}-policies"
     if page.asked.form == "json":
         return json_file(page.numbers, name)
     if page.asked.form == "csv":
         return csv_file(list(page.numbers[0]), page.numbers, name)
-    return _page(request, page.asked.problem, **{**context, "asked": page.asked, "page": page})
+    return _page(request, page.asked.problem, memory_id=memory_id, asked=page.asked, page=page)
 
 
 def _page(request: HttpRequest, problem: str, **context: Any) -> HttpResponse:
@@ -96,7 +73,7 @@ def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
         if policy is None:
             raise InvalidValue("a conversation needs a limit: choose another policy")
     except InvalidValue as error:
-        return _page(request, str(error), memory_id=memory_id, name=memory_id)
+        return _page(request, str(error), memory_id=memory_id)
     if "confirmed" not in request.POST:
         return _asked(request, memory_id, policy)
     memory, actor = queries.memory(memory_id), actor_of(request)

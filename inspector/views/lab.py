@@ -13,7 +13,7 @@ from chatmemory.access.roles import actor_of
 from chatmemory.queries import Level
 from inspector.lab.asked import ANY_LIMIT, FleetAsked
 from inspector.lab.compactions import CompactionsPage
-from inspector.lab.files import conversations_of, csv_file, no_numbers
+from inspector.lab.files import csv_file, no_numbers
 from inspector.lab.fleet import FleetPage
 
 COLUMNS = (
@@ -40,23 +40,6 @@ def lab(request: HttpRequest) -> HttpResponse:
     if request.GET.get("as") == "csv":
         return no_numbers(asked.problem) if asked.problem else _csv(queries.fleet(asked.query))
     return _stored(request, asked)
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-def lab_of_file(request: HttpRequest) -> HttpResponse:
-    """Show the same of the conversations in a file, of which nothing is stored."""
-    asked = FleetAsked.read(request.POST.dict())
-    if request.method != "POST":
-        return _stored(request, asked)
-    try:
-        name, reading = conversations_of(request.FILES)
-        found = queries.FileFleet(reading.transcripts, asked.query.kind, asked.limit)
-    except InvalidValue as error:
-        return _stored(request, replace(asked, problem=str(error)))
-    page = FleetPage(found.fleet(), asked, name, reading.refused)
-    if page.pick:
-        page.lists = found.lists(page.pick.limit)
-    return _page(request, page)
 
 
 def _stored(request: HttpRequest, asked: FleetAsked) -> HttpResponse:

@@ -16,13 +16,17 @@ from ..peaks import MEGABYTE, bounded_growth
 
 pytestmark = pytest.mark.long
 SECONDS = 60
-RATE = 300  # forms a minute
-REFUSED = 100  # bodies a minute, in each of two processes
+PROCESSES = 2  # which count by themselves
+FORMS, REFUSED = 300, 100
+RATES = {  # as by default, but in an hour, which does not end meanwhile
+    "CHATMEMORY_FORM_RATE": f"{FORMS}/hour",
+    "CHATMEMORY_STRANGER_RATE": f"{REFUSED}/hour",
+}
 
 
 @pytest.fixture
 def deployed(template, tmp_path):
-    with deploying(tmp_path, template, CHATMEMORY_METRICS_DIR="") as deployed:
+    with deploying(tmp_path, template, CHATMEMORY_METRICS_DIR="", **RATES) as deployed:
         yield deployed
 
 
@@ -49,7 +53,7 @@ def test_a_stranger_who_keeps_posting_is_told_to_wait(deployed, stranger, path):
     with bounded_workers(deployed):
         statuses = Counter(
             stranger.post(url + path, data=body, headers=FORM, timeout=SECONDS).status_code
-            for _ in range(RATE + RATE // 5)
+            for _ in range(PROCESSES * FORMS + 1)
         )
     assert statuses[429] > 0
     assert 200 not in statuses
@@ -62,14 +66,14 @@ def test_a_stranger_who_keeps_posting_is_told_to_wait(deployed, stranger, path):
 def test_a_stranger_who_keeps_posting_large_bodies_is_told_to_wait(deployed, stranger, path):
     url, body = deployed.served.url, filled(b"theme=", b"%41", 15 * MEGABYTE)
     with bounded_workers(deployed):
-        for n in range(2 * REFUSED + 1):
+        for n in range(PROCESSES * REFUSED + 1):
             sent = body if n < 12 else body[: 3 * MEGABYTE]
             answer = stranger.post(url + path, data=sent, headers=FORM, timeout=SECONDS)
             if answer.status_code == 429:
                 break
             assert answer.status_code == 413
     assert answer.status_code == 429
-    assert 0 < int(answer.headers["Retry-After"]) <= 60
+    assert 0 < int(answer.headers["Retry-After"]) <= 3600
 
 
 def test_slow_readers_of_large_windows_stop_nobody(deployed, stranger):
@@ -82,5 +86,5 @@ def test_slow_readers_of_large_windows_stop_nobody(deployed, stranger):
             opened.enter_context(slow_socket(served, f"/api/v1/{path}"))
         for _ in range(20):
             answer = served.api.get(f"{served.url}/api/v1/memories/m/", timeout=SECONDS)
-            assert answer.status_code in (200, 429)  # the same token reads slowly
+            assert answer.status_code == 200
         assert stranger.get(f"{served.url}/learn/", timeout=SECONDS).status_code == 200

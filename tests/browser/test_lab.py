@@ -10,7 +10,6 @@ from chatmemory import (
     MessageWindow,
     TokenWindow,
     UserMessage,
-    messages_to_json,
     queries,
     services,
 )
@@ -67,31 +66,6 @@ def test_the_lab_works_without_javascript(open_page):
     expect(page.locator(".lab__big")).to_contain_text("2 messages hold")
 
 
-@pytest.mark.parametrize("javascript", [True, False])
-def test_a_file_is_compared(open_page, javascript):
-    page = open_page("/lab/compare/?policy=message_window:2", javascript=javascript)
-    choose(page)
-    page.locator("#lost").get_by_role("button", name="A-1182").click()
-    expect(page.locator(".lab__big")).to_have_text("3 messages still hold “A-1182” at #3.")
-    page.get_by_role("button", name="Try 3 messages").click()
-    expect(page.locator(".matrix thead th")).to_have_count(3)
-    page.get_by_role("button", name="One message on").click()
-    expect(page.get_by_role("heading", name="Who is in memory after #4")).to_be_visible()
-    page.get_by_label("Phrase to follow").fill("thank")
-    page.get_by_label("Phrase to follow").press("Enter")
-    expect(page.get_by_role("rowheader", name="“thank” first forgotten")).to_be_visible()
-    expect(page.locator(".matrix thead th")).to_have_count(3)
-    assert queries.count() == 5
-
-
-def choose(page):
-    content = messages_to_json(queries.said("m")).encode()
-    file = {"name": "chat.json", "mimeType": "application/json", "buffer": content}
-    page.get_by_label("File").set_input_files(file)
-    page.get_by_role("button", name="Compare").click()
-    expect(page.locator(".cmp__plot")).to_be_visible()
-
-
 def test_axe_finds_nothing_also_on_a_phone(
     open_page, live_server, violations, violations_in_both_schemes
 ):
@@ -112,10 +86,6 @@ def test_axe_finds_nothing_also_on_a_phone(
         page.goto(live_server.url + path)
         expect(page.locator(".lab__big")).to_be_visible()
         check()
-    page.goto(f"{live_server.url}/lab/compare/?policy=message_window:2")
-    check()
-    choose(page)
-    check()
 
 
 # The labels on the chart of the lab that are shown and lie on another.

@@ -99,12 +99,6 @@ requests = st.one_of(
     to("/c/{}/adopt/", "post", policy=policies, confirmed=words),
     to("/lab/", "get", **chosen, **priced, **{"as": st.just("csv") | words}),
     to("/lab/", "post", **chosen, **priced),
-    to(
-        "/lab/file/",
-        "post",
-        file=files.map(lambda content: SimpleUploadedFile("a.json", content)),
-        **chosen,
-    ),
     to("/lab/adopt/", "post", **chosen, confirmed=words),
     to("/c/{}/export/", "get", format=formats, what=wholes, at=numbers, download=words),
     to("/c/{}/simulate/", "post", **composed),

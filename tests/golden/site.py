@@ -195,8 +195,6 @@ STATES = {
     "lab-limit": State("/lab/?limit=800&input=2.5"),
     "lab-adopt": State("/lab/adopt/", form={"kind": "token_window", "limit": "800"}),
     "lab-compactions": State("/lab/compactions/?level=told"),
-    "lab-file": State("/lab/file/", form={"file": RUNS.read_bytes()}),
-    "compared-file": State("/lab/compare/", form={"file": CHATS, "policy": "message_window:1"}),
     "doctor": State("/doctor/"),
     "doctor-rules": State("/doctor/rules/"),
     "repair": State("/c/client/repair/?provider=openai"),

@@ -43,7 +43,7 @@ SECONDS = 20
 WITHOUT_ACCOUNT = {"healthz", "metrics", "readyz", "theme", "display", "sign-in", "sign-in-by-link"}
 WITHOUT_ACCOUNT |= {"lessons", "lesson", "present", "playground"}
 WITH_MESSAGES = {"simulate", "verdict", "add"}
-WITH_A_FILE = {"import", "lab-of-file", "compare-file"}
+WITH_A_FILE = {"import"}
 VALUES = {"step": 1, "memory_id": "m", "seq": 1, "slug": "x", "token": "x", "key": 1}
 
 
@@ -373,7 +373,6 @@ def test_other_pages_say_the_defaults():
     assert f"A list has up to {Ours.LISTED_MESSAGES:,} messages." in api
     assert f"for files over {upload}" in pages
     assert f"may have {form} with the rest of its form" in pages
-    assert f"messages and {form}, of a file of up to {upload}" in pages
     assert site.DATA_UPLOAD_MAX_MEMORY_SIZE == Ours.PUT_BYTES
     assert f"raise it to `{Ours.PUT_BYTES}`" in text_of("docs/mounting.md")
 

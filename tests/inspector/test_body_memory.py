@@ -208,26 +208,22 @@ FILES = {
 }
 
 
-HEAVY_FILES = {
-    "/lab/file/": {"as many short messages as are decoded"},
-    "/lab/compare/": {"an attribute in long messages", "one line of two"},
-    "/import/": {"as many with an emoji", "media and an emoji"},
+HEAVY = {
+    "as many with an emoji",
+    "media and an emoji",
+    "an attribute in long messages",
+    "one line of two",
 }
 # To import as many takes minutes.
 SLOW = ("as many conversations", "as many messages", "as many calls")
-FILES_OF_PAGES = [
-    pytest.param(path, *shape.values, marks=shape.marks)
-    for path, heavy in HEAVY_FILES.items()
-    for shape in heaviest(FILES, heavy)
-    if path != "/import/" or not shape.values[0].startswith(SLOW)
-]
+IMPORTED = [shape for shape in heaviest(FILES, HEAVY) if not shape.values[0].startswith(SLOW)]
 
 
-@pytest.mark.parametrize(("path", "shape"), FILES_OF_PAGES)
-def test_the_largest_files(served, path, shape):
+@pytest.mark.parametrize("shape", IMPORTED)
+def test_the_largest_files(served, shape):
     with requests.Session() as session:
         session.send(prepared_import(served, "small.json", CHAT)).raise_for_status()
-        asked = prepared_import(served, "large.json", FILES[shape](), path)
+        asked = prepared_import(served, "large.json", FILES[shape]())
         with bounded_growth(served.process.pid):
             answer = session.send(asked)
     assert answer.status_code in (200, 422)
@@ -236,12 +232,12 @@ def test_the_largest_files(served, path, shape):
     assert "larger than 16 MB" not in answer.text
 
 
-CARRIED = ["objects", "lists", "texts", "one emoji", "as many objects as are decoded"]
+FIELDS = ["objects", "lists", "texts", "one emoji", "as many objects as are decoded"]
 
 
-@pytest.mark.parametrize("shape", heaviest([*CARRIED, "very short messages"], {"one emoji"}))
-def test_a_conversation_that_a_form_of_the_lab_carries(served, shape):
-    """Beside a file, Django reads fields of up to 4 MB in all; 2 MB of them may be messages."""
+@pytest.mark.parametrize("shape", heaviest([*FIELDS, "very short messages"], {"one emoji"}))
+def test_fields_beside_a_file(served, shape):
+    """Django reads fields of up to 4 MB in all."""
     pages = served.session()
     pages.get(f"{served.url}/import/").raise_for_status()
     start = part("csrfmiddlewaretoken", pages.cookies["csrftoken"].encode())
@@ -249,10 +245,9 @@ def test_a_conversation_that_a_form_of_the_lab_carries(served, shape):
     for size in (2 * MEGABYTE, 4 * MEGABYTE - 10 * KILOBYTE):
         content = HOSTILE[shape](size)
         body = start + part("messages", content) + b"--part--\r\n"
-        for path in ("/lab/compare/", "/lab/file/", "/import/"):
-            with bounded_growth(served.process.pid):
-                answer = pages.post(served.url + path, data=body, headers=MULTIPART)
-            assert answer.status_code in (200, 400, 422), path
+        with bounded_growth(served.process.pid):
+            answer = pages.post(f"{served.url}/import/", data=body, headers=MULTIPART)
+        assert answer.status_code in (200, 400, 422)
 
 
 def test_bodies_that_are_cut_off_leave_nothing_behind(served):

@@ -112,7 +112,7 @@ def test_no_headline_of_the_tau_bench_runs_is_a_limit_that_failed(data_file):
         ]
         limit = failed_at[n % 2]
         create_and_add(f"run-{n}", TokenWindow(limit), run.messages)
-        offered = queries.comparison_of(run.messages, []).offered
+        offered = queries.comparison(f"run-{n}", []).offered
         for found in filter(None, (headline(f"run-{n}"), offered and offered.limit)):
             assert found > max(failed, default=0), run.name
         assert offered or not failed

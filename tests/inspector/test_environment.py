@@ -124,6 +124,19 @@ def test_an_invalid_variable_is_named(read_settings, variable, value, why):
     assert why in str(told.value)
 
 
+def test_the_cache_of_counts_is_redis_where_one_is_named(read_settings):
+    in_memory = read_settings({})["CACHES"]["chatmemory"]
+    assert in_memory["OPTIONS"]["MAX_ENTRIES"] == 10_000
+    in_redis = read_settings({"REDIS_URL": "rediss://host/0"})["CACHES"]["chatmemory"]
+    assert in_redis["LOCATION"] == "rediss://host/0"
+
+
+def test_redis_is_an_extra(read_settings, monkeypatch):
+    monkeypatch.setattr("inspector.project.environment.find_spec", {}.get)
+    with pytest.raises(EnvValidationError, match=r"pip install '\.\[redis\]'"):
+        read_settings({"REDIS_URL": "redis://localhost"})
+
+
 def test_blanks_around_hosts_and_origins_are_no_part_of_them(read_settings):
     given = {
         "CHATMEMORY_HOSTS": "a.example, [::1]",

@@ -33,8 +33,6 @@ PAGES = {
     "repair": "/c/m/repair/",
     "lab": "/lab/",
     "lab-compactions": "/lab/compactions/",
-    "lab-of-file": "/lab/file/",
-    "compare-file": "/lab/compare/",
     "import": "/import/",
     "lessons": "/learn/",
     "lesson": "/learn/tool-calls/?step=2&leaves=3&check=1",
@@ -56,7 +54,6 @@ POSTS = {
     "verdict": ("/c/m/verdict/", {"role": "user", "text": "what if"}),
     "add": ("/c/m/add/", {"role": "robot"}),
     "import a file": ("/import/", {}),
-    "compare a file": ("/lab/compare/", {"messages": '[{"type":"AI","text":"hi"}]'}),
 }
 # Forms whose answers are redirects
 OTHER_FORMS = {"pin", "redact", "branch", "adopt", "change", "demo", "remove-policy", "undo-repair"}

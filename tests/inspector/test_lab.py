@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
@@ -318,8 +316,6 @@ def test_a_limit_tells_what_it_would_mend_before_it_is_in_force(operator_client,
     assert mended in words(operator_client.post("/lab/adopt/", {"limit": "4000"}).content)
     counts = {point.limit: point.incidents for point in queries.fleet(asked("").query).points}
     assert [counts[limit] for limit in (1_000, 2_000, 4_000)] == [33, 3, 1]
-    files = queries.FileFleet(found, TokenWindow(1)).fleet().points
-    assert {point.limit: point.incidents for point in files} == counts
 
 
 def test_the_lab_has_the_conversations_of_a_flag(operator_client, db):
@@ -377,57 +373,6 @@ def test_what_another_estimator_counts_is_not_foretold(operator_client, db):
 def test_without_a_limit_nothing_is_adopted(operator_client, db):
     assert operator_client.post("/lab/adopt/", {"confirmed": "1"})["Location"] == "/lab/"
     assert operator_client.get("/lab/adopt/").status_code == 405
-
-
-def post_file(client, content: bytes, **form):
-    response = client.post("/lab/file/", {"file": SimpleUploadedFile("chat.json", content), **form})
-    return response.status_code, response.content.decode()
-
-
-def test_a_file_is_read_and_not_stored(operator_client, db):
-    roles = ("user", "assistant")
-    said = [{"role": roles[n % 2], "content": text_of(each)} for n, each in enumerate(SAID)]
-    content = json.dumps([{"messages": said}] * 5).encode()
-    status, html = post_file(operator_client, content, kind="message_window", limit="2")
-    assert status == 200
-    text = " ".join(re.sub(r"<[^>]*>", " ", html).split())
-    assert "5 conversations in chat.json" in text
-    assert "2 messages hold 0 % of what the assistant needed" in text
-    assert "A-1182 , said in #1, needed in #4" in text
-    assert not queries.any_memory()
-    assert not RecallFigures.objects.exists()
-
-
-def test_conversations_of_a_file_that_are_refused_are_told(operator_client, db):
-    good = [{"type": "USER", "contents": [{"type": "TEXT", "text": "Order A-1182"}]}]
-    robots = [{"id": f"r{n}", "messages": [{"type": "USER"}]} for n in range(9)]
-    content = json.dumps([*robots, {"id": "good", "messages": good}]).encode()
-    status, html = post_file(operator_client, content)
-    assert status == 200
-    assert "9 conversations could not be read and are left out." in html
-    told = re.findall(r"conversation \d \(r\d\): |and \d more|in chat.json", html)
-    assert told == [
-        "in chat.json",
-        *(f"conversation {n} (r{n - 1}): " for n in range(1, 6)),
-        "and 4 more",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (b"nonsense", "line 1"),
-        (b"[]", "No conversation"),
-        (b"", "Choose"),
-        (b'[{"id":"r0","messages":[{"type":"USER"}]}]', "Conversation 1 (r0): "),
-        (b'[{"role":"user","content":"a"},{"role":"user","content":"b"}]', "The file has 2 "),
-    ],
-)
-def test_what_is_wrong_with_a_file_is_said(operator_client, db, monkeypatch, content, words):
-    monkeypatch.setattr("chatmemory.queries.lab.READ_AT_ONCE", 1)
-    status, html = post_file(operator_client, content)
-    assert status == 422
-    assert words in html
 
 
 @pytest.mark.parametrize("limit", [39, 41, 249, 250, 251, 999_999_999])

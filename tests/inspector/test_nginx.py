@@ -145,7 +145,7 @@ def test_requests_reach_the_server_and_the_log_has_no_words_of_users(proxy):
         ("POST", "/learn/playground/", 64),
         ("POST", "/policies/", 256),
         ("POST", "/c/m/simulate/", 2 * 1024),
-        ("POST", "/lab/file/", 16 * 1024 + 256),
+        ("POST", "/import/", 16 * 1024 + 256),
         ("POST", "/api/v1/memories/", 2 * 1024),
         ("PUT", "/api/v1/store/m/", 4 * 1024),
         ("PUT", "/api/v1/memories/m/messages/", 4 * 1024),
@@ -231,7 +231,7 @@ def test_plain_http_is_sent_to_https_and_nobody_pretends_to_be_local(proxy):
     assert "sessionid" not in stranger.cookies
 
 
-@pytest.mark.own_server(CHATMEMORY_FORM_RATE="3/minute")
+@pytest.mark.own_server(CHATMEMORY_FORM_RATE="3/day")
 def test_a_stranger_who_keeps_posting_is_told_to_wait(served, tmp_path):
     with proxying(served, tmp_path) as proxy:
         stranger = proxy.session()

@@ -3,7 +3,6 @@ from __future__ import annotations
 from typing import Any
 
 from chatmemory import database, distribution, search, services
-from chatmemory.access.rates import forget_ended_counts
 from chatmemory.api.idempotency import forget_expired_answers
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.signals import vacuuming
@@ -20,7 +19,6 @@ class Command(DatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         forget_expired_answers()
-        forget_ended_counts()
         services.forget_old_trials()
         services.forget_old_figures()
         vacuuming.send(self)
@@ -31,7 +29,7 @@ class Command(DatabaseCommand):
             if tables := distribution.distributed_tables():
                 # Of a cluster, VACUUM without names is that of the coordinator alone.
                 cursor.execute(f"VACUUM {', '.join(tables)}")
-        if services.truncate_log(wait=WAIT_SECONDS):
+        if services.try_to_empty_log(wait=WAIT_SECONDS):
             self.stdout.write("vacuumed")
         else:
             self.stdout.write("vacuumed, but a reader still needs the write-ahead log: try again")

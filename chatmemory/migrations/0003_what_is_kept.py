@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatmemory", "0001_schema_of_2026_11_25_e"),
+        ("chatmemory", "0002_requests_are_counted_in_the_cache"),
     ]
 
     operations = [
