@@ -69,6 +69,7 @@ class InsertedStay:
     pinned: bool
     tokens: int
     size: int
+    overrides: str | None = None
     left_step: int | None = None
     reason: str | None = None
 
@@ -113,6 +114,7 @@ class OpenStay(NamedTuple):
     tokens: int
     pinned: bool
     size: int
+    overrides: str | None
 
 
 class WindowMessage(NamedTuple):
@@ -126,6 +128,7 @@ class WindowMessage(NamedTuple):
     tokens: int
     pinned: bool
     size: int
+    overrides: str | None
     memory_id: str
     frame: str
     text: str
