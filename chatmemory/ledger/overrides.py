@@ -59,5 +59,5 @@ def kept(overrides: str | None) -> str | None:
 def digest_of_overrides(overrides: str) -> str:
     """Return the SHA-256 of overrides in hexadecimal, also after they were erased."""
     if is_erased(overrides):
-        return str(decode_json(overrides).get(_ERASED))
+        return str(json.loads(overrides)[_ERASED])
     return sha256(overrides.encode(errors="surrogatepass")).hexdigest()
