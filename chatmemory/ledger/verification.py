@@ -29,7 +29,15 @@ from chatmemory.core.exceptions import NoRoomBesidePins, NotCompactable, Oversiz
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
 from chatmemory.core.stored_policies import UnavailablePolicy, can_decide, load_of
-from chatmemory.core.transitions import Transition, admit, clear, refill, set_pinned, unchanged
+from chatmemory.core.transitions import (
+    Transition,
+    admit,
+    admit_beside_pins,
+    clear,
+    refill,
+    set_pinned,
+    unchanged,
+)
 from chatmemory.core.window import Totals, Window
 from chatmemory.ledger import chain, flags
 from chatmemory.ledger.chain import ChainCheck, check_hidden
@@ -337,7 +345,13 @@ class _Replay:
         if len(self.arrived) != 1 or policy is None or self.policy_before is None:
             raise Contradicted(step, f"adds {len(self.arrived)} messages under {policy}")
         (arrival,) = self.arrived
-        transition = admit(self.window, arrival, self.policy_before, lambda: policy)
+        asked = self.window, arrival, self.policy_before, lambda: policy
+        try:
+            transition = admit(*asked)
+        except NoRoomBesidePins:
+            if arrival.n not in self.left:
+                raise
+            transition = admit_beside_pins(*asked)
         if transition.ignored:
             raise Contradicted(step, f"adds #{arrival.seq}, which the policy ignores")
         first = next(stay_entries(self.window), None) if transition.at_head else None
