@@ -46,10 +46,6 @@ def ours() -> list[str]:
     return [name for name in connection.introspection.table_names() if name.startswith(APP)]
 
 
-def test_there_is_one_until_the_first_release():
-    assert len(migrations()) == 1
-
-
 def test_routers_are_told_of_which_model_the_rows_are():
     """Those that decide by model would otherwise change rows of a database without our tables."""
     models = {model._meta.model_name for model in apps.get_app_config(APP).get_models()}

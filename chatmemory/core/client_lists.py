@@ -216,15 +216,19 @@ def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bo
     it need be new: there it is matched anywhere, and so is any message without attributes. If the
     new list has none of the known attributes, its client drops them, and no message need have them.
     """
-    if len(old) == len(new) and all(map(Payload.counts_as, new, old)):
-        return Alignment({i: i for i in range(len(new))}, {})
+    in_place = Alignment({i: i for i in range(len(new))}, {})
+    equal = sum(map(Payload.counts_as, new, old))
+    if equal == len(old) == len(new):
+        return in_place
     keeps_attributes = not {each for each in new if each.attributes}.isdisjoint(old)
     known = old if keeps_attributes else [Payload(each.bare) for each in old]
     whole = align(known, new) if by_client else rearrange(known, new)
     if whole.slides:
         return whole
-    kept = {**whole.kept, **dict(_in_place(old, new, whole))}
     bare = [each.bare for each in old]
+    if equal >= len(whole.kept) and bare == [each.bare for each in new]:
+        return in_place
+    kept = {**whole.kept, **dict(_in_place(old, new, whole))}
     sent = [None if by_client and each.attributes else each.bare for each in new]
     matched = Alignment(kept, whole.moved)
     return Alignment(kept, {**whole.moved, **_moves(bare, sent, matched)})

@@ -239,6 +239,7 @@ HI, BYE = UserMessage("hi"), UserMessage("bye")
 LISTS = {
     "in the window": ([[HI, ONE], [HI, TWO]], [1, 2]),
     "before another": ([[ONE, HI], [TWO, HI]], [1, 2]),
+    "of equal ones": ([[HI, ONE, ONE], [HI, ONE, TWO]], [1, 2, 3]),
     "added": ([[HI, ONE], [HI, ONE, TWO]], [1, 2, 3]),
     "added as another leaves": ([[ONE, HI], [HI, TWO]], [2, 3]),
     "a window of one": ([[ONE], [TWO]], [2]),
