@@ -223,11 +223,11 @@ def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bo
     keeps_attributes = not {each for each in new if each.attributes}.isdisjoint(old)
     known = old if keeps_attributes else [Payload(each.bare) for each in old]
     whole = align(known, new) if by_client else rearrange(known, new)
-    if whole.slides:
-        return whole
     bare = [each.bare for each in old]
     if equal >= len(whole.kept) and bare == [each.bare for each in new]:
         return in_place
+    if whole.slides:
+        return whole
     kept = {**whole.kept, **dict(_in_place(old, new, whole))}
     sent = [None if by_client and each.attributes else each.bare for each in new]
     matched = Alignment(kept, whole.moved)

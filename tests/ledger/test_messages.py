@@ -240,6 +240,10 @@ LISTS = {
     "in the window": ([[HI, ONE], [HI, TWO]], [1, 2]),
     "before another": ([[ONE, HI], [TWO, HI]], [1, 2]),
     "of equal ones": ([[HI, ONE, ONE], [HI, ONE, TWO]], [1, 2, 3]),
+    "as if equal ones had slid": (
+        [[HI, ONE, ONE, BYE, ONE, ONE], [HI, ONE, ONE, BYE, ONE, TWO]],
+        [1, 2, 3, 4, 5, 6],
+    ),
     "added": ([[HI, ONE], [HI, ONE, TWO]], [1, 2, 3]),
     "added as another leaves": ([[ONE, HI], [HI, TWO]], [2, 3]),
     "a window of one": ([[ONE], [TWO]], [2]),
