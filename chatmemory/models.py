@@ -196,7 +196,10 @@ class Message(models.Model):
 
 
 class Stay(models.Model):
-    """A message's stay in the window. The columns that eviction needs are copied here."""
+    """A message's stay in the window. The columns that eviction needs are copied here.
+
+    The window may show the message otherwise than the history: see `ledger.overrides`.
+    """
 
     pk = models.CompositePrimaryKey("memory_id", "n")
     memory = models.ForeignKey(Memory, models.CASCADE, related_name="+", db_index=False)
@@ -213,6 +216,9 @@ class Stay(models.Model):
     pinned = models.BooleanField(default=False)
     tokens = models.IntegerField()
     size = models.IntegerField(help_text="bytes of the message's JSON when the stay began")
+    overrides = models.TextField(
+        null=True, blank=True, help_text="what differs from the message, as JSON"
+    )
 
     message = models.ForeignObject(
         Message,

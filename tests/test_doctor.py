@@ -249,6 +249,21 @@ def test_a_repaired_window_lints_clean_and_comes_back(said, provider):
     assert verify("m") is None
 
 
+def test_undoing_a_repair_is_refused_where_the_limit_has_no_room():
+    create_and_add("m", MessageWindow(4), [HI, result("8"), HELLO, HI])
+    services.pin("m", 2)
+    step = services.repair("m", "anthropic").step
+    services.add("m", [HELLO])
+    with pytest.raises(NotRepairable, match="would hold 5 of 4 messages"):
+        services.undo_repair("m", step)
+    services.change("m", policy=MessageWindow(5))
+    services.undo_repair("m", step)
+    window = queries.window("m")
+    assert [(row.seq, row.pinned) for row in window.rows if row.pinned] == [(2, True)]
+    assert len(window.rows) == 5
+    assert verify("m") is None
+
+
 def test_what_came_after_a_repair_stays_when_it_is_undone():
     create_and_add("m", MessageWindow(20), [HI, result("1"), call("2"), HI])
     step = services.repair("m", "openai").step

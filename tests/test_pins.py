@@ -20,10 +20,14 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.estimators import estimator_for
+from chatmemory.core.transitions import admit_beside_pins
+from chatmemory.core.window import Entry
+from chatmemory.explain.wording import why_no_fit
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Stay, Step
 from chatmemory.queries import PinPreview, pin_preview
 from chatmemory.services import protocol
+from chatmemory.services.transaction import locked
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 from .conversations import BRIEF, CALL, RESULT, create_and_add, seqs, users
@@ -125,6 +129,34 @@ def test_an_add_that_does_not_fit_beside_it_is_refused_whole(order, api):
     assert response.json()["field"] == "messages[0]"
     assert queries.memory(order).last_seq == 3
     assert verify(order) is None
+
+
+CALLED = [BRIEF, A, CALL]
+
+
+@pytest.mark.parametrize("said", [CALLED, CALLED[1:]])
+def test_a_result_whose_call_a_lowered_limit_hides_is_refused_beside_it(said):
+    create_and_add("m", MessageWindow(9), said)
+    services.pin("m", len(said) - 1)
+    services.change("m", policy=MessageWindow(len(said) - 1))
+    with pytest.raises(NoRoomBesidePins, match="1 for what is pinned"):
+        services.add("m", [RESULT])
+    assert queries.memory("m").last_seq == len(said)
+
+
+def test_one_that_an_earlier_version_took_is_explained_by_pins():
+    create_and_add("m", MessageWindow(9), CALLED)
+    services.pin("m", 2)
+    services.change("m", policy=MessageWindow(2))
+    with locked("m", actor="") as recorder:
+        asked = recorder.window, Entry.of(RESULT, 1), recorder.policy
+        recorder.record(admit_beside_pins(*asked))
+    step = queries.memory("m").last_step
+    change = queries.step("m", step).change
+    departure = change.eviction_of(4)
+    assert explain.reason_of(departure) == "no room beside pins"
+    assert why_no_fit(change, departure) == ("With what is pinned, #4 needs 3 of 2 messages.")
+    assert verify("m").what.startswith("tokens is 1")  # as they were made up here
 
 
 def test_a_list_keeps_it_while_it_is_in_it(order):

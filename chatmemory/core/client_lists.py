@@ -6,20 +6,62 @@ the list: the same transition that `admit` decides for live adds, under whatever
 no add explains, or more than one, was set. So was one that only lost its end: its last message
 stands where it stood, and nothing need have come. A list that was set is aligned with the list
 before.
+
+Two messages are the same if all of their JSON is. Some clients drop attributes: a message that
+comes without any may be a known one that has some. A message that comes with other attributes than
+the known one in its place is that message, and its attributes were changed.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import eq
+from typing import Any, NamedTuple
 
-from chatmemory.core.exceptions import NoRoomBesidePins
+from chatmemory.core.codec import decode_json, split_attributes
 from chatmemory.core.messages import MessageType, UserMessage
 from chatmemory.core.policies import MessageWindow
 from chatmemory.core.transitions import Transition, admit
 from chatmemory.core.window import Entry, Window
+
+_CUSTOM = '{"attributes":'
+
+# A comparison of a payload of the new list with one of the old list
+IsSame = Callable[[Any, Any], bool]
+
+
+class Payload(NamedTuple):
+    """The JSON of a message, for comparisons: without attributes, and the attributes with sorted
+    names; "" if there are none. The attributes of a custom message are its content.
+    """
+
+    bare: str
+    attributes: str = ""
+
+    @classmethod
+    def of(cls, payload: str, beside: str | None = None) -> Payload:
+        """Return the payload of a message's JSON, and of attributes that stand beside it."""
+        if payload.startswith(_CUSTOM):
+            return cls(_sorted(payload))
+        bare, attributes = split_attributes(payload)
+        found = beside or attributes
+        return cls(bare, _sorted(found) if found else "")
+
+    def counts_as(self, known: Payload) -> bool:
+        """Return whether a message that a client sent may be a known one without its attributes."""
+        return self == known or (not self.attributes and self.bare == known.bare)
+
+    def changes(self, known: Payload) -> bool:
+        """Return whether a client changed the attributes of this known message."""
+        return bool(self.attributes) and self != known
+
+
+def _sorted(text: str) -> str:
+    return json.dumps(decode_json(text), sort_keys=True)
 
 
 class _DownTo(MessageWindow):
@@ -34,22 +76,36 @@ _UNSEEN = Entry.of(UserMessage("unseen"))
 
 
 def inferred_add(
-    window: Window, before: Sequence[str], arrivals: Sequence[Entry], after: Sequence[str]
+    window: Window,
+    before: Sequence[Hashable],
+    arrivals: Sequence[Entry],
+    after: Sequence[Hashable],
+    ways: Iterable[IsSame] = (eq,),
 ) -> Transition | None:
     """Return the only add that makes the new list of the window; None if there are none or several.
 
-    `before` and `after` are the payloads of both lists, `arrivals` the entries of the new one. The
-    transition has no policy, as the client's is not known. It has no arrival if the added message
-    left at once; the evictions are then all that could leave.
+    Nothing in the window is pinned, as LangChain4j has no pins. `before` and `after` are the
+    payloads of both lists, `arrivals` the entries of the new one. In the first of the `ways` to
+    compare a payload of the new list with one of the old list in which any add makes the list, only
+    one may. The transition has no policy, as the client's is not known. It has no arrival if the
+    added message left at once; the evictions are then all that could leave.
     """
-    found: dict[Hashable, Transition] = {}
-    is_beginning = list(after) == list(before[: len(after)])
-    candidates = [(_UNSEEN, False)] if is_beginning else _possible_arrivals(arrivals)
-    for transition in _possible_adds(window, len(before), candidates, len(arrivals)):
-        if _list_after(transition, window, before, after) == list(after):
-            evicted = frozenset((each.entry, each.reason) for each in transition.evictions)
-            found.setdefault((transition.arrivals, evicted), transition)
-    return _by_client(*found.values()) if len(found) == 1 else None
+    for is_same in ways:
+        found: dict[Hashable, Transition] = {}
+        is_beginning = _are_same(after, before[: len(after)], is_same)
+        candidates = [(_UNSEEN, False)] if is_beginning else _possible_arrivals(arrivals)
+        for transition in _possible_adds(window, len(before), candidates, len(arrivals)):
+            made = _list_after(transition, window, before, after)
+            if made is not None and _are_same(after, made, is_same):
+                evicted = frozenset((each.entry, each.reason) for each in transition.evictions)
+                found.setdefault((transition.arrivals, evicted), transition)
+        if found:
+            return _by_client(*found.values()) if len(found) == 1 else None
+    return None
+
+
+def _are_same(new: Sequence[Hashable], old: Sequence[Hashable], is_same: IsSame) -> bool:
+    return len(new) == len(old) and all(map(is_same, new, old))
 
 
 def _possible_adds(
@@ -62,10 +118,7 @@ def _possible_adds(
     """
     for arrival, is_first in candidates:
         for limit_before in (length, remaining, remaining - 1):
-            try:
-                transition = _admit(window, arrival, is_first, limit_before, remaining)
-            except NoRoomBesidePins:
-                continue
+            transition = _admit(window, arrival, is_first, limit_before, remaining)
             if not transition.ignored:
                 yield transition
 
@@ -86,8 +139,11 @@ def _possible_arrivals(arrivals: Sequence[Entry]) -> Iterator[tuple[Entry, bool]
 
 
 def _list_after(
-    transition: Transition, window: Window, before: Sequence[str], after: Sequence[str]
-) -> list[str] | None:
+    transition: Transition,
+    window: Window,
+    before: Sequence[Hashable],
+    after: Sequence[Hashable],
+) -> list[Hashable] | None:
     """Return the payloads after an add; None if a message of the new list left at once."""
     evicted = {eviction.entry for eviction in transition.evictions}
     (arrival,) = transition.arrivals
@@ -152,7 +208,50 @@ class Alignment:
         return [position for position in range(old_length) if position not in stayed]
 
 
-def align(old: Sequence[str], new: Sequence[str]) -> Alignment:
+def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bool) -> Alignment:
+    """Match two lists by whole messages, and then those that differ in nothing but attributes.
+
+    A message with other attributes is matched in its place, between the same neighbours; elsewhere
+    an equal text may have been said again. A list that is not `by_client` was set, and nothing in
+    it need be new: there it is matched anywhere, and so is any message without attributes. If the
+    new list has none of the known attributes, its client drops them, and no message need have them.
+    """
+    in_place = Alignment({i: i for i in range(len(new))}, {})
+    equal = sum(map(Payload.counts_as, new, old))
+    if equal == len(old) == len(new):
+        return in_place
+    keeps_attributes = not {each for each in new if each.attributes}.isdisjoint(old)
+    known = old if keeps_attributes else [Payload(each.bare) for each in old]
+    whole = align(known, new) if by_client else rearrange(known, new)
+    bare = [each.bare for each in old]
+    if equal >= len(whole.kept) and bare == [each.bare for each in new]:
+        return in_place
+    if whole.slides:
+        return whole
+    kept = {**whole.kept, **dict(_in_place(old, new, whole))}
+    sent = [None if by_client and each.attributes else each.bare for each in new]
+    matched = Alignment(kept, whole.moved)
+    return Alignment(kept, {**whole.moved, **_moves(bare, sent, matched)})
+
+
+def _in_place(
+    old: Sequence[Payload], new: Sequence[Payload], found: Alignment
+) -> Iterator[tuple[int, int]]:
+    """Yield the new and the old positions of equal messages, attributes apart, that no alignment
+    has and that stand between the same two kept messages.
+    """
+    known = {*found.kept.values(), *found.moved.values()}
+    ends = [*sorted(found.kept.items()), (len(new), len(old))]
+    last_new, last_old = -1, -1
+    for next_new, next_old in ends:
+        places = [j for j in range(last_new + 1, next_new) if j not in found.moved]
+        free = [i for i in range(last_old + 1, next_old) if i not in known]
+        pairs = _common_subsequence([old[i].bare for i in free], [new[j].bare for j in places])
+        yield from ((places[j], free[i]) for i, j in pairs)
+        last_new, last_old = next_new, next_old
+
+
+def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
     """Match two lists of payloads as a slide if possible, else by longest common subsequence.
 
     In a slide, messages leave the head of the old list, at least two stay (or all), and messages
@@ -175,22 +274,22 @@ def align(old: Sequence[str], new: Sequence[str]) -> Alignment:
     return rearrange(old, new)
 
 
-def rearrange(old: Sequence[str], new: Sequence[str]) -> Alignment:
+def rearrange(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
     """Match two lists of payloads so that as many messages as possible stay.
 
     Use it for a list that was set as a whole, where no slide is expected.
     """
     kept = {j: i for i, j in _common_subsequence(old, new)}
-    return Alignment(kept, _moves(old, new, kept))
+    return Alignment(kept, _moves(old, new, Alignment(kept, {})))
 
 
-def _slide(old: Sequence[str], new: Sequence[str]) -> int | None:
+def _slide(old: Sequence[Hashable], new: Sequence[Hashable]) -> int | None:
     """Return the smallest k for which old[k:] is not empty and is a prefix of `new`.
 
     Return None if there is no such k. The messages are compared as characters of two texts, which
     takes 20 ms for 10,000 equal ones.
     """
-    letters: dict[str, str] = {}
+    letters: dict[Hashable, str] = {}
     texts = [
         "".join(letters.setdefault(payload, chr(len(letters))) for payload in payloads)
         for payloads in (old, new)
@@ -199,18 +298,19 @@ def _slide(old: Sequence[str], new: Sequence[str]) -> int | None:
     return next(suffixes, None)
 
 
-def _moves(old: Sequence[str], new: Sequence[str], kept: dict[int, int]) -> dict[int, int]:
+def _moves(old: Sequence[Hashable], new: Sequence[Hashable], found: Alignment) -> dict[int, int]:
     """Match the remaining equal messages, from the end: they are in both lists, out of order."""
-    free: dict[str, list[int]] = defaultdict(list)
-    stayed = set(kept.values())
-    for i in range(len(old)):
-        if i not in stayed:
-            free[old[i]].append(i)
-    candidates = (j for j in reversed(range(len(new))) if j not in kept)
+    free: dict[Hashable, list[int]] = defaultdict(list)
+    for i in found.left(len(old)):
+        free[old[i]].append(i)
+    matched = found.kept.keys() | found.moved.keys()
+    candidates = (j for j in reversed(range(len(new))) if j not in matched)
     return {j: free[new[j]].pop() for j in candidates if free.get(new[j])}
 
 
-def _common_subsequence(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+def _common_subsequence(
+    old: Sequence[Hashable], new: Sequence[Hashable]
+) -> Iterator[tuple[int, int]]:
     """Yield the pairs of positions of a longest common subsequence.
 
     Of equal messages the later ones are matched, because windows lose their oldest: the table is
@@ -219,7 +319,7 @@ def _common_subsequence(old: Sequence[str], new: Sequence[str]) -> Iterator[tupl
     the reversed `new` (Hyyrö, Bit-parallel LCS-length computation revisited, 2004). For two lists
     of 10,000 messages it takes 0.2 s and 13 MB.
     """
-    places: defaultdict[str, int] = defaultdict(int)
+    places: defaultdict[Hashable, int] = defaultdict(int)
     for j, item in enumerate(reversed(new)):
         places[item] |= 1 << j
     row = everywhere = (1 << len(new)) - 1

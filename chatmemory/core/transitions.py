@@ -46,11 +46,13 @@ class CannotFit(StrEnum):
     """The cause for which a message cannot stay although all that can leave has left.
 
     What remains is what a policy never evicts: a leading system message, or nothing. Pinned
-    messages do not count: an add that only they leave no room for is refused.
+    messages do not count: an add that only they leave no room for is refused. Earlier versions took
+    some of these.
     """
 
     TOO_BIG = "TOO_BIG"
     TOO_BIG_BESIDE_SYSTEM = "TOO_BIG_BESIDE_SYSTEM"
+    NO_ROOM_BESIDE_PINS = "NO_ROOM_BESIDE_PINS"
     SYSTEM_TOO_BIG = "SYSTEM_TOO_BIG"
     SYSTEM_FILLS = "SYSTEM_FILLS"
 
@@ -108,7 +110,8 @@ class Transition(NamedTuple):
         arrival = next((entry for entry in self.arrivals if entry.key in left), None)
         if arrival is None:
             return None
-        return why_it_cannot_fit(self.policy, self.after.without(self.pinned), arrival.tokens)
+        remaining = self.after.without(self.pinned)
+        return why_it_cannot_fit(self.policy, remaining, arrival.tokens, self.pinned)
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
         """Return the transition with entries replaced by those of the mapping."""
@@ -143,22 +146,26 @@ def admit(
     `policy_again` is called after the append, because LangChain4j calls its limit provider twice.
     Raises OversizedMessage and NoRoomBesidePins.
     """
-    transition = _added(window, arrival, policy, policy_again)
+    transition = admit_beside_pins(window, arrival, policy, policy_again)
     if transition.pinned.count and not transition.has_room:
-        entries = list(window)
+        # What a lowered limit hides leaves in any case: pins did not take its room
+        entries = visible(window, policy)
         unpinned = Window(entry for entry in entries if not entry.pinned)
-        if _added(unpinned, arrival, policy, policy_again).has_room:
+        if admit_beside_pins(unpinned, arrival, policy, policy_again).has_room:
             entries.insert(0 if transition.at_head else len(entries), arrival)
             refuse_beside_pins(transition.policy or policy, arrival, entries, transition.evictions)
     return transition
 
 
-def _added(
+def admit_beside_pins(
     window: Window,
     arrival: Entry,
     policy: Policy,
-    policy_again: Callable[[], Policy] | None,
+    policy_again: Callable[[], Policy] | None = None,
 ) -> Transition:
+    """Return the same, also for a message that has no room beside what is pinned: it leaves at
+    once, as earlier versions let some of them.
+    """
     head = Head(window, window.totals)
     evictions = policy.trim(head)
     is_trimmed = bool(evictions)
@@ -332,11 +339,17 @@ def fold(window: Window, arrivals: Iterable[Entry], policy: Policy) -> Iterator[
 # message, and with what every request costs. Pinned messages do not count in that.
 
 
-def why_it_cannot_fit(policy: Policy, remaining: Totals, tokens: int) -> CannotFit:
+def why_it_cannot_fit(
+    policy: Policy, remaining: Totals, tokens: int, pinned: Totals = NOTHING
+) -> CannotFit:
     """Return why a message of `tokens` tokens could not stay beside what remained without it.
 
-    `remaining` leaves out pinned messages.
+    `remaining` leaves out what was `pinned`.
     """
+    if pinned.count and not policy.is_exceeded_by(
+        Totals(remaining.count + 1, remaining.tokens + tokens)
+    ):
+        return CannotFit.NO_ROOM_BESIDE_PINS
     if not remaining.count:
         return CannotFit.TOO_BIG
     if policy.is_exceeded_by(remaining):

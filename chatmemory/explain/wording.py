@@ -235,6 +235,11 @@ _MISFITS = {
         "It was too big beside the system message.",
         "It would be too big beside the system message.",
     ),
+    CannotFit.NO_ROOM_BESIDE_PINS: Cause(
+        "no room beside pins",
+        "There was no room beside what is pinned.",
+        "There would be no room beside what is pinned.",
+    ),
     CannotFit.SYSTEM_TOO_BIG: Cause(
         "system too big",
         "The system message alone is larger than the limit.",
@@ -286,6 +291,9 @@ def why_no_fit(change: ChangeResult, message: EvictedMessage) -> str:
         return f"It takes {_of_limit(policy, remaining)}: nothing else can stay."
     if message.misfit is CannotFit.TOO_BIG:
         return f"{capitalized(name)} alone needs {_of_limit(policy, Totals(1, message.tokens))}."
+    if message.misfit is CannotFit.NO_ROOM_BESIDE_PINS:
+        all_of_it = Totals(change.after.count + 1, change.after.tokens + message.tokens)
+        return f"With what is pinned, {name} needs {_of_limit(policy, all_of_it)}."
     both = Totals(remaining.count + 1, remaining.tokens + message.tokens)
     return f"With the system message, {name} needs {_of_limit(policy, both)}."
 

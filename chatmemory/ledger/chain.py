@@ -26,6 +26,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from chatmemory.ledger.contradictions import Contradicted, Contradiction, expect, naming
+from chatmemory.ledger.overrides import digest_of_overrides
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
@@ -82,8 +83,10 @@ def commitment_of_labels(labels: Mapping[str, str], salt: Bytes) -> bytes:
 
 
 def encoded_stay(stay: Stay | InsertedStay) -> tuple[Any, ...]:
-    """Return the columns of a stay that are known when it begins."""
-    return _stay_columns(stay)
+    """Return the columns of a stay that are known when it begins, and the digest of overrides."""
+    if stay.overrides is None:
+        return _stay_columns(stay)
+    return (*_stay_columns(stay), digest_of_overrides(stay.overrides))
 
 
 def digest_of(

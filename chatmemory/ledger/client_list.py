@@ -5,8 +5,9 @@ move. The stay of a moved message ends with the reason MOVED and a new one begin
 so that the order of past windows does not change. What is not in the new list left with the reason
 SET. A message that returns is not said again: a stay begins, and the history does not change.
 
-Messages are compared without their attributes, which clients drop: one that comes without them, or
-with other ones, is the stored one and stays as it is. Equal ones are matched in order.
+A message that comes without attributes is the stored one, because clients drop them. If it comes
+with other attributes than the stored one in its place, its stay ends (MOVED), and another one of
+the same message begins with these attributes (see `overrides`). A redacted message stays as it is.
 
 Lists come from two kinds of callers. A client of the bare store protocol sends the list after each
 of its own changes: if one add explains it, it is that add (see `core.client_lists`). The caller of
@@ -27,13 +28,20 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import eq
 from typing import Any, NamedTuple
 
 from django.db.models import OuterRef, Subquery
 
 from chatmemory import database
-from chatmemory.core.client_lists import Alignment, align, inferred_add, rearrange, summarized
-from chatmemory.core.codec import message_to_json, payload_of, stored_json, without_attributes
+from chatmemory.core.client_lists import (
+    Alignment,
+    Payload,
+    align_payloads,
+    inferred_add,
+    summarized,
+)
+from chatmemory.core.codec import attributes_beside, message_to_json, payload_of
 from chatmemory.core.compaction import check_covered, compact, is_marked
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
@@ -41,13 +49,14 @@ from chatmemory.core.exceptions import NotCompactable
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Entry, Window, total
-from chatmemory.ledger.redaction import mark_of
-from chatmemory.ledger.windows import SAID, StayEntry, numbered, read_message, stay_entries
+from chatmemory.ledger.overrides import kept, overriding
+from chatmemory.ledger.redaction import is_redacted, mark_of
+from chatmemory.ledger.windows import SAID, StayEntry, numbered, shown_message, stay_entries
 from chatmemory.models import Memory, Message, Stay, Step
 
 RANK_SPACING = 2**20
 
-_COLUMNS = ("memory_id", "seq", "frame", "text", "attributes", "origin", "left_for")
+_COLUMNS = ("memory_id", "seq", "frame", "text", "attributes", "origin", "left_for", "overrides")
 
 # The reasons for which a message may have left to return
 ANY = tuple(Reason)
@@ -58,19 +67,36 @@ EVICTED = (Reason.SET, Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 class Returning(NamedTuple):
     """A message that is in the history, had left the window, and comes back.
 
-    `message` is the stored one. A redacted one has the `tokens` with which it left, which its words
-    had; None if they were counted otherwise than others are now.
+    `message` is the stored one, as a stay with the `overrides` shows it. A redacted one has the
+    `tokens` with which it left, which its words had; None if they were counted otherwise than
+    others are now.
     """
 
     seq: int
     origin: str
     message: ChatMessage
     tokens: int | None
+    overrides: str | None
 
 
-# The rows of messages that left, by payload without attributes and by the reason for which they
-# left, in the order of the history.
-_Left = Mapping[tuple[str, Reason], list[Any]]
+class _Left(NamedTuple):
+    """A row of a message that left, its payload as it was said, and as its last stay showed it."""
+
+    row: Any
+    said: Payload
+    shown: Payload
+    reason: Reason
+
+    def returning(self, sent: ChatMessage, payload: Payload, tokens: int | None) -> Returning:
+        """Return the message as it comes back, `sent` by a client with this payload."""
+        row, overrides = self.row, kept(self.row.overrides)
+        message = shown_message(row, overrides)
+        if payload.changes(self.shown) and not is_redacted(message):
+            message = sent
+            overrides = None if payload == self.said else overriding(_attributes_of(sent))
+        elif payload == self.shown:
+            message = sent  # which is counted already
+        return Returning(row.seq, row.origin, message, tokens, overrides)
 
 
 @dataclass(frozen=True)
@@ -79,18 +105,29 @@ class Replacement:
 
     `by_client` is True for a list of the bare store protocol. The messages of `old` are loaded. The
     arrivals of `transition` are the whole list, and its evictions what the policy trims. `before`
-    and `payloads` are the payloads of both lists, without attributes.
+    and `payloads` are the payloads of both lists, those of redacted messages without attributes.
     """
 
     old: Sequence[StayEntry]
     transition: Transition
-    before: Sequence[str]
-    payloads: Sequence[str]
+    before: Sequence[Payload]
+    payloads: Sequence[Payload]
     by_client: bool
 
     @classmethod
     def of(cls, old: Sequence[StayEntry], transition: Transition, by_client: bool) -> Replacement:
-        return cls(old, transition, _payloads(old), _payloads(transition.arrivals), by_client)
+        before, payloads = _payloads(old), _payloads(transition.arrivals)
+        redacted = {
+            payload
+            for entry, payload in zip(old, before, strict=True)
+            if entry.message is not None and is_redacted(entry.message)
+        }
+        if redacted:
+            bare = map(Payload, (payload.bare for payload in payloads))
+            payloads = [
+                one if one in redacted else sent for one, sent in zip(bare, payloads, strict=True)
+            ]
+        return cls(old, transition, before, payloads, by_client)
 
     def as_it_was(self, window: Window) -> Replacement:
         """Return the replacement in which a message that stays in the list has its pin and tokens.
@@ -100,10 +137,11 @@ class Replacement:
         """
         arrivals = self.transition.arrivals
         counted = {
-            payload: entry.tokens for payload, entry in zip(self.payloads, arrivals, strict=True)
+            payload.bare: entry.tokens
+            for payload, entry in zip(self.payloads, arrivals, strict=True)
         }
         if not any(
-            entry.pinned or entry.tokens != counted.get(payload, entry.tokens)
+            entry.pinned or entry.tokens != counted.get(payload.bare, entry.tokens)
             for payload, entry in zip(self.before, self.old, strict=True)
         ):
             return self
@@ -116,11 +154,11 @@ class Replacement:
         return self._with_arrivals(changed, window)
 
     def _as_they_left(self, returning: Mapping[int, Returning], window: Window) -> Replacement:
-        """Return the replacement in which what returns is as it is stored, with its attributes, and
-        redacted messages have their tokens again.
+        """Return the replacement in which what returns has its attributes, and redacted messages
+        have their tokens again.
         """
         changed = {}
-        for position, (_, _, message, tokens) in returning.items():
+        for position, (_, _, message, tokens, _) in returning.items():
             sent = self.transition.arrivals[position]
             tokens = sent.tokens if tokens is None else tokens
             if message is not sent.message or tokens != sent.tokens:
@@ -139,13 +177,24 @@ class Replacement:
 
     @property
     def changes_nothing(self) -> bool:
-        return self.before == self.payloads and not self.transition.evictions
+        is_as_long = len(self.before) == len(self.payloads)
+        return (
+            is_as_long
+            and all(map(Payload.counts_as, self.payloads, self.before))
+            and not self.transition.evictions
+        )
 
-    def as_add(self, window: Window) -> Transition | None:
-        """Return the one add by which a client made its list; None if it set the list."""
+    def as_add(self) -> Transition | None:
+        """Return the one add by which a client made its list; None if it set the list.
+
+        The client's window has no pins. It may drop the attributes of what it knows.
+        """
         if not self.by_client:
             return None
-        return inferred_add(window, self.before, self.transition.arrivals, self.payloads)
+        window = Window(replace(entry, pinned=False) for entry in self.old)
+        lists = self.before, self.transition.arrivals, self.payloads
+        add = inferred_add(window, *lists, ways=(eq, Payload.counts_as))
+        return add and add.with_entries({entry: entry for entry in self.old})
 
     @cached_property
     def has_marked_summary(self) -> bool:
@@ -161,7 +210,8 @@ class Replacement:
             return None
         arrivals = self.transition.arrivals
         types = [entry.type for entry in arrivals]
-        found = summarized(self.before, self.payloads, types, marked=self.has_marked_summary)
+        before, after = ([each.bare for each in lst] for lst in (self.before, self.payloads))
+        found = summarized(before, after, types, marked=self.has_marked_summary)
         if found is None or found.start in returning_messages(memory, self):
             return None
         covered = self.old[found.start : found.stop]
@@ -172,8 +222,11 @@ class Replacement:
 
     @cached_property
     def alignment(self) -> Alignment:
-        match = align if self.by_client else rearrange
-        return match(self.before, self.payloads)
+        return align_payloads(self.before, self.payloads, self.by_client)
+
+    def _is_changed(self, position: int, i: int) -> bool:
+        """Return whether the list has other attributes for a message of the old list."""
+        return self.payloads[position].changes(self.before[i])
 
     @cached_property
     def unmatched(self) -> list[int]:
@@ -199,11 +252,12 @@ class Replacement:
     def _numbered(self, memory: Memory, returning: Mapping[int, Returning]) -> Transition:
         origins = self._origins(returning, is_first=memory.last_seq == 0)
         seqs = self._seqs(memory.last_seq, returning)
-        entries = self._entries(memory.last_stay, seqs, origins)
+        overrides = {j: message.overrides for j, message in returning.items()}
+        entries = self._entries(memory.last_stay, seqs, origins, overrides)
         departures = (Eviction(self.old[i], Reason.SET) for i in self.alignment.left(len(self.old)))
         moves = (
             Eviction(self.old[i], Reason.MOVED)
-            for i in (*self.alignment.moved.values(), *self._reranked(entries))
+            for i in (*self.alignment.moved.values(), *self._renewed(entries))
         )
         by_arrival: dict[Entry, Entry] = dict(zip(self.transition.arrivals, entries, strict=True))
         trims = self.transition.with_entries(by_arrival).evictions
@@ -274,36 +328,53 @@ class Replacement:
         return seqs
 
     def _entries(
-        self, n: int, seqs: Mapping[int, int], origins: Mapping[int, str]
+        self,
+        n: int,
+        seqs: Mapping[int, int],
+        origins: Mapping[int, str],
+        overrides: Mapping[int, str | None],
     ) -> list[StayEntry]:
-        """Return the entries of the new list: kept ones if their rank can stay, else new stays.
-        What was in the window is what is stored, whatever attributes the list has.
+        """Return the entries of the new list: kept ones if their rank and attributes can stay, else
+        new stays.
 
-        `n` is the number of the newest stay before them.
+        `n` is the number of the newest stay before them, `overrides` those of what returns.
         """
+        positions_before = {**self.alignment.kept, **self.alignment.moved}
         kept = {j: self.old[i] for j, i in self.alignment.kept.items()}
-        known = kept | {j: self.old[i] for j, i in self.alignment.moved.items()}
+        known = {j: self.old[i] for j, i in positions_before.items()}
         positions = range(len(self.payloads))
         ranks = place_ranks([None if j in seqs else kept[j].rank for j in positions])
         entries = []
         for j, rank in zip(positions, ranks, strict=True):
-            if j in kept and rank == kept[j].rank:
+            entry, own = known.get(j, self.transition.arrivals[j]), overrides.get(j)
+            if j in known and self._is_changed(j, positions_before[j]):
+                message = self.message(j)
+                entry, own = replace(entry, message=message), overriding(_attributes_of(message))
+            elif j in kept and rank == kept[j].rank:
                 entries.append(kept[j])
                 continue
             n += 1
-            entry = known.get(j, self.transition.arrivals[j])
             seq = seqs[j] if j in seqs else kept[j].seq
             rank = appended_rank(n) if rank is None else rank
-            entries.append(numbered(entry, n, seq, rank, origins.get(j, SAID)))
+            entries.append(numbered(entry, n, seq, rank, origins.get(j, SAID), own))
         return entries
 
-    def _reranked(self, entries: Sequence[StayEntry]) -> list[int]:
-        """Return the old positions of kept messages that needed a new stay for a new rank."""
+    def _renewed(self, entries: Sequence[StayEntry]) -> list[int]:
+        """Return the old positions of kept messages that needed a new stay."""
         return [i for j, i in self.alignment.kept.items() if entries[j] != self.old[i]]
 
 
-def _payloads(entries: Iterable[Entry]) -> list[str]:
-    return [without_attributes(message_to_json(entry.message)) for entry in entries]
+def _payloads(entries: Iterable[Entry]) -> list[Payload]:
+    return [_payload(entry.message) for entry in entries if entry.message is not None]
+
+
+def _payload(message: ChatMessage) -> Payload:
+    return Payload.of(message_to_json(message), attributes_beside(message))
+
+
+def _attributes_of(message: ChatMessage) -> Mapping[str, Any]:
+    attributes: Mapping[str, Any] = getattr(message, "attributes", {})
+    return attributes
 
 
 def _is_system(entry: Entry) -> bool:
@@ -313,59 +384,80 @@ def _is_system(entry: Entry) -> bool:
 def returning_messages(memory: Memory, replacement: Replacement) -> dict[int, Returning]:
     """Return the message of the history that returns at each position of a new list.
 
-    Of several equal messages the latest is used first, and each only once.
+    Of several equal messages the latest is used first, and each only once. Those with the same
+    attributes go first.
     """
     allowed = replacement.may_return(is_first=memory.last_seq == 0)
     if not allowed:
         return {}
     sent = {position: replacement.message(position) for position in allowed}
-    wanted = {replacement.payloads[position]: text_of(sent[position]) for position in allowed}
+    payloads = {position: replacement.payloads[position] for position in allowed}
+    wanted = {payloads[position].bare: text_of(sent[position]) for position in allowed}
     left = _messages_that_left(memory, wanted, {entry.seq for entry in replacement.old})
-    returning = {}
-    for position in sorted(allowed, reverse=True):
-        payload = replacement.payloads[position]
-        found = [left[payload, reason] for reason in allowed[position] if left[payload, reason]]
-        if found:
-            returning[position] = max(found, key=_latest_seq).pop()
+    returning = _latest(left, allowed, payloads)
     marked = [
-        row.seq
-        for position, row in returning.items()
-        if mark_of(row.seq) in replacement.payloads[position]
+        each.row.seq
+        for position, each in returning.items()
+        if mark_of(each.row.seq) in payloads[position].bare
     ]
     tokens = _tokens_of_redacted(memory, marked)
     return {
-        position: Returning(
-            row.seq, row.origin, _as_stored(row, sent[position]), tokens.get(row.seq)
-        )
-        for position, row in returning.items()
+        position: each.returning(sent[position], payloads[position], tokens.get(each.row.seq))
+        for position, each in returning.items()
     }
 
 
-def _as_stored(row: Any, sent: ChatMessage) -> ChatMessage:
-    """Return the message of a row, which is the sent one unless that has other attributes."""
-    is_same = stored_json(sent) == payload_of(row.frame, row.text) + (row.attributes or "")
-    return sent if is_same else read_message(row)
+def _latest(
+    left: Sequence[_Left],
+    allowed: Mapping[int, Collection[Reason]],
+    payloads: Mapping[int, Payload],
+) -> dict[int, _Left]:
+    """Return the latest message that each position can have, first by whole payloads, and then by
+    payloads without attributes.
+    """
+    found: dict[int, _Left] = {}
+    taken: set[int] = set()
+    for is_whole in (True, False):
+        free: dict[tuple[Payload | str, Reason], list[_Left]] = defaultdict(list)
+        for each in left:
+            if each.row.seq not in taken:
+                free[each.shown if is_whole else each.shown.bare, each.reason].append(each)
+        for position in sorted(allowed.keys() - found.keys(), reverse=True):
+            payload = payloads[position] if is_whole else payloads[position].bare
+            rows = [free[payload, reason] for reason in allowed[position]]
+            if any(rows):
+                found[position] = max(filter(None, rows), key=_latest_seq).pop()
+                taken.add(found[position].row.seq)
+    return found
 
 
 def _messages_that_left(
     memory: Memory, wanted: Mapping[str, str], in_window: Collection[int]
-) -> _Left:
-    """Return the messages that left of which `wanted` has the payload, and by that the text."""
+) -> list[_Left]:
+    """Return the messages that left of which `wanted` has the payload, and by that the text, in the
+    order of the history.
+    """
     # By step first, because SQLite would look for the last number in the stays of all messages.
     stays = Stay.objects.filter(memory=memory, seq=OuterRef("seq"))
     last_stay = stays.order_by("-entered_step", "-n")
     rows = (
         Message.objects.filter(memory=memory)
-        .annotate(left_for=Subquery(last_stay.values("reason")[:1]))
+        .annotate(
+            left_for=Subquery(last_stay.values("reason")[:1]),
+            overrides=Subquery(last_stay.values("overrides")[:1]),
+        )
         .order_by("seq")
         .values_list(*_COLUMNS, named=True)
     )
-    left: dict[tuple[str, Reason], list[Any]] = defaultdict(list)
+    left = []
     for row in rows.filter(database.in_list("text", set(wanted.values()))):
-        payload = without_attributes(payload_of(row.frame, row.text))
-        if payload in wanted and row.seq not in in_window:
+        said = Payload.of(payload_of(row.frame, row.text), row.attributes)
+        if said.bare in wanted and row.seq not in in_window:
+            overrides = kept(row.overrides)
+            shown = said if overrides is None else _payload(shown_message(row, overrides))
             # What the same list's summary just covered is not written yet
-            left[payload, Reason(row.left_for or Reason.SUMMARIZED)].append(row)
+            reason = Reason(row.left_for or Reason.SUMMARIZED)
+            left.append(_Left(row, said, shown, reason))
     return left
 
 
@@ -391,8 +483,8 @@ def _tokens_of_redacted(memory: Memory, seqs: Sequence[int]) -> dict[int, int]:
     }
 
 
-def _latest_seq(rows: list[Any]) -> int:
-    seq: int = rows[-1].seq
+def _latest_seq(rows: list[_Left]) -> int:
+    seq: int = rows[-1].row.seq
     return seq
 
 

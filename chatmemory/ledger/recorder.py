@@ -33,6 +33,7 @@ from chatmemory.ledger.client_list import (
     rank_of_summary,
 )
 from chatmemory.ledger.health import Health
+from chatmemory.ledger.overrides import erased
 from chatmemory.ledger.redaction import check_commitment, redacted
 from chatmemory.ledger.repairing import mended
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
@@ -46,7 +47,7 @@ from chatmemory.ledger.windows import (
     stored_window,
     unprotected,
 )
-from chatmemory.models import Memory, Message, Step
+from chatmemory.models import Memory, Message, Stay, Step
 
 # The kinds of steps that a full window refuses. Lowering a limit and clearing always work.
 BOUNDED = (
@@ -154,7 +155,7 @@ class Recorder:
             return self._unchanged(transition.change)
         compaction = sent.as_compaction(self.memory)
         # What is added is new, and counted as it was sent
-        add = None if compaction and sent.has_marked_summary else sent.as_add(self.window)
+        add = None if compaction and sent.has_marked_summary else sent.as_add()
         if add is not None:
             return self._add_by_client(add)
         if compaction is not None:
@@ -224,11 +225,17 @@ class Recorder:
         row.redacted_step = self.memory.last_step + 1
         row.salt = None
         row.save(update_fields=["text", "frame", "attributes", "redacted_step", "salt"])
+        self._erase_overrides(row.seq)
         transition = unchanged(self.window, self.policy)
         commitment = chain.commitment_of(row)
         result = self._step(transition, Step.Kind.REDACT, seq=row.seq, commitment=commitment)
         self._keep_health()
         return result
+
+    def _erase_overrides(self, seq: int) -> None:
+        stays = Stay.objects.filter(memory=self.memory, seq=seq, overrides__isnull=False)
+        for n, overrides in stays.values_list("n", "overrides"):
+            Stay.objects.filter(memory=self.memory, n=n).update(overrides=erased(overrides or ""))
 
     def repair(self, old: Sequence[StayEntry], new: Sequence[Entry], note: str) -> ChangeResult:
         """Put the messages of a loaded window in another order, without some and with others, as
@@ -476,6 +483,7 @@ class Recorder:
             pinned=entry.pinned,
             tokens=entry.tokens,
             size=entry.size,
+            overrides=entry.overrides,
         )
 
     def _keep(

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from chatmemory.core.client_lists import Payload
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.client_list import Replacement, Returning
-from chatmemory.ledger.windows import StayEntry, read_message, stay_entry, stays_at
+from chatmemory.ledger.windows import StayEntry, shown_message, stay_entry, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 
 SYNTHETIC = str(Message.Origin.SYNTHETIC)
@@ -40,13 +41,14 @@ def mended(
     of the conversation that left, and of new ones, trimmed by the policy.
     """
     names = [
-        str(each.seq) if isinstance(each, StayEntry) else f"new {n}" for n, each in enumerate(new)
+        Payload(str(each.seq) if isinstance(each, StayEntry) else f"new {n}")
+        for n, each in enumerate(new)
     ]
-    before, known = [str(each.seq) for each in old], {each.seq for each in old}
+    before, known = [Payload(str(each.seq)) for each in old], {each.seq for each in old}
     transition = refill(window, list(new), memory.policy if can_decide(memory.policy) else None)
     replacement = _Mended(old, transition, before, names, by_client=False)
     returning = {
-        position: Returning(each.seq, each.origin, each.message, each.tokens)
+        position: Returning(each.seq, each.origin, each.message, each.tokens, each.overrides)
         for position, each in enumerate(new)
         if isinstance(each, StayEntry) and each.seq not in known and each.message is not None
     }
@@ -77,6 +79,6 @@ def _before(step: Step) -> Step:
 
 def _entries(stays: Iterable[Stay]) -> Iterator[StayEntry]:
     for stay in stays.select_related("message"):  # type: ignore[attr-defined]
-        entry = stay_entry(stay, read_message(stay.message))
+        entry = stay_entry(stay, shown_message(stay.message, stay.overrides))
         entry.origin = stay.message.origin
         yield entry

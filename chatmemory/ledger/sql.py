@@ -67,6 +67,7 @@ class InsertedStay:
     pinned: bool
     tokens: int
     size: int
+    overrides: str | None = None
     left_step: int | None = None
     reason: str | None = None
 
@@ -111,6 +112,7 @@ class OpenStay(NamedTuple):
     tokens: int
     pinned: bool
     size: int
+    overrides: str | None
 
 
 class WindowMessage(NamedTuple):
@@ -124,6 +126,7 @@ class WindowMessage(NamedTuple):
     tokens: int
     pinned: bool
     size: int
+    overrides: str | None
     memory_id: str
     frame: str
     text: str

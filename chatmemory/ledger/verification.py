@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from django.db.models import QuerySet
 
 from chatmemory import database
+from chatmemory.core.codec import frame_and_size
 from chatmemory.core.compaction import compact
 from chatmemory.core.estimators import (
     TokenCountEstimator,
@@ -28,7 +29,15 @@ from chatmemory.core.exceptions import NoRoomBesidePins, NotCompactable, Oversiz
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
 from chatmemory.core.stored_policies import UnavailablePolicy, can_decide, load_of
-from chatmemory.core.transitions import Transition, admit, clear, refill, set_pinned, unchanged
+from chatmemory.core.transitions import (
+    Transition,
+    admit,
+    admit_beside_pins,
+    clear,
+    refill,
+    set_pinned,
+    unchanged,
+)
 from chatmemory.core.window import Totals, Window
 from chatmemory.ledger import chain, flags
 from chatmemory.ledger.chain import ChainCheck, check_hidden
@@ -44,11 +53,12 @@ from chatmemory.ledger.contradictions import (
 from chatmemory.ledger.health import HEALTHY, Health, without_times
 from chatmemory.ledger.indexing import check_index
 from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.overrides import is_erased
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import (
     StayEntry,
-    read_message,
+    shown_message,
     stay_entries,
     stay_entry,
     stored_window,
@@ -232,7 +242,7 @@ class _Replay:
 
     def read_stay(self, step: Step, stay: Stay, row: Message) -> bool:
         """Check a stay; return whether its message is new."""
-        message, is_new = read_message(row), stay.seq > self.last_seq
+        message, is_new = shown_message(row, stay.overrides), stay.seq > self.last_seq
         if is_new:
             self.check_message(stay, row, message)
         self.check_stay(step, stay, row, message)
@@ -265,9 +275,13 @@ class _Replay:
             raise Contradicted(stay, f"left at {left} for the reason {stay.reason}")
         expect(stay, "type", stay.type, row.type)
         expect(stay, "has_calls", stay.has_calls, message.has_tool_execution_requests)
+        if stay.overrides is not None:
+            is_gone = row.redacted_step is not None
+            expect(stay, "overrides are erased", is_erased(stay.overrides), is_gone)
         if row.redacted_step is not None or is_redacted(message):
             return
-        expect(stay, "size", stay.size, row.size)
+        size = row.size if stay.overrides is None else frame_and_size(message)[1]
+        expect(stay, "size", stay.size, size)
         if self.estimator:
             expect(stay, "tokens", stay.tokens, count_tokens(self.estimator, message))
 
@@ -331,7 +345,13 @@ class _Replay:
         if len(self.arrived) != 1 or policy is None or self.policy_before is None:
             raise Contradicted(step, f"adds {len(self.arrived)} messages under {policy}")
         (arrival,) = self.arrived
-        transition = admit(self.window, arrival, self.policy_before, lambda: policy)
+        asked = self.window, arrival, self.policy_before, lambda: policy
+        try:
+            transition = admit(*asked)
+        except NoRoomBesidePins:
+            if arrival.n not in self.left:
+                raise
+            transition = admit_beside_pins(*asked)
         if transition.ignored:
             raise Contradicted(step, f"adds #{arrival.seq}, which the policy ignores")
         first = next(stay_entries(self.window), None) if transition.at_head else None

@@ -14,6 +14,7 @@ from chatmemory.core.estimators import family_named
 from chatmemory.core.exceptions import CorruptRow, InvalidMessage, InvalidValue
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.window import Entry, EntrySource, Totals, Window
+from chatmemory.ledger.overrides import kept, overridden
 from chatmemory.ledger.sql import (
     HEAD_PAGE,
     OpenStay,
@@ -34,6 +35,7 @@ class StayEntry(Entry):
     """An entry with the numbers of its rows; its key is `n`, the number of its stay.
 
     `size` are the bytes of its message, see `frame_and_size`. A new message has the `frame` of it.
+    The message is as its stay shows it, with the `overrides` of the stay.
     """
 
     n: int = 0
@@ -42,12 +44,22 @@ class StayEntry(Entry):
     size: int = 0
     origin: str = SAID
     frame: str = ""
+    overrides: str | None = None
 
 
-def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = SAID) -> StayEntry:
-    """Return an entry with the numbers of its rows."""
-    if isinstance(entry, StayEntry):
-        frame, size = entry.frame, entry.size
+def numbered(
+    entry: Entry,
+    n: int,
+    seq: int,
+    rank: int,
+    origin: str = SAID,
+    overrides: str | None = None,
+) -> StayEntry:
+    """Return an entry with the numbers of its rows. One of a stay keeps the overrides of that stay
+    unless others are given.
+    """
+    if isinstance(entry, StayEntry) and overrides is None:
+        frame, size, overrides = entry.frame, entry.size, entry.overrides
     else:
         assert entry.message is not None
         frame, size = frame_and_size(entry.message)
@@ -64,6 +76,7 @@ def numbered(entry: Entry, n: int, seq: int, rank: int, origin: str = SAID) -> S
         size=size,
         origin=str(origin),
         frame=frame,
+        overrides=overrides,
     )
 
 
@@ -82,6 +95,7 @@ def stay_entry(
         seq=stay.seq,
         rank=stay.rank,
         size=stay.size,
+        overrides=kept(stay.overrides),
     )
 
 
@@ -127,6 +141,21 @@ def read_message(row: FramedRow) -> ChatMessage:
     if message is None:
         raise CorruptRow(f"message #{row.seq} of {row.memory_id!r} is null")
     return message
+
+
+def shown_message(row: FramedRow, overrides: str | None) -> ChatMessage:
+    """Return the message of a row as a stay with these overrides shows it.
+
+    Raises CorruptRow if it cannot be read.
+    """
+    message = read_message(row)
+    if overrides is None:
+        return message
+    try:
+        return overridden(message, overrides)
+    except InvalidMessage as error:
+        what = f"a stay of message #{row.seq} of {row.memory_id!r} cannot be read: {error}"
+        raise CorruptRow(what) from error
 
 
 def open_stays(memory_id: str) -> QuerySet[Stay]:
@@ -199,7 +228,7 @@ class StoredStays(EntrySource):
 
     def _with_messages(self, stays: QuerySet[Stay]) -> Iterator[Entry]:
         for stay in stays.select_related("message"):
-            yield stay_entry(stay, read_message(stay.message))
+            yield stay_entry(stay, shown_message(stay.message, stay.overrides))
 
 
 class OpenStays(StoredStays):
@@ -217,7 +246,7 @@ class OpenStays(StoredStays):
 
     def with_messages(self) -> Iterator[Entry]:
         for row in window_messages(self._memory_id):
-            yield stay_entry(row, read_message(row))
+            yield stay_entry(row, shown_message(row, row.overrides))
 
 
 def _page(stays: QuerySet[Stay], size: int) -> Iterator[OpenStay]:
@@ -251,9 +280,11 @@ class StoredWindow(Window):
         if not unread:
             return entries
         rows = Message.objects.filter(database.in_list("seq", unread), memory_id=self._memory_id)
-        messages = {row.seq: read_message(row) for row in rows}
+        found = {row.seq: row for row in rows}
         return [
-            entry if entry.message else replace(entry, message=messages[entry.seq])
+            entry
+            if entry.message
+            else replace(entry, message=shown_message(found[entry.seq], entry.overrides))
             for entry in stay_entries(entries)
         ]
 

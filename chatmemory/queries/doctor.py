@@ -12,7 +12,7 @@ from django.db.models import Count, F
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.lint import PROVIDERS, Finding
 from chatmemory.ledger.health import BITS, KEPT, SHORT, Fault, Health, providers_of
-from chatmemory.ledger.windows import open_stays, read_message
+from chatmemory.ledger.windows import open_stays, shown_message
 from chatmemory.linting import lint
 from chatmemory.managers import MemoryQuerySet, breaking
 from chatmemory.models import Memory
@@ -156,7 +156,7 @@ def stored_findings(provider: str) -> Iterator[tuple[str, list[Finding]]]:
     ill = Memory.objects.filter(ill_at__isnull=False)
     for memory_id in ill.order_by("id").values_list("id", flat=True).iterator():
         rows = list(open_stays(memory_id).select_related("message"))
-        messages = [read_message(row.message) for row in rows]
+        messages = [shown_message(row.message, row.overrides) for row in rows]
         found = lint(messages, provider=provider, numbers=[row.seq for row in rows])
         if found:
             yield memory_id, found

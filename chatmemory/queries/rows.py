@@ -346,7 +346,7 @@ def misfit_at(step: Step, tokens: int, held: Totals) -> CannotFit | None:
     if not can_decide(policy):
         return None
     remaining = Totals(step.count_after, step.tokens_after).without(held)
-    return why_it_cannot_fit(policy, remaining, tokens)
+    return why_it_cannot_fit(policy, remaining, tokens, held)
 
 
 def pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:

@@ -18,7 +18,7 @@ from chatmemory.core.window import Entry, Totals, Window, total
 from chatmemory.ledger.changes import EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.windows import open_stays, read_message, stay_entries, stays_at
+from chatmemory.ledger.windows import open_stays, shown_message, stay_entries, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 
 
@@ -308,5 +308,5 @@ def _window_row(stay: Stay) -> WindowRow:
         tokens=stay.tokens,
         pinned=stay.pinned,
         text=stay.message.text,
-        message=read_message(stay.message),
+        message=shown_message(stay.message, stay.overrides),
     )

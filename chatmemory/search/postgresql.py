@@ -35,6 +35,11 @@ _OF_NAMES = (
     """CREATE INDEX IF NOT EXISTS memory_by_labels ON chatmemory_memory
         USING gin (UPPER(labels::text) gin_trgm_ops)""",
 )
+# ANALYZE would keep whole texts and labels, which outlive their redaction
+_NO_SAMPLES = tuple(
+    f"ALTER INDEX IF EXISTS {name} ALTER COLUMN 1 SET STATISTICS 0"
+    for name in ("message_by_phrase", "memory_by_labels")
+)
 _INDEXES = ("message_by_phrase", "memory_by_id_part", "memory_by_labels")
 _NUMBER = "SELECT reltuples FROM pg_class WHERE oid = 'chatmemory_message'::regclass"
 _NUMBER_BY_CONVERSATION = "SELECT COALESCE(SUM(last_seq), 0) FROM chatmemory_memory"
@@ -113,7 +118,7 @@ class PostgresqlIndex(TextIndex):
         return Q(self.has(F("id"), words)) | (is_near & Q(self.has(LabelText("labels"), words)))
 
     def install(self) -> None:
-        self._try(_EXTENSION, _OF_TEXTS, *_OF_NAMES)
+        self._try(_EXTENSION, _OF_TEXTS, *_OF_NAMES, *_NO_SAMPLES)
 
     def remove(self) -> None:
         """The extension stays, because others may use it."""

@@ -25,7 +25,7 @@ from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.redaction import is_redacted
-from chatmemory.ledger.windows import read_message, stay_entries, stays_at
+from chatmemory.ledger.windows import shown_message, stay_entries, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.conversations import source_of
 from chatmemory.services.conversations import create
@@ -51,8 +51,8 @@ class _Copied:
         history = _history(step, window, policy)
         said = [
             history[stay.seq].message
-            if stay.seq in history
-            else _copy(stay.message, stay.tokens, policy)
+            if stay.seq in history and stay.overrides is None
+            else _copy(stay.message, stay.tokens, policy, stay.overrides)
             for stay in window
         ]
         return cls(list(history.values()), window, said)
@@ -121,9 +121,9 @@ def _history(step: Step, window: Iterable[Stay], policy: Policy) -> dict[int, Ne
     }
 
 
-def _copy(row: Message, tokens: int, policy: Policy) -> ChatMessage:
+def _copy(row: Message, tokens: int, policy: Policy, overrides: str | None = None) -> ChatMessage:
     """Return a message; a redacted one with the tokens of the words that it had."""
-    message = read_message(row)
+    message = shown_message(row, overrides)
     if is_redacted(message):
         remember_tokens(message, family_named(policy.estimator), tokens)
     return message

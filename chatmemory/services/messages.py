@@ -23,7 +23,7 @@ from chatmemory.ledger.adding import (
 )
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.windows import StayEntry, read_message, stay_entries
+from chatmemory.ledger.windows import StayEntry, shown_message, stay_entries
 from chatmemory.models import Memory, Message
 from chatmemory.services.transaction import locked
 from chatmemory.services.validation import (
@@ -164,16 +164,17 @@ def _set_pinned(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | No
     if pinned:
         _check_pinnable(recorder, group, entries)
     else:
-        _check_no_summary(memory, seq)
+        _check_no_summary(memory, entries[position])
     return recorder.pin(entries[position], pinned)
 
 
-def _check_no_summary(memory: Memory, seq: int) -> None:
+def _check_no_summary(memory: Memory, entry: StayEntry) -> None:
     """Raise NotPinnable for a summary: without its pin the next add could lose it."""
-    row = Message.objects.get(memory=memory, seq=seq)
-    if row.origin == Message.Origin.SYNTHETIC and is_summary(read_message(row)):
+    row = Message.objects.get(memory=memory, seq=entry.seq)
+    shown = shown_message(row, entry.overrides)
+    if row.origin == Message.Origin.SYNTHETIC and is_summary(shown):
         raise NotPinnable(
-            f"#{seq} is a summary: it stays until another summary covers it. Compact it, too"
+            f"#{entry.seq} is a summary: it stays until another summary covers it. Compact it, too"
         )
 
 

@@ -27,7 +27,7 @@ from chatmemory.ledger.adding import (
 )
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.sql import WindowMessage, window_messages
-from chatmemory.ledger.windows import read_message, stay_entry
+from chatmemory.ledger.windows import shown_message, stay_entry
 from chatmemory.services.defaults import metering_policy
 from chatmemory.services.messages import clear_messages
 from chatmemory.services.transaction import locked, unsaved_memory
@@ -55,7 +55,7 @@ def get_window(memory_id: str) -> Window:
 def _read(rows: Sequence[WindowMessage]) -> Iterator[tuple[WindowMessage, ChatMessage]]:
     family = family_named(rows[0].estimator) if rows else ""
     for row in rows:
-        message = read_message(row)
+        message = shown_message(row, row.overrides)
         if row.redacted_step is None:
             remember_tokens(message, family, row.tokens)
         yield row, message

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound, NotRepairable
 from chatmemory.core.lint import Finding
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.window import Entry
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.window import Entry, total
 from chatmemory.ledger.adding import counted_entries
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory, find_step
@@ -99,7 +101,7 @@ def undo_repair(
     its placeholders leave. What has left or come since then stays so.
 
     Raises MemoryNotFound, StepNotFound, InvalidValue (the step is no repair), VersionConflict, and
-    NotRepairable if nothing of it is left.
+    NotRepairable if nothing of it is left, or if the limit has no room for what would come back.
     """
     with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
         repaired_at = find_step(recorder.memory, step)
@@ -107,7 +109,22 @@ def undo_repair(
         new = before_repair(recorder.memory, repaired_at, old)
         if [each.seq for each in new] == [each.seq for each in old]:
             raise NotRepairable(f"nothing of the repair at step {step} is left to undo")
+        _check_room(recorder.policy, old, new)
         return recorder.repair(old, new, reason.strip()[:NOTE] or f"undoes step {step}")
+
+
+def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry]) -> None:
+    """Raise NotRepairable if messages would come back into a window that is then over its limit:
+    others would leave for them, or all that is in memory would be pinned.
+    """
+    if not can_decide(policy) or policy.meters_only:
+        return
+    back, after = set(new) - set(old), total(new)
+    if back and policy.is_exceeded_by(after):
+        raise NotRepairable(
+            f"memory would hold {policy.load(*after):,} of {policy.limit:,} {policy.unit} with what"
+            " the repair left out: raise the limit, or clear memory"
+        )
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.core.messages import with_attributes
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.services import protocol
@@ -77,6 +78,7 @@ changes = st.one_of(
     st.tuples(st.just("labels"), st.sampled_from(["red", "blue"])),
     st.tuples(st.sampled_from(["pin", "unpin", "redact", "clear", "make anew"]), places),
     st.tuples(st.sampled_from(["compact", "summarize"]), st.integers(0, 3)),
+    st.tuples(st.sampled_from(["attributes by a client", "attributes"]), attributes),
 )
 
 
@@ -104,6 +106,11 @@ def change(kind: str, value: Any) -> None:
         case "summarize":
             memory = MessageWindowChatMemory("m", max_messages=4, store=DjangoChatMemoryStore())
             memory.compact("They said b.", keep_last=value)
+        case "attributes by a client" | "attributes":
+            said = [m for m in window.messages if not isinstance(m, CustomMessage)]
+            changed = [with_attributes(each, value) for each in said]
+            is_list = kind == "attributes"
+            (services.set_messages if is_list else protocol.update_messages)("m", changed)
         case "make anew":
             services.delete("m")
             create()

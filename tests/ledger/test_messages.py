@@ -25,7 +25,7 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.core.codec import without_attributes
+from chatmemory.core.codec import stored_json, without_attributes
 from chatmemory.core.exceptions import DuplicateClientId, UnstorableText, WindowTooLarge
 from chatmemory.core.messages import with_attributes
 from chatmemory.formats import read_transcripts, render_messages
@@ -194,14 +194,98 @@ def test_those_of_a_system_message_must_be_storable(memory_id):
 # What a client sends back
 
 
-def test_a_message_without_its_attributes_or_with_others_is_the_stored_one(m):
-    for sent in (without(SAID), [with_attributes(each, {"new": 1}) for each in SAID]):
-        assert protocol.update_messages(m, sent).ignored
-        assert services.set_messages(m, sent).ignored
+REORDERED = ToolExecutionResultMessage("1", "find", "sent", attributes={"b": [1.5, None], "a": 1})
+CHANGES = [protocol.update_messages, services.set_messages]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_message_without_its_attributes_is_the_stored_one(m, change):
+    assert change(m, without(SAID)).ignored
+    assert change(m, [*without(SAID)[:2], *SAID[2:]]).ignored
     assert attributes_of(queries.window(m).messages) == attributes_of(SAID)
 
 
-@pytest.mark.parametrize("change", [protocol.update_messages, services.set_messages])
+@pytest.mark.parametrize("change", CHANGES)
+def test_attributes_are_compared_by_value(m, change):
+    change(m, [REORDERED])
+    other = with_attributes(REORDERED, {"a": 1, "b": [1.5, None]})
+    assert change(m, [other]).ignored
+    assert not change(m, [with_attributes(REORDERED, {"a": 1, "b": [None, 1.5]})]).ignored
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_attributes_that_a_client_changed_are_those_of_the_stay(m, change):
+    sent = [with_attributes(each, {"new": n}) for n, each in enumerate(SAID)]
+    result = change(m, sent)
+    assert (result.kind, result.arrived, result.evicted) == ("set", (), ())
+    assert attributes_of(protocol.get_messages(m)) == [{"new": n} for n in range(5)]
+    assert attributes_of(queries.window(m, 5).messages) == attributes_of(SAID)
+    assert attributes_of(queries.said(m)) == attributes_of(SAID)
+    ended = Stay.objects.filter(left_step=6).values_list("seq", "reason")
+    assert [*ended.order_by("seq")] == [(seq, "MOVED") for seq in range(1, 6)]
+    assert change(m, sent).ignored
+    assert change(m, without(sent)).ignored
+    assert verify(m) is None
+    change(m, SAID)
+    assert attributes_of(queries.window(m).messages) == attributes_of(SAID)
+    sizes = [len(stored_json(each).encode()) for each in SAID]
+    assert Memory.objects.get(pk=m).window_size == sum(sizes)
+    assert verify(m) is None
+
+
+ONE, TWO, THREE = (AiMessage("ok", attributes={"id": n}) for n in (1, 2, 3))
+HI, BYE = UserMessage("hi"), UserMessage("bye")
+# What a client put, one list after another, and the numbers of the last one
+LISTS = {
+    "in the window": ([[HI, ONE], [HI, TWO]], [1, 2]),
+    "before another": ([[ONE, HI], [TWO, HI]], [1, 2]),
+    "of equal ones": ([[HI, ONE, ONE], [HI, ONE, TWO]], [1, 2, 3]),
+    "as if equal ones had slid": (
+        [[HI, ONE, ONE, BYE, ONE, ONE], [HI, ONE, ONE, BYE, ONE, TWO]],
+        [1, 2, 3, 4, 5, 6],
+    ),
+    "added": ([[HI, ONE], [HI, ONE, TWO]], [1, 2, 3]),
+    "added as another leaves": ([[ONE, HI], [HI, TWO]], [2, 3]),
+    "a window of one": ([[ONE], [TWO]], [2]),
+    "comes back": ([[ONE, HI, BYE], [HI, BYE], [TWO, HI, BYE]], [1, 2, 3]),
+    "comes back as it was": ([[ONE, TWO, HI, BYE], [HI, BYE], [ONE, HI, BYE]], [1, 3, 4]),
+    "changed before it comes back": (
+        [[ONE, HI, BYE], [TWO, HI, BYE], [HI, BYE], [TWO, HI, BYE]],
+        [1, 2, 3],
+    ),
+    "two adds missed": ([[HI, ONE], [ONE, BYE, TWO]], [2, 3, 4]),
+    "equal ones slide": ([[ONE, TWO], [TWO, THREE]], [2, 3]),
+    "equal ones in another order": ([[ONE, TWO, HI], [TWO, ONE, HI]], [2, 1, 3]),
+    "changed and added": ([[HI, ONE], [HI, TWO, BYE]], [1, 2, 3]),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_what_a_client_puts_it_gets_back(name):
+    lists, seqs = LISTS[name]
+    for sent in lists:
+        protocol.update_messages("m", sent)
+        found = protocol.get_messages("m")
+        assert (found, attributes_of(found)) == (sent, attributes_of(sent))
+    assert [row.seq for row in queries.window("m").rows] == seqs
+    for step, sent in enumerate(lists, 1):
+        assert queries.window("m", step).messages == sent
+    assert verify("m") is None
+
+
+def test_own_attributes_stay_with_what_is_pinned_recounted_or_saved_as_a_branch(m):
+    sent = [*SAID[:4], with_attributes(SAID[4], {"new": 1})]
+    protocol.update_messages(m, sent)
+    services.pin(m, 5)
+    services.change(m, policy=MessageWindow(9, estimator="gpt-4"))
+    services.branch(m, "b", [])
+    for name in (m, "b"):
+        assert attributes_of(queries.window(name).messages) == attributes_of(sent)
+        assert attributes_of(queries.said(name)) == attributes_of(SAID)
+        assert verify(name) is None
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_what_moves_or_returns_is_the_stored_one(m, change):
     sent = without(SAID)
     change(m, sent[::-1])
@@ -353,6 +437,25 @@ def test_a_redaction_removes_them(api, memory_id, message):
     services.add(memory_id, [UserMessage("more")])
     sent = messages_from_json(messages_to_json(queries.window(memory_id).messages))
     assert protocol.update_messages(memory_id, sent).ignored
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_redaction_erases_the_attributes_of_its_stays(m, change):
+    for id in ("card 4711", "card 0815"):
+        change(m, [*SAID[:4], with_attributes(SAID[4], {"id": id})])
+    services.redact(m, 5)
+    rows = [*Stay.objects.values_list("overrides", flat=True), *Message.objects.values_list()]
+    assert "4711" not in f"{rows}"
+    assert "0815" not in f"{rows}"
+    assert verify(m) is None
+    mark = queries.window(m).messages[4]
+    assert change(m, [*SAID[:4], with_attributes(mark, SECRET)]).ignored
+    change(m, [with_attributes(mark, SECRET)])
+    change(m, SAID[:4])
+    change(m, [with_attributes(mark, SECRET), *SAID[:4]])
+    assert attributes_of(queries.window(m).messages) == [{}, *attributes_of(SAID[:4])]
+    assert not Stay.objects.filter(seq=5, overrides__contains="attributes").exists()
+    assert verify(m) is None
 
 
 def test_a_client_cannot_bring_back_those_of_a_redacted_message(memory_id):

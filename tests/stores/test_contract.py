@@ -17,7 +17,9 @@ from chatmemory import (
     MessageWindowChatMemory,
     SingleSlotChatMemoryStore,
     SummarizingChatMemory,
+    ToolExecutionResultMessage,
     UserMessage,
+    messages_to_json,
     queries,
 )
 from chatmemory.core.transitions import clear
@@ -74,6 +76,37 @@ def test_it_keeps_copies_until_they_are_replaced_or_deleted(store, memory_id):
     for _ in range(2):
         store.delete_messages(memory_id)
         assert store.get_messages(memory_id) == []
+
+
+def thought(text: str, signature: str | None = None) -> AiMessage:
+    return AiMessage(text, attributes={"signature": signature} if signature else {})
+
+
+HI, BYE = UserMessage("hi"), UserMessage("bye")
+LISTS = {
+    "in the window": [[HI, thought("ok", "1")], [HI, thought("ok", "2")]],
+    "in the middle": [[thought("ok", "1"), HI, BYE], [thought("ok", "2"), HI, BYE]],
+    "added": [[thought("ok", "1")], [thought("ok", "1"), thought("ok", "2")]],
+    "comes back": [[thought("ok", "1"), HI, BYE], [HI, BYE], [thought("ok", "2"), HI, BYE]],
+    "a window of one": [[thought("ok", "1")], [thought("ok", "2")]],
+    "two adds missed": [[HI, thought("ok", "1")], [thought("ok", "1"), BYE, thought("ok", "2")]],
+    "the only ones that have some": [[thought("ok"), HI], [thought("ok", "1"), HI]],
+    "in another order": [
+        [thought("ok", "1"), thought("ok", "2"), HI],
+        [thought("ok", "2"), thought("ok", "1"), HI],
+    ],
+    "of a result": [
+        [ToolExecutionResultMessage("1", "f", "x", attributes={"n": n})] for n in (1, 2)
+    ],
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_what_was_put_with_attributes_comes_back_with_them(store, memory_id, name):
+    for messages in LISTS[name]:
+        store.update_messages(memory_id, messages)
+        found = store.get_messages(memory_id)
+        assert messages_to_json(found) == messages_to_json(messages)
 
 
 @pytest.mark.parametrize("call", ["get_messages", "update_messages", "delete_messages"])

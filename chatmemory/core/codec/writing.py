@@ -162,10 +162,19 @@ def without_attributes(payload: str) -> str:
 
     Those of a CustomMessage are its content. In a string, a quote has a backslash before it.
     """
+    return split_attributes(payload)[0]
+
+
+def split_attributes(payload: str) -> tuple[str, str]:
+    """Return the JSON of a message without its attributes, and that of the attributes; "" if they
+    are empty.
+    """
     before, found, _ = payload.partition(_ATTRIBUTES)
     if not found or before == "{":
-        return payload
-    return before + payload[payload.rindex(_TYPE) :]
+        return payload, ""
+    end = payload.rindex(_TYPE)
+    attributes = payload[len(before) + len(_ATTRIBUTES) : end - 1]
+    return before + payload[end:], "" if attributes == "{}" else attributes
 
 
 def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:

@@ -1,0 +1,173 @@
+"""A client with LangChain4j's memory puts its lists into our stores, and reads them back.
+
+It decides by an in-memory store; `langchain4j.explanations` says how many adds explain a list.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import count
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    ChatMessage,
+    InMemoryChatMemoryStore,
+    MessageWindowChatMemory,
+    SystemMessage,
+    TokenWindowChatMemory,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    queries,
+)
+from chatmemory.core.compaction import summary_message
+from chatmemory.core.messages import with_attributes
+from chatmemory.ledger.verification import verify
+from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.stores.http import HttpChatMemoryStore
+
+from ..langchain4j import Said, explanations
+from ..ledger.test_any_changes import undone
+from ..properties import examples
+
+NUMBERS = count()
+words = st.sampled_from(["a", "b", "ok"])
+attributes = st.sampled_from([{}, {"id": 1}, {"id": 2, "at": {"b": [1.5], "a": None}}])
+messages = st.one_of(
+    st.builds(lambda text, own: UserMessage(text, attributes=own), words, attributes),
+    st.builds(lambda text, own: AiMessage(text, attributes=own), words, attributes),
+    st.builds(SystemMessage, words),
+    st.builds(
+        lambda own: AiMessage(None, (ToolExecutionRequest("1", "f", "{}"),), attributes=own),
+        attributes,
+    ),
+    st.builds(lambda own: ToolExecutionResultMessage("1", "f", "x", None, own), attributes),
+)
+places = st.integers(0, 5)
+adds = st.tuples(st.just("add"), messages, st.integers(1, 6), st.booleans(), st.booleans())
+others = st.one_of(
+    st.tuples(st.just("summarize"), st.integers(2, 4), st.booleans()),
+    st.tuples(st.just("inject"), places),
+    st.tuples(st.just("attributes"), places, attributes),
+    st.tuples(st.just("reorder"), st.lists(places, max_size=6)),
+    st.tuples(st.just("random"), st.lists(messages, max_size=6)),
+)
+# Hypothesis takes each branch equally often; mapped ones are branches of their own
+mostly_adds = st.one_of(*(adds.map(tuple) for _ in range(3)), others.map(tuple))
+changes = st.lists(mostly_adds, min_size=3, max_size=14)
+
+
+def added(known: list[ChatMessage], message, limit, by_tokens, keeps_first) -> list[ChatMessage]:
+    """Return the list after LangChain4j's memory added a message under this limit."""
+    store = InMemoryChatMemoryStore()
+    store.update_messages("m", known)
+    options = {"id": "m", "store": store, "always_keep_system_message_first": keeps_first}
+    if by_tokens:
+        TokenWindowChatMemory(max_tokens=limit * 8, **options).add(message)
+    else:
+        MessageWindowChatMemory(max_messages=limit, **options).add(message)
+    return store.get_messages("m")
+
+
+def changed(known: list[ChatMessage], kind: str, *values) -> list[ChatMessage]:
+    """Return the list after the client did something else to it."""
+    match kind, values:
+        case "summarize", (covered, is_ours):
+            text = f"summary {next(NUMBERS)}"
+            place = 1 if known and isinstance(known[0], SystemMessage) else 0
+            if len(known) - place >= covered:
+                summary = summary_message(text) if is_ours else UserMessage(text)
+                return [*known[:place], summary, *known[place + covered :]]
+        case "inject", (place,):
+            injected = UserMessage(f"context {next(NUMBERS)}")
+            return [*known[:place], injected, *known[place:]]
+        case "attributes", (place, own):
+            return [
+                with_attributes(each, own) if n == place and each.type != "SYSTEM" else each
+                for n, each in enumerate(known)
+            ]
+        case "reorder", (order,):
+            return [known[n] for n in order if n < len(known)]
+        case "random", (made,):
+            return made
+    return known
+
+
+def comes_back_as(got: ChatMessage, sent: ChatMessage) -> bool:
+    """Whether a message is what was sent; a client that drops attributes gets them back."""
+    own = getattr(sent, "attributes", {})
+    return got == (sent if own else with_attributes(sent, got.attributes))
+
+
+def come_back_as(got: list[ChatMessage], sent: list[ChatMessage]) -> bool:
+    return len(got) == len(sent) and all(map(comes_back_as, got, sent))
+
+
+def check_step(name: str, n: int, old: list[Said], sent: list[ChatMessage], told: Counter) -> None:
+    """Check that the newest step tells of the only add that explains a list."""
+    step = queries.step(name, n)
+    found = explanations(old, sent)
+    told["add" if len(found) == 1 else "several" if found else "taken back"] += 1
+    assert step.row.kind == ("add" if len(found) == 1 else "set"), (old, sent, found)
+    if step.row.kind == "add":
+        ((_, departures),) = found
+        left = {(each.seq, str(each.reason)) for each in step.change.evicted}
+        assert left == {each for each in departures if each[0] != "new"}
+
+
+def play(made: list, told: Counter) -> None:
+    store, name = DjangoChatMemoryStore(), "twin"
+    windows = {}
+    for kind, *values in made:
+        known = store.get_messages(name)
+        old = [Said(row.seq, row.message) for row in queries.window(name).rows] if known else []
+        sent = added(known, *values) if kind == "add" else changed(known, kind, *values)
+        before = queries.memory(name).last_step if windows else 0
+        store.update_messages(name, sent)
+        assert come_back_as(store.get_messages(name), sent), (known, sent)
+        view = queries.window(name)
+        windows[view.step] = view.messages
+        if come_back_as(known, sent) and before:
+            assert view.step == before, "an equal list is no step"
+        elif kind == "add" and known:
+            assert view.step == before + 1
+            check_step(name, view.step, old, sent, told)
+    for step, window in windows.items():
+        assert queries.window(name, step).messages == window
+    assert verify(name) is None
+
+
+@pytest.mark.database
+def test_any_lists_come_back_and_adds_are_told_as_adds(db):
+    told: Counter = Counter()
+
+    @examples(600)
+    @given(changes)
+    def any_lists(made):
+        with undone():
+            play(made, told)
+
+    any_lists()
+    assert sum(told.values()) > 500
+    assert told["add"] > 3 * (told["several"] + told["taken back"])
+
+
+def test_any_lists_come_back_over_http(served):
+    with HttpChatMemoryStore(served.url, served.token) as store:
+
+        @examples(200)
+        @given(changes)
+        def any_lists(made):
+            name = uuid4().hex
+            for kind, *values in made:
+                known = store.get_messages(name)
+                sent = added(known, *values) if kind == "add" else changed(known, kind, *values)
+                store.update_messages(name, sent)
+                assert come_back_as(store.get_messages(name), sent), (known, sent)
+
+        any_lists()
