@@ -13,13 +13,13 @@ from chatmemory.core.compaction import (
     summary_message,
 )
 from chatmemory.core.recall.compactions import LIMIT, dropped_terms
-from chatmemory.ledger.adding import appended_count, count_ahead, summarized
+from chatmemory.ledger.adding import appended_count, summarized
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import stay_entries
-from chatmemory.services.transaction import locked
+from chatmemory.services.transaction import change_as_planned
 from chatmemory.services.validation import storable_messages
 
 
@@ -42,12 +42,16 @@ def compact(
     the step, such as "auto". Raises InvalidValue, InvalidMessage, MemoryNotFound, MessageNotFound
     (not in memory), NotCompactable, VersionConflict.
     """
-    plan = SummaryPlan(**options)
-    count_ahead(memory_id, storable_messages([summary_message(summary)]))
-    with locked(
-        memory_id, actor=actor, expected_version=expected_version, note=trigger
-    ) as recorder:
-        return recorder.record(summarized(recorder, summary, plan, fact_words()))
+    plan, words = SummaryPlan(**options), fact_words()
+    storable_messages([summary_message(summary)])
+    return change_as_planned(
+        memory_id,
+        lambda recorder: summarized(recorder, summary, plan, words),
+        Recorder.record,
+        actor=actor,
+        expected_version=expected_version,
+        note=trigger,
+    )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from django.utils import timezone
 
@@ -28,13 +28,17 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger import chain, sql
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import AuditEntry, Memory
 from chatmemory.services.validation import check_change, check_ids
 from chatmemory.signals import memory_changed
 
 CHANNEL = "chatmemory"
 TOKENS_OF_A_ROW = 60
+PLANNED_AT_MOST = 5
 
 _audit_log = logging.getLogger("chatmemory.audit")
 
@@ -66,6 +70,40 @@ def locked(
         yield recorder
         if recorder.write():
             database.on_commit(lambda: _announce(recorder, actor))
+
+
+Plan = TypeVar("Plan")
+
+
+def change_as_planned(
+    memory_id: str,
+    plan: Callable[[Recorder], Plan],
+    record: Callable[[Recorder, Plan], ChangeResult],
+    *,
+    actor: str,
+    expected_version: int | None = None,
+    note: str = "",
+) -> ChangeResult:
+    """Make a change whose planning takes long, without holding up other writers meanwhile.
+
+    `plan` reads one state of the conversation, and `record` records what was planned, under the
+    lock. If the conversation has changed in between, it is planned again, a few times. Raises
+    VersionConflict if it changes each time, and the exceptions of `locked`.
+    """
+    check_change(memory_id, actor, expected_version)
+    for _ in range(PLANNED_AT_MOST):
+        with one_snapshot():
+            planned_for = Recorder(find_memory(memory_id))
+            _check_version(planned_for.memory, expected_version)
+            check_imported(planned_for.memory)
+            planned = plan(planned_for)
+        with locked(
+            memory_id, actor=actor, expected_version=expected_version, note=note
+        ) as recorder:
+            if recorder.is_at(planned_for.memory):
+                return record(recorder, planned)
+            version = recorder.memory.version
+    raise VersionConflict(memory_id, version, planned_for.memory.version)
 
 
 def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
