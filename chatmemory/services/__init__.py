@@ -11,6 +11,7 @@ from chatmemory.services.branches import branch
 from chatmemory.services.compaction import (
     CompactionPreview,
     compact,
+    plan_compaction,
     preview_compaction,
 )
 from chatmemory.services.conversations import adopt_policy, change, create, label
@@ -104,6 +105,7 @@ __all__ = [
     "new_messages",
     "newest_repair",
     "pin",
+    "plan_compaction",
     "preview_compaction",
     "preview_repair",
     "redact",

@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from django.utils import timezone
 
@@ -75,6 +76,27 @@ def locked(
 Plan = TypeVar("Plan")
 
 
+@dataclass(frozen=True)
+class Planned(Generic[Plan]):
+    """A plan for a change. `memory` is the row of the conversation for which it was made."""
+
+    memory: Memory
+    plan: Plan
+
+
+def planned(
+    memory_id: str, plan: Callable[[Recorder], Plan], expected_version: int | None = None
+) -> Planned[Plan]:
+    """Plan a change from one state of a conversation, without a lock. Raises MemoryNotFound,
+    VersionConflict, ImportUnfinished.
+    """
+    with one_snapshot():
+        recorder = Recorder(find_memory(memory_id))
+        _check_version(recorder.memory, expected_version)
+        check_imported(recorder.memory)
+        return Planned(recorder.memory, plan(recorder))
+
+
 def change_as_planned(
     memory_id: str,
     plan: Callable[[Recorder], Plan],
@@ -83,27 +105,24 @@ def change_as_planned(
     actor: str,
     expected_version: int | None = None,
     note: str = "",
+    ahead: Planned[Plan] | None = None,
 ) -> ChangeResult:
     """Make a change whose planning takes long, without holding up other writers meanwhile.
 
-    `plan` reads one state of the conversation, and `record` records what was planned, under the
-    lock. If the conversation has changed in between, it is planned again, a few times. Raises
-    VersionConflict if it changes each time, and the exceptions of `locked`.
+    It may have been planned `ahead`. Under the lock `record` only records the plan. If the
+    conversation has changed in between, it is planned again, a few times. Raises VersionConflict
+    if it changes each time, and the exceptions of `locked`.
     """
     check_change(memory_id, actor, expected_version)
     for _ in range(PLANNED_AT_MOST):
-        with one_snapshot():
-            planned_for = Recorder(find_memory(memory_id))
-            _check_version(planned_for.memory, expected_version)
-            check_imported(planned_for.memory)
-            planned = plan(planned_for)
+        made = ahead or planned(memory_id, plan, expected_version)
         with locked(
             memory_id, actor=actor, expected_version=expected_version, note=note
         ) as recorder:
-            if recorder.is_at(planned_for.memory):
-                return record(recorder, planned)
-            version = recorder.memory.version
-    raise VersionConflict(memory_id, version, planned_for.memory.version)
+            if recorder.is_at(made.memory):
+                return record(recorder, made.plan)
+            version, ahead = recorder.memory.version, None
+    raise VersionConflict(memory_id, version, made.memory.version)
 
 
 def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:

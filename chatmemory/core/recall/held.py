@@ -20,12 +20,12 @@ _RUN = re.compile(r"(?<![A-Za-z0-9._@/+\-])[A-Za-z]*+[0-9._@/+\-][A-Za-z0-9._@/+
 
 
 class Terms:
-    """Terms that are looked for in texts."""
+    """Terms that are looked for in texts: of a path also what follows a slash, if `by_ends`."""
 
-    def __init__(self, terms: Iterable[str]) -> None:
+    def __init__(self, terms: Iterable[str], *, by_ends: bool = True) -> None:
         self._by_end: defaultdict[str, list[str]] = defaultdict(list)
         for term in terms:
-            self._by_end[shortest_end(term)].append(term)
+            self._by_end[shortest_end(term) if by_ends else term].append(term)
         # A string of length 4 to 7 is looked up by its first 4 characters, one of 8 to 15 by its
         # first 8, and so on: by prefix, the lengths that strings with it have. So each place of a
         # text costs a few look-ups, also where all terms begin alike.
