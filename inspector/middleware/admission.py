@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db import close_old_connections
 from django.http import parse_cookie
 
-from chatmemory.api.errors import Problem, database_problem
+from chatmemory.api.errors import database_problem
 from chatmemory.converters import memory_id_at
 from chatmemory.services.database_errors import Outage
 from inspector.asgi import Application, Message, Receive, Scope, Send
@@ -30,8 +30,8 @@ from inspector.observability.logs import log_request
 
 WAITING_FOR_ONE = 16
 WAITING_FOR_ANY = 256
-SLOW_ANSWERS = 4
-SLOW_SECONDS = 2.0
+WAITING_OF_CALLER = 64
+ANSWERS_OF_CALLER = 4
 
 _READING = ("GET", "HEAD", "OPTIONS")
 _WRITTEN = re.compile(r"/(?:c|api/v1/memories|api/v1/store)/([^/]+)/")
@@ -41,12 +41,6 @@ _LONG_WORK = {
     "changes of several conversations": re.compile(r"/(?:bulk|lab/adopt)/"),
     "measurements": re.compile(r"/(?:lab|lab/file|lab/compare|api/v1/recall)/"),
 }
-_SLOW = Problem(
-    429,
-    "Too many requests",
-    f"{SLOW_ANSWERS} answers are still being sent to you: read them, or close their connections",
-    headers={"Retry-After": "2"},
-)
 _ALWAYS = frozenset({"/healthz"})  # asks no database, and tells that the process lives
 
 
@@ -54,30 +48,24 @@ class Admission:
     """An ASGI application that lets a request in once it has arrived and a place is free.
 
     It answers 503 with Retry-After at once to a request that would make a queue too long. No part
-    of an answer holds a place or a connection while it is sent, so that slow readers hold none; and
-    who reads several answers slowly is told 429 until one of them has ended.
+    of an answer holds a place or a connection while it is sent, so that slow readers hold none. A
+    caller has four answers to reads in progress, until they have been sent: its other reads wait.
     """
 
     def __init__(self, application: Application, places: Places) -> None:
         self._application = application
         self._places = places
-        self._slow_answers: Counter[str] = Counter()  # by client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in _ALWAYS:
             await self._application(scope, receive, send)
             return
-        reader = AnswerReader(self._slow_answers, clients_of(scope))
-        if reader.has_too_many:
-            await send_problem(scope, send, _SLOW, unread=receive)
-            return
-        visit = _Visit(self._places, job_of(scope), receive, reader.timed(send))
+        visit = _Visit(self._places, job_of(scope), callers_of(scope), receive, send)
         started = perf_counter()
         async with ThreadSensitiveContext():  # the thread of this request, in Django too
             try:
                 await self._application(scope, visit.receive, visit.send)
             finally:
-                reader.end()
                 await visit.end()
         if visit.refusal is not None:
             busy = Outage("busy", f"{visit.refusal}: try again in a moment")
@@ -88,11 +76,15 @@ class Admission:
 class _Visit:
     """A request from the end of its body to the end of its answer."""
 
-    def __init__(self, places: Places, job: Job, receive: Receive, send: Send) -> None:
+    def __init__(
+        self, places: Places, job: Job, callers: frozenset[str], receive: Receive, send: Send
+    ) -> None:
         self._places = places
         self._job = job
+        self._callers = callers
         self._receive = receive
         self._send = send
+        self._turn = AsyncExitStack()
         self._place = AsyncExitStack()
         self._is_made = False
         self.refusal: QueueFull | None = None
@@ -102,6 +94,8 @@ class _Visit:
         message = await self._receive()
         if message["type"] == "http.request" and not message.get("more_body"):
             try:
+                if not self._job.is_write:
+                    self._turn = await self._places.begin_answer(self._callers)
                 self._hold(await self._places.take(self._job))
             except QueueFull as refusal:
                 self.refusal = refusal
@@ -115,7 +109,9 @@ class _Visit:
         is_start = message["type"] == "http.response.start"
         if is_start:
             self._is_made = _has_length(message)
-        await self.end()
+            if _is_stream(message):  # which goes on for hours, and has limits of its own
+                await self._turn.aclose()
+        await self._place.aclose()
         await self._send(message)
         if message.get("more_body", is_start) and not self._is_made:
             self._hold(await self._places.take_again())
@@ -126,6 +122,7 @@ class _Visit:
 
     async def end(self) -> None:
         await self._place.aclose()
+        await self._turn.aclose()
 
 
 class QueueFull(Exception):
@@ -152,7 +149,32 @@ class Places:
         self._free = Semaphore(most)
         self._free_for_writes = Semaphore(most - 1)
         self._turns: WeakValueDictionary[Job, Semaphore] = WeakValueDictionary()
+        self._answers: WeakValueDictionary[str, Semaphore] = WeakValueDictionary()
         self._waiting: list[Job] = []
+        self._waiting_callers: Counter[str] = Counter()
+
+    async def begin_answer(self, callers: frozenset[str]) -> AsyncExitStack:
+        """Wait until fewer than four answers to a caller are in progress, up to the given seconds;
+        closing what is returned ends the answer. A large one is in memory until it has been read.
+        Raises QueueFull.
+        """
+        if any(self._waiting_callers[each] >= WAITING_OF_CALLER for each in callers):
+            raise QueueFull(f"{WAITING_OF_CALLER} other requests of yours are waiting")
+        # In one order, as two requests with the same two names would else wait for each other
+        gates = [
+            self._answers.setdefault(each, Semaphore(ANSWERS_OF_CALLER)) for each in sorted(callers)
+        ]
+        self._waiting_callers.update(callers)
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await _passed(gates)
+        except TimeoutError:
+            raise QueueFull(
+                f"{ANSWERS_OF_CALLER} answers are being sent to you, and none has ended in "
+                f"{self._seconds:g} seconds: read them, or close their connections"
+            ) from None
+        finally:
+            self._waiting_callers -= Counter(callers)
 
     async def take(self, job: Job) -> AsyncExitStack:
         """Wait for a place, up to the given seconds; closing it gives it back. Raises QueueFull."""
@@ -205,50 +227,8 @@ def job_of(scope: Scope) -> Job:
     return Job(True, next(works, ""))
 
 
-class AnswerReader:
-    """Who reads one answer. Only the time counts in which the server waits for it."""
-
-    def __init__(self, counts: Counter[str], clients: frozenset[str]) -> None:
-        self._counts = counts
-        self._clients = clients
-        self._left = SLOW_SECONDS
-        self._is_slow = False
-
-    @property
-    def has_too_many(self) -> bool:
-        return any(self._counts[client] >= SLOW_ANSWERS for client in self._clients)
-
-    def timed(self, send: Send) -> Send:
-        """Return what sends the answer, and notes how long its client lets it wait."""
-
-        async def sending(message: Message) -> None:
-            if self._is_slow:
-                await send(message)
-                return
-            loop = asyncio.get_running_loop()
-            began, timer = loop.time(), loop.call_later(self._left, self._count)
-            try:
-                await send(message)
-            finally:
-                timer.cancel()
-                self._left -= loop.time() - began
-
-        return sending
-
-    def end(self) -> None:
-        if self._is_slow:
-            self._counts.subtract(self._clients)
-            for client in self._clients:
-                if not self._counts[client]:
-                    del self._counts[client]
-
-    def _count(self) -> None:
-        self._is_slow = True
-        self._counts.update(self._clients)
-
-
-def clients_of(scope: Scope) -> frozenset[str]:
-    """Return by what a client is known: its token, its session or both, else its address.
+def callers_of(scope: Scope) -> frozenset[str]:
+    """Return by what a caller is known: its token, its session or both, else its address.
 
     What it makes up beside a valid one is no way around the count, as both are counted.
     """
@@ -264,3 +244,10 @@ def clients_of(scope: Scope) -> frozenset[str]:
 
 def _has_length(message: Message) -> bool:
     return any(name.lower() == b"content-length" for name, _ in message.get("headers", ()))
+
+
+def _is_stream(message: Message) -> bool:
+    return any(
+        name.lower() == b"content-type" and value.startswith(b"text/event-stream")
+        for name, value in message.get("headers", ())
+    )
