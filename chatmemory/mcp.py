@@ -143,7 +143,7 @@ class Tools:
         `flag` chooses what needs attention: said_again, what a user or a tool had to say again.
         """
         for text in (words, label):
-            check_text(text, "what is searched")
+            _check(text, "what is searched")
         beginning = self._scope.beginning()
         which = MemoryFilter(search=words.strip(), label=label, id_prefix=beginning, flag=flag)
         page = queries.overview_page(which, size=SIZE)
@@ -235,7 +235,7 @@ class Tools:
         self, conversation: str, phrase: str, step: int | None = None
     ) -> CallToolResult:
         """Tell whether memory still has a phrase, such as an order number, now or after a step."""
-        check_text(phrase, "a phrase")
+        _check(phrase, "a phrase")
         if not (phrase := phrase.strip()):
             raise InvalidValue("a phrase must have words")
         query = ConversationQuery(at=step, find=phrase)
@@ -344,7 +344,7 @@ class Tools:
         `limits` write them: token_window:4000,message_window:20,everything.
         """
         for text in (prefix, label):
-            check_text(text, "a prefix or a label")
+            _check(text, "a prefix or a label")
         policies = policies_from_text(limits)[:SIZE]
         own = self._scope.beginning()
         if not (prefix.startswith(own) or own.startswith(prefix)):
@@ -381,12 +381,14 @@ class Tools:
         return f"{self._site}{path}{'?' if asked else ''}{urlencode(asked)}"
 
     def _answer(self, words: Iterable[str], url: str | None, **data: Any) -> CallToolResult:
-        """Return an answer in words and as JSON, each with the address."""
-        text = "\n".join(words)
+        """Return an answer in words and as JSON, each with the address. Both quote no more than the
+        beginning of anything, such as the name of a tool.
+        """
+        text = "\n".join(_quoted(line, 2 * TEXT) for line in words)
         told = f"{text}\n{url}" if url else text
         return CallToolResult(
             content=[TextContent(type="text", text=told)],
-            structured_content={"answer": text, "url": url, **data},
+            structured_content={"answer": text, "url": url, **_quoted_all(data)},
         )
 
 
@@ -401,6 +403,29 @@ class _BriefMessage(HistoryMessageSerializer):
 
     def to_representation(self, row: MessageDetail) -> dict[str, Any]:
         return {name: _last(value) for name, value in super().to_representation(row).items()}
+
+
+def _check(text: str, what: str) -> None:
+    """Raise InvalidValue for a text that is too long to ask for, or that no database can hold."""
+    check_text(text, what)
+    if len(text) > TEXT:
+        raise InvalidValue(f"{what} can have {TEXT} characters, and has {len(text):,}")
+
+
+def _quoted(text: str, most: int = TEXT) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def _quoted_all(value: Any) -> Any:
+    """Return JSON with no more than the beginning of each of its texts, without the addresses."""
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, dict):
+        return {
+            _quoted(name): each if name == "url" else _quoted_all(each)
+            for name, each in value.items()
+        }
+    return [_quoted_all(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _last(value: object) -> object:

@@ -311,8 +311,8 @@ def read_body(shape: Shape, request: Request) -> dict[str, Any]:
 
 
 def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
-    """Read a body before anything is locked, check and count its messages, or count the window anew
-    for its policy.
+    """Read a body before anything is locked, check and count its messages, plan its compaction, or
+    count the window anew for its policy.
 
     What is wrong with it is told when it is used.
     """
@@ -324,6 +324,9 @@ def read_ahead(shape: Shape, request: Request, memory_id: str) -> None:
             messages = services.storable_messages(body["sent"].messages)
             services.count_ahead(memory_id, messages)
             body["sent"] = replace(body["sent"], messages=messages)
+        elif "summary" in body:
+            options = {name: value for name, value in body.items() if name != "trigger"}
+            body["ahead"] = services.plan_compaction(memory_id, **options)
         if (policy := body.get("policy")) is not None:
             body["recount"] = services.Recount.ahead(memory_id, policy.estimator)
 

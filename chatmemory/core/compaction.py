@@ -6,16 +6,19 @@ evictions pass over it like a pin. A later compaction can cover it in turn.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import TypedDict
 
-from chatmemory.core.eviction import Eviction, Head, Reason, first_of_group, group_of
+from chatmemory.core.eviction import Eviction, Head, Reason, group_starts
 from chatmemory.core.exceptions import (
     InvalidMessage,
     InvalidValue,
     MessageNotFound,
+    MessageTooLarge,
     NotCompactable,
 )
 from chatmemory.core.given import brief
@@ -173,13 +176,22 @@ def compact_with_terms(
 ) -> Transition:
     """Return the same for a summary with as many of these terms as there is room for.
 
-    The last ones of the list are left out first. `entry_of` counts the message of the summary.
+    The last ones of the list are left out first. `entry_of` counts the message of the summary, and
+    may raise MessageTooLarge.
     """
-    for count in range(len(terms), 0, -1):
-        with suppress(NotCompactable):
-            arrival = entry_of(summary_message(text, terms[:count]))
-            return compact(window, covered, arrival, policy)
-    return compact(window, covered, entry_of(summary_message(text)), policy)
+
+    def with_terms(count: int) -> Transition:
+        return compact(window, covered, entry_of(summary_message(text, terms[:count])), policy)
+
+    def has_no_room(count: int) -> bool:
+        with suppress(NotCompactable, MessageTooLarge):
+            with_terms(count)
+            return False
+        return True
+
+    # By bisection, as the whole summary is counted for each number of terms
+    most = bisect_left(range(1, len(terms) + 1), True, key=has_no_room) if terms else 0
+    return with_terms(most)
 
 
 # What a summary may cover
@@ -197,13 +209,13 @@ def check_covered(entries: Sequence[Entry], covered: Collection[Entry]) -> None:
         raise NotCompactable("the leading system message cannot be covered: it stays as it is")
     if any(entry.pinned and not is_summary(entry.message) for entry in chosen):
         raise NotCompactable("a pinned message cannot be covered: unpin it first")
-    for position, entry in enumerate(entries):
-        if entry not in chosen:
+    for _, positions in groupby(range(len(entries)), key=group_starts(entries).__getitem__):
+        group = [entries[position] for position in positions]
+        if chosen.isdisjoint(group):
             continue
-        group = group_of(entries, first_of_group(entries, position))
         if not chosen.issuperset(group):
             raise NotCompactable("a tool call and its results can only be covered together")
-        calls = getattr(entry.message, "tool_execution_requests", ())
+        calls = getattr(group[0].message, "tool_execution_requests", ())
         if calls and len(group) <= len(calls):
             raise NotCompactable("a tool call that awaits results cannot be covered")
 
@@ -220,7 +232,7 @@ def all_but_last(
     end = len(entries) - messages if messages is not None else _fitting(entries, tokens or 0)
     end = max(0, min(end, len(entries)))
     if messages is not None and 0 < end < len(entries):
-        end = first_of_group(entries, end)
+        end = group_starts(entries)[end]
     leading = Head(entries, total(entries)).leading_system
     return [
         entry
@@ -231,9 +243,10 @@ def all_but_last(
 
 def _fitting(entries: Sequence[Entry], tokens: int) -> int:
     """Return the position from which on all messages, in whole groups, take at most `tokens`."""
+    starts = group_starts(entries)
     kept, position = 0, len(entries)
     while position:
-        first = first_of_group(entries, position - 1)
+        first = starts[position - 1]
         kept += sum(entry.tokens for entry in entries[first:position])
         if kept > tokens:
             return position

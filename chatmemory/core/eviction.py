@@ -231,5 +231,16 @@ def first_of_group(entries: Sequence[Groupable], position: int) -> int:
     return first if entries[first].has_calls else position
 
 
+def group_starts(entries: Sequence[Groupable]) -> list[int]:
+    """Return `first_of_group` of every position, in one pass: a group may be a whole window."""
+    starts: list[int] = []
+    call: int | None = None
+    for position, entry in enumerate(entries):
+        if not _is_result(entry):
+            call = position if entry.has_calls else None
+        starts.append(position if call is None else call)
+    return starts
+
+
 def _is_result(entry: Groupable) -> bool:
     return entry.type is _RESULT

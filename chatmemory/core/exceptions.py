@@ -33,9 +33,20 @@ from __future__ import annotations
 
 from typing import Any
 
+# Characters of an error's beginning and of its end, which says what to do. Between them may be an
+# id, a value or a fact of any length that somebody else wrote.
+_QUOTED = 400
+
 
 class ChatMemoryError(Exception):
     """Base class of the exceptions of chatmemory."""
+
+    def __str__(self) -> str:
+        """Return the text, without the middle of a very long one."""
+        text = super().__str__()
+        if len(text) <= 2 * _QUOTED:
+            return text
+        return f"{text[:_QUOTED]}… ({len(text):,} characters) …{text[-_QUOTED:]}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how pickles and copies are made: without `__init__`, which may take other values

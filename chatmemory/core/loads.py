@@ -14,9 +14,11 @@ have no options. Other policies are replayed by that rule. A test compares both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy, has_own_rule
@@ -24,8 +26,9 @@ from chatmemory.core.transitions import fold
 from chatmemory.core.window import Entry, Window, total
 
 # How many messages are added in all when limits are tried one by one, and how few limits are too
-# few for an answer.
+# few for an answer. So many loads at most are summed up to know limits without trying them.
 MOST_ADDS = 20_000
+MOST_LOADS = 200_000
 FEWEST_TRIED = 20
 _SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
 Interval = tuple[int, int | None]  # limits from the first on, up to but not including the second
@@ -128,27 +131,33 @@ class Loads:
         is_between = system is not None and call < system < result
         return is_between and not policy.always_keep_system_message_first
 
-    def limits_that_drop(self, position: int, policy: Policy) -> list[range] | None:
-        """Return the limits under which a message is not in the window at the end; None means all.
+    def limits_that_drop(
+        self, position: int, policy: Policy, end: int | None = None
+    ) -> list[range] | None:
+        """Return the limits under which a message is not in the window after `end` messages, by
+        default after all; None means all limits.
 
         Only for policies that evict oldest first.
         """
+        end = len(self.said) if end is None else end
         if self.said[position].type is _SYSTEM:
-            return [] if self.systems[-1] == position else None
-        loads = (self.between(position, last, policy) for last in range(position, len(self.said)))
+            return [] if self.systems[end - 1] == position else None
+        loads = (self.between(position, last, policy) for last in range(position, end))
         dropped = [range(1, max(loads))]
         if (call := self.calls[position]) is not None:
-            dropped += self._limits_that_sweep(call, position, policy)
+            dropped += self._limits_that_sweep(call, position, policy, end)
         return [limits for limits in dropped if limits]
 
-    def _limits_that_sweep(self, call: int, result: int, policy: Policy) -> Iterator[range]:
+    def _limits_that_sweep(
+        self, call: int, result: int, policy: Policy, end: int
+    ) -> Iterator[range]:
         """Yield the limits under which a call leaves while its result is directly behind it.
 
         The call leaves when the load of the window that begins at it exceeds the limit for the
         first time.
         """
         highest = 1
-        for last in range(call, len(self.said)):
+        for last in range(call, end):
             load = self.between(call, last, policy)
             if load > highest and last >= result and not self._is_apart(call, result, last, policy):
                 yield range(highest, load)
@@ -178,6 +187,13 @@ class Keeping:
     tried_every: int = 1
 
 
+class Mention(NamedTuple):
+    """A message at a position, which is to be in the window after `end` messages."""
+
+    position: int
+    end: int
+
+
 def smallest_limit(
     said: Sequence[Entry], position: int, policy: Policy, most_adds: int = MOST_ADDS
 ) -> Keeping | None:
@@ -187,17 +203,44 @@ def smallest_limit(
     or on a grid of limits so that at most `most_adds` messages are added; None if the grid would be
     too coarse for an answer.
     """
-    loads = Loads(said)
-    if not evicts_oldest_first(policy):
-        return _tried(loads, position, policy, most_adds)
-    dropped = loads.limits_that_drop(position, policy)
+    loads, mention = Loads(said), Mention(position, len(said))
+    if evicts_oldest_first(policy):
+        return _by_loads(loads, mention, policy)
+    return _tried(loads, [mention], policy, most_adds).get(mention)
+
+
+def smallest_limits(
+    loads: Loads, mentions: Collection[Mention], policy: Policy, most_adds: int = MOST_ADDS
+) -> dict[Mention, Keeping]:
+    """Return the limits of several mentions, without those of which it is not known.
+
+    Each limit is replayed once for all mentions of about the same age: those within the first 2, 4,
+    8, … messages have a grid of their own, so that the limits of early ones are as close as those
+    of a short history.
+    """
+    if evicts_oldest_first(policy) and sum(end - n for n, end in mentions) <= MOST_LOADS:
+        return {mention: _by_loads(loads, mention, policy) for mention in mentions}
+    by_length: defaultdict[int, list[Mention]] = defaultdict(list)
+    for mention in mentions:
+        by_length[1 << (mention.end - 1).bit_length()].append(mention)
+    found: dict[Mention, Keeping] = {}
+    for length, some in by_length.items():
+        found |= _tried(Loads(loads.said[:length]), some, policy, most_adds)
+    return found
+
+
+def _by_loads(loads: Loads, mention: Mention, policy: Policy) -> Keeping:
+    dropped = loads.limits_that_drop(mention.position, policy, mention.end)
     if dropped is None:
         return Keeping(None)
     return Keeping(max((limits.stop for limits in dropped), default=1))
 
 
-def _tried(loads: Loads, position: int, policy: Policy, most_adds: int) -> Keeping | None:
-    """Replay under limits from one that everything fits in downwards, until one drops the message.
+def _tried(
+    loads: Loads, mentions: Collection[Mention], policy: Policy, most_adds: int
+) -> dict[Mention, Keeping]:
+    """Replay under limits from one that everything fits in downwards, until each message was
+    dropped.
 
     Limits above the first one keep what it keeps, because nothing has to leave.
     """
@@ -205,11 +248,14 @@ def _tried(loads: Loads, position: int, policy: Policy, most_adds: int) -> Keepi
     most = max(1, policy.load(*total(loads.said)))
     step = max(1, -(-most * count // most_adds))
     if step > 1 and most // step < FEWEST_TRIED:
-        return None
-    kept = None
+        return {}
+    kept: dict[Mention, int] = {}
+    held = list(mentions)
     least = policy.least_limit
     for limit in chain([max(most, least)], range(most - 1 - (most - 1) % step, least - 1, -step)):
-        if loads.left_at(replace(policy, limit=limit))[position] < count:
+        left = loads.left_at(replace(policy, limit=limit))
+        held = [mention for mention in held if left[mention.position] >= mention.end]
+        if not held:
             break
-        kept = limit
-    return Keeping(kept, step)
+        kept |= dict.fromkeys(held, limit)
+    return {mention: Keeping(kept.get(mention), step) for mention in mentions}

@@ -5,6 +5,7 @@ Tokens are counted by the conversation's estimator, before the lock, and kept wi
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from chatmemory.core.exceptions import (
     DuplicateClientId,
     EstimatorUnavailable,
     MemoryNotFound,
+    MessageTooLarge,
     NoRoomBesidePins,
     OversizedMessage,
     PolicyRequired,
@@ -134,11 +136,12 @@ def _compacted(window: Window, compaction: Compaction, summary: Entry) -> Transi
 def summarized(recorder: Recorder, summary: str, plan: SummaryPlan, words: Words) -> Transition:
     """Return the transition by which a summary with this text comes into the recorder's window.
 
-    Raises MessageNotFound, InvalidMessage, NotCompactable.
+    Raises MessageNotFound, InvalidMessage, MessageTooLarge, NotCompactable.
     """
     entries = [*stay_entries(recorder.window.with_messages())]
 
     def entry_of(message: ChatMessage) -> Entry:
+        _check_length(text_of(message))
         return counted_entries(recorder.memory, [message])[0]
 
     return plan.transition(
@@ -151,11 +154,26 @@ def summarized(recorder: Recorder, summary: str, plan: SummaryPlan, words: Words
     )
 
 
+def _check_length(summary: str) -> None:
+    """Raise MessageTooLarge for a summary that its terms make longer than any text may be."""
+    most = configuration().TEXT_CHARACTERS
+    if len(summary) > most:
+        raise MessageTooLarge(
+            f"the summary has {len(summary):,} characters with its terms, and at most {most:,} are "
+            'stored: write a shorter one, or raise CHATMEMORY["TEXT_CHARACTERS"]'
+        )
+
+
 def appended_count(transition: Transition, summary: str, terms: Sequence[str]) -> int:
     """Return how many of the terms the transition appends to the text of the summary."""
     arrival = transition.evictions[0].because
-    texts = (summary_message(summary, terms[:count]) for count in range(len(terms) + 1))
-    return next(n for n, text in enumerate(texts) if arrival and text == arrival.message)
+    assert arrival is not None
+    assert arrival.message is not None
+    length = len(text_of(arrival.message))
+    counts = range(len(terms) + 1)
+    return bisect_left(
+        counts, length, key=lambda count: len(text_of(summary_message(summary, terms[:count])))
+    )
 
 
 def required_policy(
@@ -277,8 +295,7 @@ class Recount:
 
     def put_into(self, recorder: Recorder) -> None:
         """Give the messages to the recorder's window, unless it was changed meanwhile."""
-        seen, memory = self.memory, recorder.memory
-        if (seen.created_at, seen.last_step) == (memory.created_at, memory.last_step):
+        if recorder.is_at(self.memory):
             recorder.window.refill(self.entries)
 
 

@@ -35,7 +35,6 @@ from chatmemory.ledger.client_list import (
 from chatmemory.ledger.health import Health
 from chatmemory.ledger.overrides import erased
 from chatmemory.ledger.redaction import check_commitment, redacted
-from chatmemory.ledger.repairing import mended
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.windows import (
     SAID,
@@ -113,6 +112,13 @@ class Recorder:
         """The rules that the window breaks since what was written; see `ledger.health`."""
         known = self._problems.split(",")
         return [rule for rule in self.memory.problems.split(",") if rule not in known]
+
+    def is_at(self, memory: Memory) -> bool:
+        """Return whether the conversation is as it was when its row was read before: deleted and
+        created again, it may be at the same step.
+        """
+        now = self.memory
+        return (now.created_at, now.last_step) == (memory.created_at, memory.last_step)
 
     # The kinds of changes
 
@@ -237,11 +243,8 @@ class Recorder:
         for n, overrides in stays.values_list("n", "overrides"):
             Stay.objects.filter(memory=self.memory, n=n).update(overrides=erased(overrides or ""))
 
-    def repair(self, old: Sequence[StayEntry], new: Sequence[Entry], note: str) -> ChangeResult:
-        """Put the messages of a loaded window in another order, without some and with others, as
-        one step; see `ledger.repairing`.
-        """
-        transition = mended(self.memory, self.window, old, new)
+    def repair(self, transition: Transition, note: str) -> ChangeResult:
+        """Record a window that was mended (see `ledger.repairing`), as one step."""
         result = self._step(transition, Step.Kind.REPAIR, note=note)
         self._keep_health()
         return result

@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 from django.db.models import Min, Q
@@ -32,6 +33,7 @@ from chatmemory.core.recall.compactions import (
     why_left_out,
 )
 from chatmemory.core.recall.facts import facts_of, said_texts
+from chatmemory.core.recall.held import Terms
 from chatmemory.core.sessions import (
     Compaction,
     Session,
@@ -53,6 +55,7 @@ LOST_LISTED = 100
 SUMMED = 2_000  # conversations whose compactions are summed up
 RULES = 1  # raise it with each change of what a loss is
 NAME_LENGTH = 80  # of a model
+GENERATIONS = 4  # of summaries that are followed one by one
 
 
 class KeptTerm(NamedTuple):
@@ -223,15 +226,17 @@ def _compactions(memory: Memory, steps: Sequence[Step]) -> Iterator[Compaction]:
 def _kept(
     found: Evidence, step: int, session: Session, seqs: Sequence[int], tokens: int
 ) -> StoredEvidence:
-    def place(position: int, term: str) -> int:
-        return sorted_facts(session.messages[position]).index(term)
+    @cache
+    def places(position: int) -> dict[str, int]:
+        facts = sorted_facts(session.messages[position])
+        return {fact: place for place, fact in enumerate(facts)}
 
     one = found.compaction
     covered = [seqs[each] for each in one.covered]
     terms = [
         KeptTerm(
             used=seqs[each.used],
-            place=place(each.used, each.term),
+            place=places(each.used)[each.term],
             said=seqs[each.said],
             came=None if each.came is None else seqs[each.came],
             by_user=each.back is CameBack.USER,
@@ -258,7 +263,7 @@ def _kept(
         coverage=found.coverage,
         dropped_count=len(found.dropped),
         dropped_tokens=tokens,
-        dropped=[(seqs[position], place(position, term)) for position, term in dropped],
+        dropped=[(seqs[position], places(position)[term]) for position, term in dropped],
         terms=terms,
     )
 
@@ -444,30 +449,32 @@ class StandsFor(NamedTuple):
 def stands_for(memory_id: str, summaries: Collection[int]) -> dict[int, StandsFor]:
     """Return what messages stand for by seq. Those that are no summary are left out.
 
-    A summary that another one covered is followed to what was said, by one query for each
-    generation of summaries.
+    A summary that another one covered is followed to what was said, by a few queries: those of the
+    first generations of summaries, then one of all that are left.
     """
     covered: dict[int, dict[int, int]] = {}
     asked = set(summaries)
-    while asked:
-        found = _covered(memory_id, asked)
+    for generation in range(GENERATIONS + 1):
+        if not asked:
+            break
+        found = _covered(memory_id, asked if generation < GENERATIONS else None)
         covered |= found
         asked = {seq for by_seq in found.values() for seq in by_seq} - covered.keys()
-    said = {seq: dict(_said(covered, seq)) for seq in summaries if seq in covered}
+    said = {seq: _said(covered, seq) for seq in summaries if seq in covered}
     return {
         seq: StandsFor(tuple(sorted(tokens)), sum(tokens.values())) for seq, tokens in said.items()
     }
 
 
-def _covered(memory_id: str, seqs: Collection[int]) -> dict[int, dict[int, int]]:
-    """Return the tokens of what each summary covered itself, by seq."""
-    steps = Step.objects.filter(
-        database.in_list("seq", list(seqs)), memory_id=memory_id, kind=Step.Kind.COMPACT
-    )
+def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int, int]]:
+    """Return the tokens of what some summaries covered themselves, by seq; None asks for all."""
+    steps = Step.objects.filter(memory_id=memory_id, kind=Step.Kind.COMPACT)
+    stays = Stay.objects.filter(memory_id=memory_id, reason=Reason.SUMMARIZED)
+    if seqs is not None:
+        steps = steps.filter(database.in_list("seq", list(seqs)))
     by_step = {step.n: step.seq or 0 for step in steps.only("n", "seq")}
-    stays = Stay.objects.filter(
-        database.in_list("left_step", list(by_step)), memory_id=memory_id, reason=Reason.SUMMARIZED
-    )
+    if seqs is not None:
+        stays = stays.filter(database.in_list("left_step", list(by_step)))
     covered: defaultdict[int, dict[int, int]] = defaultdict(dict)
     rows = stays.values_list("left_step", "seq", "tokens") if by_step else ()
     for left_step, seq, tokens in rows:
@@ -475,13 +482,24 @@ def _covered(memory_id: str, seqs: Collection[int]) -> dict[int, dict[int, int]]
     return dict(covered)
 
 
-def _said(covered: dict[int, dict[int, int]], seq: int) -> Iterator[tuple[int, int]]:
-    """Yield what a summary stands for, following earlier summaries, with the tokens."""
-    for inner, tokens in covered[seq].items():
-        if inner in covered:
-            yield from _said(covered, inner)
-        else:
-            yield inner, tokens
+def _said(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int, int]:
+    """Return what a summary stands for, following earlier summaries, with the tokens."""
+    return {
+        seq: tokens
+        for each in _reached({summary}, covered)
+        for seq, tokens in covered.get(each, {}).items()
+        if seq not in covered
+    }
+
+
+def _reached(starts: Iterable[int], ways: Mapping[int, Iterable[int]]) -> set[int]:
+    """Return the starts and all to which ways lead from them, however long."""
+    found, waiting = set(starts), list(starts)
+    while waiting:
+        new = set(ways.get(waiting.pop(), ())) - found
+        found |= new
+        waiting += new
+    return found
 
 
 def summaries_holding(memory_id: str, seq: int) -> list[int]:
@@ -501,9 +519,17 @@ def standing_for(memory_id: str, seq: int) -> list[Message]:
     """
     found: set[int] = set()
     asked = {seq}
-    while asked:
+    for _ in range(GENERATIONS):
         asked = _covering(memory_id, asked) - found
         found |= asked
+        if not asked:
+            break
+    else:
+        covering: defaultdict[int, list[int]] = defaultdict(list)
+        for summary, by_seq in _covered(memory_id, None).items():
+            for each in by_seq:
+                covering[each].append(summary)
+        found |= _reached(asked, covering)
     rows = Message.objects.filter(database.in_list("seq", found), memory_id=memory_id)
     return list(rows.order_by("seq")) if found else []
 
@@ -528,9 +554,9 @@ def holding_terms(row: Message, summaries: Iterable[Message]) -> list[Message]:
     if row.redacted_step is not None:
         return []
     readable = [summary for summary in summaries if summary.redacted_step is None]
-    terms = facts_of(read_message(row), fact_words()) if readable else ()
+    terms = Terms(facts_of(read_message(row), fact_words()) if readable else (), by_ends=False)
     return [
         summary
         for summary in readable
-        if any(term in text for text in said_texts(read_message(summary)) for term in terms)
+        if any(map(terms.held_by, said_texts(read_message(summary))))
     ]

@@ -6,8 +6,8 @@ The fact of a kept incident is read again from its message.
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -343,7 +343,7 @@ def found_incidents(memory: Memory) -> list[Incident]:
         facts = facts_of(injected[seq], fact_words())
         arrivals.append(StepMessage(seq, steps[seq], injected[seq], facts, is_said=False))
     found = incidents_of(sorted(arrivals, key=lambda each: each.number), times)
-    return list(_with_limits(memory, found, history))
+    return _with_limits(memory, found, history)
 
 
 def _times(memory: Memory, first: int) -> list[MemoryTime]:
@@ -356,19 +356,28 @@ def _times(memory: Memory, first: int) -> list[MemoryTime]:
     ]
 
 
-def _with_limits(memory: Memory, found: list[Incident], own: History) -> Iterator[Incident]:
-    """Yield incidents with their limits, in their order."""
+def _with_limits(memory: Memory, found: list[Incident], own: History) -> list[Incident]:
+    """Return incidents with their limits, in their order: those of equal policies are found
+    together, whatever the limits of these policies are.
+    """
     needed = {step for each in found for step in (each.step, each.left_step)}
     steps = {step.n: step for step in Step.objects.filter(memory=memory, n__in=needed)}
     histories = {estimator_of(memory): own}
-    for each in found:
+    by_policy: defaultdict[Policy, list[int]] = defaultdict(list)
+    limited = [replace(each, keeping=Keeping(None)) for each in found]
+    for position, each in enumerate(found):
         policy = steps[each.step].policy
-        if policy is None or not can_decide(policy) or steps[each.left_step].by_client:
-            yield replace(each, keeping=Keeping(None))
-            continue
+        if policy is not None and can_decide(policy) and not steps[each.left_step].by_client:
+            by_policy[replace(policy, limit=policy.least_limit)].append(position)
+    for policy, positions in by_policy.items():
         if policy.estimator not in histories:
             histories[policy.estimator] = newest_said(memory.pk, policy.estimator)[1]
-        yield from with_limits([each], histories[policy.estimator], policy)
+        some = [found[position] for position in positions]
+        for position, each in zip(
+            positions, with_limits(some, histories[policy.estimator], policy), strict=True
+        ):
+            limited[position] = each
+    return limited
 
 
 # Lists of conversations

@@ -11,6 +11,7 @@ from chatmemory.services.branches import branch
 from chatmemory.services.compaction import (
     CompactionPreview,
     compact,
+    plan_compaction,
     preview_compaction,
 )
 from chatmemory.services.conversations import adopt_policy, change, create, label
@@ -112,6 +113,7 @@ __all__ = [
     "newest_kept",
     "newest_repair",
     "pin",
+    "plan_compaction",
     "preview_compaction",
     "preview_repair",
     "redact",

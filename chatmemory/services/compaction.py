@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -13,13 +14,14 @@ from chatmemory.core.compaction import (
     summary_message,
 )
 from chatmemory.core.recall.compactions import LIMIT, dropped_terms
-from chatmemory.ledger.adding import appended_count, count_ahead, summarized
+from chatmemory.core.transitions import Transition
+from chatmemory.ledger.adding import appended_count, summarized
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import stay_entries
-from chatmemory.services.transaction import locked
+from chatmemory.services.transaction import Planned, change_as_planned, planned
 from chatmemory.services.validation import storable_messages
 
 
@@ -30,6 +32,7 @@ def compact(
     trigger: str = "",
     actor: str = "",
     expected_version: int | None = None,
+    ahead: Planned[Transition] | None = None,
     **options: Unpack[SummaryOptions],
 ) -> ChangeResult:
     """Replace messages of the window by a summary, as one step.
@@ -39,15 +42,32 @@ def compact(
     The summary covers the messages with the seqs `covering`, or all but the last `keep_last`
     messages or `keep_tokens` tokens; a tool call stays with its results. Up to `append_terms` exact
     terms that the summary would lose are appended to it, if there is room. `trigger` is the note of
-    the step, such as "auto". Raises InvalidValue, InvalidMessage, MemoryNotFound, MessageNotFound
-    (not in memory), NotCompactable, VersionConflict.
+    the step, such as "auto". It may be planned `ahead` with the same arguments. Raises
+    InvalidValue, InvalidMessage, MessageTooLarge, MemoryNotFound, MessageNotFound (not in memory),
+    NotCompactable, VersionConflict.
     """
-    plan = SummaryPlan(**options)
-    count_ahead(memory_id, storable_messages([summary_message(summary)]))
-    with locked(
-        memory_id, actor=actor, expected_version=expected_version, note=trigger
-    ) as recorder:
-        return recorder.record(summarized(recorder, summary, plan, fact_words()))
+    return change_as_planned(
+        memory_id,
+        _planning(summary, options),
+        Recorder.record,
+        actor=actor,
+        expected_version=expected_version,
+        note=trigger,
+        ahead=ahead,
+    )
+
+
+def plan_compaction(
+    memory_id: str, summary: str, **options: Unpack[SummaryOptions]
+) -> Planned[Transition]:
+    """Plan a compaction before anything is locked. Raises the exceptions of `compact`."""
+    return planned(memory_id, _planning(summary, options))
+
+
+def _planning(summary: str, options: SummaryOptions) -> Callable[[Recorder], Transition]:
+    plan, words = SummaryPlan(**options), fact_words()
+    storable_messages([summary_message(summary)])
+    return lambda recorder: summarized(recorder, summary, plan, words)
 
 
 @dataclass(frozen=True)

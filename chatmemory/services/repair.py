@@ -11,18 +11,19 @@ from chatmemory.core.lint import Finding
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.transitions import Transition
 from chatmemory.core.window import Entry, total
 from chatmemory.ledger.adding import counted_entries
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.repairing import before_repair
+from chatmemory.ledger.repairing import before_repair, mended
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import StayEntry, stay_entries
 from chatmemory.linting import lint
 from chatmemory.linting import repair as repaired
 from chatmemory.models import Step
-from chatmemory.services.transaction import locked
+from chatmemory.services.transaction import change_as_planned
 
 NOTE = 255
 
@@ -75,18 +76,13 @@ def repair(
     VersionConflict, and NotRepairable if there is nothing to do, or if the provider would refuse
     the window still.
     """
-    note = reason.strip()[:NOTE] or f"for {provider}"
-    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
-        plan, old, new = _planned(recorder, provider)
-        if not plan.is_possible:
-            raise NotRepairable(_why_not(plan))
-        result = recorder.repair(old, new, note)
-        entries = list(stay_entries(recorder.window))
-        numbers = [each.seq for each in entries]
-        for finding in lint(_messages(entries), provider=provider, numbers=numbers):
-            if finding.severity == "refused":
-                raise NotRepairable(f"the window would still be refused: {finding.message}")
-        return result
+    return change_as_planned(
+        memory_id,
+        lambda recorder: _mended(recorder, provider),
+        lambda recorder, mended: recorder.repair(mended, _note(reason, f"for {provider}")),
+        actor=actor,
+        expected_version=expected_version,
+    )
 
 
 def undo_repair(
@@ -103,14 +99,29 @@ def undo_repair(
     Raises MemoryNotFound, StepNotFound, InvalidValue (the step is no repair), VersionConflict, and
     NotRepairable if nothing of it is left, or if the limit has no room for what would come back.
     """
-    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
-        repaired_at = find_step(recorder.memory, step)
-        old = _loaded(recorder)
-        new = before_repair(recorder.memory, repaired_at, old)
-        if [each.seq for each in new] == [each.seq for each in old]:
-            raise NotRepairable(f"nothing of the repair at step {step} is left to undo")
-        _check_room(recorder.policy, old, new)
-        return recorder.repair(old, new, reason.strip()[:NOTE] or f"undoes step {step}")
+    return change_as_planned(
+        memory_id,
+        lambda recorder: _undone(recorder, step),
+        lambda recorder, undone: recorder.repair(undone, _note(reason, f"undoes step {step}")),
+        actor=actor,
+        expected_version=expected_version,
+    )
+
+
+def _undone(recorder: Recorder, step: int) -> Transition:
+    """Return the transition that undoes the repair of a step."""
+    memory = recorder.memory
+    repaired_at = find_step(memory, step)
+    old = _loaded(recorder)
+    new = before_repair(memory, repaired_at, old)
+    if [each.seq for each in new] == [each.seq for each in old]:
+        raise NotRepairable(f"nothing of the repair at step {step} is left to undo")
+    _check_room(recorder.policy, old, new)
+    return mended(memory, recorder.window, old, new)
+
+
+def _note(reason: str, otherwise: str) -> str:
+    return reason.strip()[:NOTE] or otherwise
 
 
 def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry]) -> None:
@@ -196,6 +207,21 @@ def _planned(
         plan.left,
     )
     return preview, old, new
+
+
+def _mended(recorder: Recorder, provider: str) -> Transition:
+    """Return the transition to the repaired window. Raises NotRepairable."""
+    plan, old, new = _planned(recorder, provider)
+    if not plan.is_possible:
+        raise NotRepairable(_why_not(plan))
+    transition = mended(recorder.memory, recorder.window, old, new)
+    left = {each.entry for each in transition.evictions}
+    entries = [each for each in stay_entries(transition.arrivals) if each not in left]
+    numbers = [each.seq for each in entries]
+    for finding in lint(_messages(entries), provider=provider, numbers=numbers):
+        if finding.severity == "refused":
+            raise NotRepairable(f"the window would still be refused: {finding.message}")
+    return transition
 
 
 def _loaded(recorder: Recorder) -> list[StayEntry]:

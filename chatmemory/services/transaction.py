@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 from django.utils import timezone
 
@@ -28,13 +29,17 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger import chain, sql
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import AuditEntry, Memory
 from chatmemory.services.validation import check_change, check_ids
 from chatmemory.signals import memory_changed
 
 CHANNEL = "chatmemory"
 TOKENS_OF_A_ROW = 60
+PLANNED_AT_MOST = 5
 
 _audit_log = logging.getLogger("chatmemory.audit")
 
@@ -66,6 +71,58 @@ def locked(
         yield recorder
         if recorder.write():
             database.on_commit(lambda: _announce(recorder, actor))
+
+
+Plan = TypeVar("Plan")
+
+
+@dataclass(frozen=True)
+class Planned(Generic[Plan]):
+    """A plan for a change. `memory` is the row of the conversation for which it was made."""
+
+    memory: Memory
+    plan: Plan
+
+
+def planned(
+    memory_id: str, plan: Callable[[Recorder], Plan], expected_version: int | None = None
+) -> Planned[Plan]:
+    """Plan a change from one state of a conversation, without a lock. Raises MemoryNotFound,
+    VersionConflict, ImportUnfinished.
+    """
+    with one_snapshot():
+        recorder = Recorder(find_memory(memory_id))
+        _check_version(recorder.memory, expected_version)
+        check_imported(recorder.memory)
+        return Planned(recorder.memory, plan(recorder))
+
+
+def change_as_planned(
+    memory_id: str,
+    plan: Callable[[Recorder], Plan],
+    record: Callable[[Recorder, Plan], ChangeResult],
+    *,
+    actor: str,
+    expected_version: int | None = None,
+    note: str = "",
+    ahead: Planned[Plan] | None = None,
+) -> ChangeResult:
+    """Make a change whose planning takes long, without holding up other writers meanwhile.
+
+    It may have been planned `ahead`. Under the lock `record` only records the plan. If the
+    conversation has changed in between, it is planned again, a few times. Raises VersionConflict
+    if it changes each time, and the exceptions of `locked`.
+    """
+    check_change(memory_id, actor, expected_version)
+    for _ in range(PLANNED_AT_MOST):
+        made = ahead or planned(memory_id, plan, expected_version)
+        with locked(
+            memory_id, actor=actor, expected_version=expected_version, note=note
+        ) as recorder:
+            if recorder.is_at(made.memory):
+                return record(recorder, made.plan)
+            version, ahead = recorder.memory.version, None
+    raise VersionConflict(memory_id, version, made.memory.version)
 
 
 def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:

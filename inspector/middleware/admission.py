@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import re
 from asyncio import Semaphore
+from collections import Counter
 from contextlib import AsyncExitStack, suppress
 from time import perf_counter
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.conf import settings
 from django.db import close_old_connections
+from django.http import parse_cookie
 
 from chatmemory.api.errors import database_problem
 from chatmemory.converters import memory_id_at
@@ -27,6 +30,8 @@ from inspector.observability.logs import log_request
 
 WAITING_FOR_ONE = 16
 WAITING_FOR_ANY = 256
+WAITING_OF_CALLER = 64
+ANSWERS_OF_CALLER = 4
 
 _READING = ("GET", "HEAD", "OPTIONS")
 _WRITTEN = re.compile(r"/(?:c|api/v1/memories|api/v1/store)/([^/]+)/")
@@ -43,7 +48,8 @@ class Admission:
     """An ASGI application that lets a request in once it has arrived and a place is free.
 
     It answers 503 with Retry-After at once to a request that would make a queue too long. No part
-    of an answer holds a place or a connection while it is sent, so that slow readers hold none.
+    of an answer holds a place or a connection while it is sent, so that slow readers hold none. A
+    caller has four answers to reads in progress, until they have been sent: its other reads wait.
     """
 
     def __init__(self, application: Application, places: Places) -> None:
@@ -54,7 +60,7 @@ class Admission:
         if scope["type"] != "http" or scope["path"] in _ALWAYS:
             await self._application(scope, receive, send)
             return
-        visit = _Visit(self._places, job_of(scope), receive, send)
+        visit = _Visit(self._places, job_of(scope), callers_of(scope), receive, send)
         started = perf_counter()
         async with ThreadSensitiveContext():  # the thread of this request, in Django too
             try:
@@ -70,11 +76,15 @@ class Admission:
 class _Visit:
     """A request from the end of its body to the end of its answer."""
 
-    def __init__(self, places: Places, job: Job, receive: Receive, send: Send) -> None:
+    def __init__(
+        self, places: Places, job: Job, callers: frozenset[str], receive: Receive, send: Send
+    ) -> None:
         self._places = places
         self._job = job
+        self._callers = callers
         self._receive = receive
         self._send = send
+        self._turn = AsyncExitStack()
         self._place = AsyncExitStack()
         self._is_made = False
         self.refusal: QueueFull | None = None
@@ -84,6 +94,8 @@ class _Visit:
         message = await self._receive()
         if message["type"] == "http.request" and not message.get("more_body"):
             try:
+                if not self._job.is_write:
+                    self._turn = await self._places.begin_answer(self._callers)
                 self._hold(await self._places.take(self._job))
             except QueueFull as refusal:
                 self.refusal = refusal
@@ -97,7 +109,9 @@ class _Visit:
         is_start = message["type"] == "http.response.start"
         if is_start:
             self._is_made = _has_length(message)
-        await self.end()
+            if _is_stream(message):  # which goes on for hours, and has limits of its own
+                await self._turn.aclose()
+        await self._place.aclose()
         await self._send(message)
         if message.get("more_body", is_start) and not self._is_made:
             self._hold(await self._places.take_again())
@@ -108,6 +122,7 @@ class _Visit:
 
     async def end(self) -> None:
         await self._place.aclose()
+        await self._turn.aclose()
 
 
 class QueueFull(Exception):
@@ -134,7 +149,32 @@ class Places:
         self._free = Semaphore(most)
         self._free_for_writes = Semaphore(most - 1)
         self._turns: WeakValueDictionary[Job, Semaphore] = WeakValueDictionary()
+        self._answers: WeakValueDictionary[str, Semaphore] = WeakValueDictionary()
         self._waiting: list[Job] = []
+        self._waiting_callers: Counter[str] = Counter()
+
+    async def begin_answer(self, callers: frozenset[str]) -> AsyncExitStack:
+        """Wait until fewer than four answers to a caller are in progress, up to the given seconds;
+        closing what is returned ends the answer. A large one is in memory until it has been read.
+        Raises QueueFull.
+        """
+        if any(self._waiting_callers[each] >= WAITING_OF_CALLER for each in callers):
+            raise QueueFull(f"{WAITING_OF_CALLER} other requests of yours are waiting")
+        # In one order, as two requests with the same two names would else wait for each other
+        gates = [
+            self._answers.setdefault(each, Semaphore(ANSWERS_OF_CALLER)) for each in sorted(callers)
+        ]
+        self._waiting_callers.update(callers)
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await _passed(gates)
+        except TimeoutError:
+            raise QueueFull(
+                f"{ANSWERS_OF_CALLER} answers are being sent to you, and none has ended in "
+                f"{self._seconds:g} seconds: read them, or close their connections"
+            ) from None
+        finally:
+            self._waiting_callers -= Counter(callers)
 
     async def take(self, job: Job) -> AsyncExitStack:
         """Wait for a place, up to the given seconds; closing it gives it back. Raises QueueFull."""
@@ -187,5 +227,27 @@ def job_of(scope: Scope) -> Job:
     return Job(True, next(works, ""))
 
 
+def callers_of(scope: Scope) -> frozenset[str]:
+    """Return by what a caller is known: its token, its session or both, else its address.
+
+    What it makes up beside a valid one is no way around the count, as both are counted.
+    """
+    address, _ = scope.get("client") or ("", 0)
+    headers = [(name, value.decode("latin1")) for name, value in scope.get("headers", ())]
+    given = [value.split() for name, value in headers if name == b"authorization"]
+    cookies = parse_cookie("; ".join(value for name, value in headers if name == b"cookie"))
+    session = cookies.get(settings.SESSION_COOKIE_NAME)
+    known = [f"token {words[-1]}" for words in given if words]
+    known += [f"session {session}"] if session else []
+    return frozenset(known or [f"address {address}"])
+
+
 def _has_length(message: Message) -> bool:
     return any(name.lower() == b"content-length" for name, _ in message.get("headers", ()))
+
+
+def _is_stream(message: Message) -> bool:
+    return any(
+        name.lower() == b"content-type" and value.startswith(b"text/event-stream")
+        for name, value in message.get("headers", ())
+    )

@@ -12,12 +12,15 @@ from contextlib import AsyncExitStack, ExitStack, contextmanager
 import pytest
 
 from inspector.middleware.admission import (
+    ANSWERS_OF_CALLER,
     WAITING_FOR_ANY,
     WAITING_FOR_ONE,
+    WAITING_OF_CALLER,
     Admission,
     Job,
     Places,
     QueueFull,
+    callers_of,
     job_of,
 )
 
@@ -174,8 +177,8 @@ PARTS, WHOLE = answer_of(), answer_of((b"content-length", b"12"))
 class Reader:
     """A client of an application, which takes each part of its answer when it is told to."""
 
-    def __init__(self, application: Admission, token: bytes = b"mine") -> None:
-        self.scope = {"type": "http", "method": "GET", "path": "/", "client": ("192.0.2.1", 5)}
+    def __init__(self, application: Admission, token: bytes = b"mine", method: str = "GET") -> None:
+        self.scope = {"type": "http", "method": method, "path": "/", "client": ("192.0.2.1", 5)}
         self.scope["headers"] = [(b"authorization", b"Bearer " + token)]
         self.taken, self.may_take = [], asyncio.Semaphore(0)
         self.offered = asyncio.Semaphore(0)  # a part that it has not taken yet
@@ -225,6 +228,100 @@ def test_an_answer_that_is_being_sent_holds_no_place_and_goes_on_when_there_is_o
     asyncio.run(run())
 
 
+async def unread(application: Admission, count: int) -> list[Reader]:
+    """Clients that take nothing of answers that have begun."""
+    readers = [Reader(application) for _ in range(count)]
+    for each in readers:
+        await each.offered.acquire()
+    return readers
+
+
+def test_four_answers_to_a_caller_are_in_progress_and_its_other_reads_wait(db):
+    async def run():
+        application = admitting(WHOLE, Places(2, SECONDS))
+        begun = await unread(application, ANSWERS_OF_CALLER)
+        fifth = Reader(application)
+        assert await Reader(application, b"another").all() == WHOLE
+        assert await Reader(application, method="POST").all() == WHOLE
+        assert fifth.offered.locked()
+        await begun[0].all()
+        assert await fifth.all() == WHOLE
+        for each in begun[1:]:
+            await each.all()
+
+    asyncio.run(run())
+
+
+def test_a_caller_who_reads_nothing_is_refused_and_keeps_no_turn(db):
+    async def run():
+        application = admitting(WHOLE, Places(2, 0))
+        begun = await unread(application, ANSWERS_OF_CALLER)
+        told = await Reader(application).all()  # this application answers, too
+        assert [each["status"] for each in told if "status" in each] == [200, 503]
+        assert b"read them, or close their connections" in b"".join(
+            each.get("body", b"") for each in told
+        )
+        for each in begun:
+            each.task.cancel()
+        await asyncio.gather(*(each.task for each in begun), return_exceptions=True)
+        assert await Reader(application).all() == WHOLE
+
+    asyncio.run(run())
+
+
+def test_a_caller_has_a_queue_of_its_own(db):
+    async def run():
+        places = Places(2, SECONDS)
+        begun = [await places.begin_answer(frozenset({"a"})) for _ in range(ANSWERS_OF_CALLER)]
+        asked = [
+            asyncio.create_task(places.begin_answer(frozenset({"a", "b"})))
+            for _ in range(WAITING_OF_CALLER)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(QueueFull, match="64 other requests of yours are waiting"):
+            await places.begin_answer(frozenset({"a"}))
+        async with await places.begin_answer(frozenset({"c"})):
+            pass
+        for each in begun:
+            await each.aclose()
+        for each in asked:
+            await (await each).aclose()
+
+    asyncio.run(run())
+
+
+def test_a_live_stream_is_no_answer_in_progress(db):
+    async def run():
+        stream = answer_of((b"content-type", b"text/event-stream; charset=utf-8"))
+        application = admitting(stream, Places(2, 0))
+        begun = await unread(application, ANSWERS_OF_CALLER)
+        assert await Reader(application).all() == stream
+        for each in begun:
+            await each.all()
+
+    asyncio.run(run())
+
+
+def test_a_client_that_reads_at_once_may_have_many_answers(db):
+    async def run():
+        application = admitting(PARTS, Places(2, 5))
+        many = [Reader(application) for _ in range(3 * ANSWERS_OF_CALLER)]
+        assert [await each.all() for each in many] == [PARTS] * len(many)
+
+    asyncio.run(run())
+
+
+def known(*headers: tuple[bytes, bytes]) -> set[str]:
+    return set(callers_of({"client": ("192.0.2.1", 5), "headers": headers}))
+
+
+def test_a_client_is_known_by_all_that_it_sends():
+    assert known() == known((b"authorization", b" ")) == {"address 192.0.2.1"}
+    assert known((b"authorization", b"Bearer  a")) == {"token a"}
+    both = [(b"cookie", b"sessionid=s"), (b"cookie", b"a=b"), (b"authorization", b"made up")]
+    assert known(*both) == {"session s", "token up"}
+
+
 @contextmanager
 def slow_socket(served, path: str) -> Iterator[None]:
     """A connection whose client has asked, and reads nothing."""
@@ -248,7 +345,7 @@ def test_slow_readers_of_a_large_window_stop_nobody(served):
     session = served.session()
     for path in ("memories/m/messages/", "store/m/", "memories/m/messages/?at=9"):
         with ExitStack() as opened:
-            for _ in range(6):  # more than the server has places
+            for _ in range(ANSWERS_OF_CALLER - 1):  # as one client; the server has as many places
                 opened.enter_context(slow_socket(served, f"/api/v1/{path}"))
             for _ in range(3):
                 assert session.get(f"{served.url}/c/m/", timeout=SECONDS).status_code == 200

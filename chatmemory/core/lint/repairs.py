@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from chatmemory.core.lint.rules import Finding
@@ -138,9 +138,9 @@ def add_placeholders(sent: Sent, bench: Bench) -> None:
             calls = [(parts[-1], id) for id in left.open]
         else:
             calls = [(part, id) for part in parts for id in part.calls]
+        tools = _tools_of(bench.places[each.position].message for each in parts)
         for part, id in calls:
-            tool = _tool_of([bench.places[each.position].message for each in parts], id)
-            result = ToolExecutionResultMessage(id, tool, PLACEHOLDER)
+            result = ToolExecutionResultMessage(id, tools.get(id), PLACEHOLDER)
             added.setdefault(part.position, []).append(Place(result, part.number, None))
             place = bench.places[part.position]
             bench.tell("add_placeholder", place, "a placeholder for its result")
@@ -151,10 +151,11 @@ def add_placeholders(sent: Sent, bench: Bench) -> None:
 REPAIRS: tuple[Repair, ...] = (system_first, drop_results, move_results, add_placeholders)
 
 
-def _tool_of(messages: Sequence[ChatMessage], id: str | None) -> str | None:
+def _tools_of(messages: Iterable[ChatMessage]) -> dict[str | None, str | None]:
+    """Return the names of the tools that some messages call, by the ids of the calls."""
     answers = (each for each in messages if isinstance(each, AiMessage))
-    calls = (call for each in answers for call in each.tool_execution_requests if call)
-    return next((call.name for call in calls if (call.id or None) == id), None)
+    calls = [call for each in answers for call in each.tool_execution_requests if call]
+    return {call.id or None: call.name for call in reversed(calls)}
 
 
 def _put_behind(bench: Bench, results: dict[int, list[Place]]) -> None:

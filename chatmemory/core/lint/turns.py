@@ -7,11 +7,10 @@ the types and the ids of calls: rules about contents then find nothing.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from chatmemory.core.messages import (
@@ -84,27 +83,62 @@ class Waiting:
 
     def __init__(self, call: Turn = NO_CALL) -> None:
         self.call = call
-        self.ids = list(call.calls)
         self.answered: dict[str | None, Turn] = {}
         self.before: Turn | None = None
+        # A turn may have thousands of calls: their ids in order, the places at which each id
+        # waits, and the places that wait no more.
+        self._ids: list[str | None] = []
+        self._places: dict[str | None, deque[int]] = {}
+        self._settled: set[int] = set()
+        self._first = self._open = 0
+        self.add(call.calls)
+
+    @property
+    def ids(self) -> list[str | None]:
+        """The calls that wait, in order."""
+        return [id for place, id in enumerate(self._ids) if place not in self._settled]
 
     @property
     def open(self) -> list[str | None]:
         """The calls that must be answered."""
-        return [id for id in self.ids if id not in self.call.optional]
+        return [id for id in self.ids if id not in self.call.optional] if self.is_open else []
+
+    @property
+    def is_open(self) -> bool:
+        return self._open > 0
+
+    def add(self, ids: Iterable[str | None]) -> None:
+        """Let more calls wait."""
+        for id in ids:
+            self._places.setdefault(id, deque()).append(len(self._ids))
+            self._ids.append(id)
+            self._open += id not in self.call.optional
 
     def take(self, result: Turn) -> bool:
         """Take a result of one of the calls. One without an id answers the first call that has
         none, else the first that waits.
         """
         id = result.answers
-        if id is None and self.ids and None not in self.ids:
-            id = self.ids[0]
-        if id not in self.ids:
+        if id is None and None not in self._places:
+            id = self._first_id()
+        if id not in self._places:
             return False
-        self.ids.remove(id)
+        self.settle(id)
         self.answered[id] = result
         return True
+
+    def settle(self, id: str | None) -> None:
+        """Let the first call with this id wait no more."""
+        places = self._places[id]
+        self._settled.add(places.popleft())
+        if not places:
+            del self._places[id]
+        self._open -= id not in self.call.optional
+
+    def _first_id(self) -> str | None:
+        while self._first in self._settled:
+            self._first += 1
+        return self._ids[self._first] if self._first < len(self._ids) else None
 
 
 @dataclass
@@ -134,14 +168,18 @@ class Sent:
     @cached_property
     def listed(self) -> list[Turn]:
         """The turns that are in the provider's list of messages, each as a whole."""
-        found: list[Turn] = []
+        return [_as_one(parts) for parts in self._parts.values()]
+
+    @cached_property
+    def _parts(self) -> dict[int, list[Turn]]:
+        """The turns that are one in the provider's list, by the position of the first of them."""
+        found: dict[int, list[Turn]] = {}
+        last: list[Turn] = []
         for turn in self.turns:
-            last = found[-1] if found else None
-            if last and last.type is turn.type and self._are_one(turn):
-                calls, optional = last.calls + turn.calls, last.optional | turn.optional
-                found[-1] = last._replace(calls=calls, optional=optional)
+            if last and last[0].type is turn.type and self._are_one(turn):
+                last.append(turn)
             elif not self.has_system_beside or turn.type is not MessageType.SYSTEM:
-                found.append(turn)
+                last = found[turn.position] = [turn]
         return found
 
     def _are_one(self, turn: Turn) -> bool:
@@ -151,14 +189,7 @@ class Sent:
 
     def parts(self, turn: Turn) -> list[Turn]:
         """Return the turns that are one with the first of them."""
-        first = bisect_left(self.turns, turn.position, key=attrgetter("position"))
-        found = [self.turns[first]]
-        for each in islice(self.turns, first + 1, None):
-            if each.type is turn.type and self._are_one(each):
-                found.append(each)
-            elif each.type is not MessageType.SYSTEM or not self.has_system_beside:
-                break
-        return found
+        return self._parts[turn.position]
 
     @cached_property
     def _places(self) -> dict[int, int]:
@@ -183,7 +214,7 @@ class Sent:
         for result in unpaired:
             id = result.answers
             if id is not None and (left := _nearest(waiting.get(id, []), result)):
-                left.ids.remove(id)
+                left.settle(id)
                 answers[id] = result
                 if self.provider != RESPONSES or result.position < left.call.position:
                     found.apart.append((result, left.call))
@@ -191,7 +222,7 @@ class Sent:
                 found.repeated.append((result, other))
             else:
                 found.orphans.append(result)
-        found.dangling = [each for each in found.dangling if each.open]
+        found.dangling = [each for each in found.dangling if each.is_open]
         return found
 
     def _orphans_within_answers(self) -> Iterator[Turn]:
@@ -217,11 +248,21 @@ class Sent:
                 yield turn
 
 
+def _as_one(parts: Sequence[Turn]) -> Turn:
+    """Return the turn that some turns are together."""
+    if len(parts) == 1:
+        return parts[0]
+    calls = tuple(id for part in parts for id in part.calls)
+    return parts[0]._replace(
+        calls=calls, optional=frozenset().union(*(part.optional for part in parts))
+    )
+
+
 def _nearest(waiting: list[Waiting], result: Turn) -> Waiting | None:
-    """Take the call that a result is nearest to, of those before it if there are any."""
-    before = [each for each in waiting if each.call.position < result.position]
+    """Take the call that a result is nearest to, of those before it if there are any. They are in
+    the order of the window.
+    """
     if not waiting:
         return None
-    nearest = before[-1] if before else waiting[0]
-    waiting.remove(nearest)
-    return nearest
+    before = bisect_left(waiting, result.position, key=lambda each: each.call.position)
+    return waiting.pop(max(0, before - 1))

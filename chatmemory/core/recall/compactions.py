@@ -20,6 +20,7 @@ from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import DEFAULT_ESTIMATOR
 from chatmemory.core.recall.facts import DATE, NO_WORDS, Sayings, Words, facts_of, said_texts
+from chatmemory.core.recall.held import Terms
 from chatmemory.core.sessions import Compaction, Session
 
 APPENDED = (10, 25, 50, 100)  # how many terms are tried
@@ -29,7 +30,6 @@ RARE = 2  # sessions of a corpus
 ENOUGH = 0.5  # of what was replaced
 # More is in no prompt before the first message of a session.
 _MOST_AT_FIRST = 45_000
-_SHORTEST_PATH = 6
 _NUMBER = re.compile(r"[\d.,+\-]+", re.ASCII)
 _VERSION = re.compile(r"\d+(\.\d+){2,}", re.ASCII)
 _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1
@@ -150,7 +150,9 @@ def dropped_terms(
         raise InvalidValue(f"the limit of terms must be 0 or more, but is: {limit}")
     weights = [_WEIGHTS.get(each.type, 1) for each in replaced]
     facts = [facts_of(each, words) for each in replaced]
-    return [term for term, _ in _dropped(facts, weights, [summary])[:limit]]
+    mentions = _mentions_in(dict(enumerate(facts)))
+    held = Terms(mentions).held_by(summary)
+    return [term for term, _ in _dropped(mentions, weights, held)[:limit]]
 
 
 def compaction_evidence(
@@ -190,7 +192,11 @@ class _Sources:
         self._texts = [tuple(said_texts(each)) for each in session.messages]
         self._types = list(map(self._type, range(len(self._facts))))
         self._tokens: dict[int, int] = {}
-        self._mentioned = _mentions_in(dict(enumerate(self._facts)))
+        facts = dict(enumerate(self._facts))
+        self._mentioned = _mentions_in(facts)
+        self._mentioned_by_others = _mentions_in(
+            {each: facts[each] for each in facts if each not in self._summaries}
+        )
 
     def _type(self, position: int) -> MessageType:
         """Return the type of a message; what a program wrote for the user is a tool's."""
@@ -201,9 +207,10 @@ class _Sources:
     def evidence(self) -> Iterator[Evidence]:
         for number, compaction in enumerate(self._session.compactions, 1):
             seen = [each for each in compaction.covered if not self._is_cleared(each, compaction)]
-            found = self._dropped(seen, compaction)
+            held = self._held_after(seen, compaction)
+            found = self._dropped(seen, held)
             dropped = tuple(term for term, _ in found)
-            terms = tuple(self._needed(seen, compaction, dropped))
+            terms = tuple(self._needed(seen, compaction, dropped, held))
             mentions = tuple(seen[place] for _, place in found)
             coverage = self._coverage(seen, compaction)
             yield Evidence(terms, number, compaction, dropped, mentions, coverage)
@@ -212,16 +219,23 @@ class _Sources:
         cleared = self._session.cleared.get(position)
         return cleared is not None and cleared <= compaction.summary
 
-    def _dropped(self, seen: Sequence[int], compaction: Compaction) -> list[tuple[str, int]]:
-        weights = [_WEIGHTS.get(self._types[each], 1) for each in seen]
-        facts = [self._facts[each] for each in seen]
-        return _dropped(facts, weights, self._texts_after(compaction))
+    def _held_after(self, seen: Sequence[int], compaction: Compaction) -> set[str]:
+        """Return the terms of messages that the window after a compaction holds."""
+        terms = Terms(frozenset().union(*(self._facts[each] for each in seen)))
+        texts = (text for each in compaction.window for text in self._texts[each])
+        return set().union(*map(terms.held_by, texts))
 
-    def _texts_after(self, compaction: Compaction) -> list[str]:
-        return [text for each in compaction.window for text in self._texts[each]]
+    def _dropped(self, seen: Sequence[int], held: Collection[str]) -> list[tuple[str, int]]:
+        weights = [_WEIGHTS.get(self._types[each], 1) for each in seen]
+        mentions = _mentions_in({at: self._facts[each] for at, each in enumerate(seen)})
+        return _dropped(mentions, weights, held)
 
     def _needed(
-        self, seen: Sequence[int], compaction: Compaction, dropped: Sequence[str]
+        self,
+        seen: Sequence[int],
+        compaction: Compaction,
+        dropped: Sequence[str],
+        held: Collection[str],
     ) -> Iterator[NeededTerm]:
         mentions = _mentions_in({each: self._facts[each] for each in seen})
         used = self._uses_after(compaction.summary, mentions)
@@ -231,7 +245,6 @@ class _Sources:
         needed = sorted(used, key=lambda term: (used[term], term))
         places = {term: place for place, term in enumerate(dropped)}
         tails = self._tails([*seen, *compaction.kept], needed)
-        texts = self._texts_after(compaction)
         for term in needed:
             said = sayings.said(term)
             first = next(self._after(term, compaction.summary))
@@ -243,7 +256,7 @@ class _Sources:
                 used[term],
                 self._how(came),
                 came,
-                is_held=is_held(term, texts),
+                is_held=term in held,
                 is_told=is_told,
                 is_rare=is_told and self._mentions.get(term, 1) <= RARE,
                 is_number=_is_number(term),
@@ -263,10 +276,9 @@ class _Sources:
 
     def _after(self, term: str, summary: int) -> Iterator[int]:
         """Yield the later messages that mention a term, without summaries."""
-        mentioned = self._mentioned[term]
+        mentioned = self._mentioned_by_others.get(term, ())
         for place in range(bisect_right(mentioned, summary), len(mentioned)):
-            if mentioned[place] not in self._summaries:
-                yield mentioned[place]
+            yield mentioned[place]
 
     def _how(self, came: int | None) -> CameBack:
         if came is None:
@@ -276,12 +288,13 @@ class _Sources:
     def _tails(self, window: Sequence[int], terms: Iterable[str]) -> dict[str, int]:
         """Return the tokens of the shortest end of a window that holds each term."""
         missing, tokens = set(terms), 0
+        looked_for = Terms(missing)
         tails: dict[str, int] = {}
         for position in reversed(window):
             if not missing:
                 break
             tokens += self._count(position)
-            found = {term for term in missing if is_held(term, self._texts[position])}
+            found = missing & set().union(*map(looked_for.held_by, self._texts[position]))
             tails |= dict.fromkeys(found, tokens)
             missing -= found
         return tails
@@ -311,16 +324,16 @@ def _mentions_in(facts: Mapping[int, Collection[str]]) -> dict[str, list[int]]:
 
 
 def _dropped(
-    facts: Sequence[Collection[str]], weights: Sequence[int], texts: Sequence[str]
+    mentions: Mapping[str, Sequence[int]], weights: Sequence[int], held: Collection[str]
 ) -> list[tuple[str, int]]:
-    """Return the terms that the texts do not hold and that are no plain numbers, best first, each
-    with the place of the last facts that have it.
+    """Return the terms that are not held and that are no plain numbers, best first, each with the
+    place of the last facts that have it.
+
+    `mentions` are the places of the facts that have a term, and `weights` what each place counts.
     """
-    mentions = _mentions_in(dict(enumerate(facts)))
     weighed = {term: sum(weights[place] for place in mentions[term]) for term in mentions}
     ranked = sorted(mentions, key=lambda term: (-weighed[term], -mentions[term][-1], term))
-    text = "\n".join(texts)
-    dropped = (term for term in ranked if not _is_number(term) and not is_held(term, [text]))
+    dropped = (term for term in ranked if not _is_number(term) and term not in held)
     return [(term, mentions[term][-1]) for term in dropped]
 
 
@@ -328,20 +341,3 @@ def _is_number(term: str) -> bool:
     """Return whether a term is a plain number: dates and dotted versions are none."""
     is_named = DATE.fullmatch(term) or _VERSION.fullmatch(term)
     return _NUMBER.fullmatch(term) is not None and is_named is None
-
-
-def is_held(term: str, texts: Iterable[str]) -> bool:
-    """Return whether texts hold a term, or of a path what follows one of its slashes.
-
-    That must be six characters or more, and a bare name of a file must have a dot or a digit.
-    """
-    forms = [term, *_ends_of(term)]
-    return any(form in text for text in texts for form in forms)
-
-
-def _ends_of(path: str) -> Iterator[str]:
-    _, slash, end = path.partition("/")
-    while slash and len(end) >= _SHORTEST_PATH:
-        if "/" in end or re.search(r"[.\d]", end):
-            yield end
-        _, slash, end = end.partition("/")

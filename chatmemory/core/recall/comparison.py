@@ -135,7 +135,11 @@ def smallest_limit_for(
     systems = [position for position in mentions if said[position].type is MessageType.SYSTEM]
     others = [position for position in mentions if said[position].type is not MessageType.SYSTEM]
     latest = (*others[-1:], *systems[-1:])
-    found = [smallest_limit(said, position, policy, MOST_FOLLOWED) for position in latest]
+    return smallest_of(smallest_limit(said, each, policy, MOST_FOLLOWED) for each in latest)
+
+
+def smallest_of(found: Iterable[Keeping | None]) -> Keeping | None:
+    """Return the one with the smallest limit of those that are known."""
     known = [each for each in found if each is not None]
     return min(known, key=lambda each: each.limit or math.inf, default=None)
 

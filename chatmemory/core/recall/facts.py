@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,7 +35,7 @@ from chatmemory.core.messages import (
 )
 from chatmemory.core.window import Entry
 
-SHORTEST = 4
+SHORTEST, LONGEST = 4, 200
 # A run of the characters of facts with a digit in it. Possessive, and tried only where a run
 # begins, so that a long text costs no more than its length.
 _RUN_WITH_DIGIT = re.compile(
@@ -74,11 +75,13 @@ def words_of(terms: Sequence[str], prefixes: Sequence[str]) -> Words:
 
 @cache
 def _pattern(words: Words) -> re.Pattern[str]:
+    """Return what finds words in a text; what begins with a prefix is in the group."""
     terms = sorted(words.terms, key=len, reverse=True)
     exact = [rf"{re.escape(term)}(?![^\W_])" for term in terms]
-    prefixed = [
-        rf"{re.escape(prefix)}(?:[A-Za-z0-9._@/+\-]*[A-Za-z0-9])" for prefix in words.prefixes
-    ]
+    # Possessive, and looking ahead no farther than facts are long, so that a prefix of punctuation
+    # costs a long line of it no more than its length.
+    rest = rf"(?=[._@/+\-]{{0,{LONGEST}}}[A-Za-z0-9])[A-Za-z0-9._@/+\-]*+"
+    prefixed = [rf"({'|'.join(map(re.escape, words.prefixes))}){rest}"] if words.prefixes else []
     return re.compile(rf"(?<![^\W_])(?:{'|'.join(prefixed + exact)})")
 
 
@@ -86,8 +89,8 @@ def facts_of(message: ChatMessage, words: Words = NO_WORDS) -> frozenset[str]:
     """Return the facts of a message's texts, tool arguments and tool results.
 
     A fact is a run of ASCII letters, digits and `._@/+-` that begins and ends with a letter or
-    digit, is at least 4 long and holds a digit; or one of the `words`. The mark of a redaction
-    holds none.
+    digit, is 4 to 200 characters long and holds a digit; or one of the `words`. Longer runs are
+    data, such as base64. The mark of a redaction holds none.
     """
     return frozenset(fact for text in said_texts(message) for fact in _facts_in(text, words))
 
@@ -97,10 +100,18 @@ def _facts_in(text: str, words: Words) -> Iterator[str]:
         return
     for run in _RUN_WITH_DIGIT.findall(text):
         fact = run.strip(_PUNCTUATION)
-        if len(fact) >= SHORTEST:
+        if SHORTEST <= len(fact) <= LONGEST:
             yield fact
     if words != NO_WORDS:
-        yield from _pattern(words).findall(text)
+        yield from _words_in(text, words)
+
+
+def _words_in(text: str, words: Words) -> Iterator[str]:
+    for found in _pattern(words).finditer(text):
+        has_prefix = bool(found.re.groups and found[1])
+        fact = found[0].rstrip(_PUNCTUATION) if has_prefix else found[0]
+        if not has_prefix or len(fact) <= LONGEST:
+            yield fact
 
 
 def said_texts(message: ChatMessage) -> Iterator[str]:
@@ -213,6 +224,24 @@ class History:
     @cached_property
     def loads(self) -> Loads:
         return Loads(self.entries)
+
+    def latest_mentions(self, fact: str, end: int) -> list[int]:
+        """Return the positions of the latest message that has a fact among the first `end` ones,
+        and of the latest system message, which stays while others leave.
+        """
+        found = (mentions.get(fact, ()) for mentions in self._mentions)
+        return [each[n - 1] for each in found if (n := bisect_left(each, end))]
+
+    @cached_property
+    def _mentions(self) -> tuple[Mapping[str, list[int]], Mapping[str, list[int]]]:
+        """The positions of each fact, those of system messages apart."""
+        others: defaultdict[str, list[int]] = defaultdict(list)
+        systems: defaultdict[str, list[int]] = defaultdict(list)
+        for position, facts in enumerate(self.facts):
+            is_system = self.entries[position].type is MessageType.SYSTEM
+            for fact in facts:
+                (systems if is_system else others)[fact].append(position)
+        return others, systems
 
 
 def history_of(

@@ -17,11 +17,10 @@ from typing import Any, NamedTuple
 
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.eviction import Reason
-from chatmemory.core.loads import Keeping
+from chatmemory.core.loads import Keeping, Mention, smallest_limits
 from chatmemory.core.messages import AiMessage, ChatMessage
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.compactions import is_held
-from chatmemory.core.recall.comparison import is_exact, limits_that_hold, smallest_limit_for
+from chatmemory.core.recall.comparison import is_exact, limits_that_hold, smallest_of
 from chatmemory.core.recall.facts import (
     NO_WORDS,
     Calls,
@@ -32,6 +31,7 @@ from chatmemory.core.recall.facts import (
     said_texts,
 )
 from chatmemory.core.recall.facts import IncidentKind as IncidentKind
+from chatmemory.core.recall.held import Terms
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window
 
@@ -124,11 +124,14 @@ def incidents_of(arrivals: Iterable[StepMessage], times: Iterable[MemoryTime]) -
     for arrival in arrivals:
         messages[arrival.number] = arrival
         arriving[arrival.step].append(arrival)
+    summarized: set[int] = set()
     for time in times:
         changing[time.entered].append(time)
+        if time.reason is Reason.SUMMARIZED:
+            summarized.add(time.number)
         if time.left is not None and time.left != time.entered:
             changing[time.left].append(time)
-    mentions, calls = _Mentions(messages), Calls()
+    mentions, calls = _Mentions(messages, summarized), Calls()
     found: list[Incident] = []
     asked: int | None = None
     for step in sorted(arriving.keys() | changing.keys()):
@@ -149,13 +152,20 @@ def _asks(message: ChatMessage) -> bool:
 class _Mentions:
     """The facts that were said before a step, and whether memory still mentions them."""
 
-    def __init__(self, messages: Mapping[int, StepMessage]) -> None:
+    def __init__(self, messages: Mapping[int, StepMessage], summarized: Iterable[int]) -> None:
         self._messages = messages
         self._facts = {number: each.facts for number, each in messages.items()}
-        self._present: set[int] = set()
         self._in_memory: Counter[str] = Counter()
         self._left: dict[str, MemoryTime] = {}
         self._sayings = Sayings()
+        # The terms that become a summary at any time are looked for in each message once: what it
+        # holds of them, and the messages in memory that hold a term.
+        self._summarized = Terms(
+            {fact for number in summarized for fact in self._facts.get(number, ())}
+        )
+        self._unread: set[int] = set()
+        self._held: dict[int, set[str]] = {}
+        self._holders: defaultdict[str, set[int]] = defaultdict(set)
 
     def missed_by(
         self, arrival: StepMessage, kind: IncidentKind, asked: int | None
@@ -186,8 +196,8 @@ class _Mentions:
                 self._sayings.hear(arrival.number, arrival.message.type, arrival.facts)
 
     def follow(self, step: int, times: Sequence[MemoryTime]) -> None:
-        """Count what enters and leaves memory at a step. Of what leaves together, the last
-        message decides.
+        """Count what enters and leaves memory at a step. If several messages leave in one step,
+        use the last one.
         """
         leaving = sorted(time for time in times if time.left == step)
         entering = [time for time in times if time.entered == step]
@@ -200,46 +210,71 @@ class _Mentions:
             self._left.update(dict.fromkeys(facts, time))
             if time.reason is Reason.SUMMARIZED:
                 summarized |= facts
-        self._present -= {time.number for time in leaving}
-        self._present |= {time.number for time in entering if time.left != step}
+        for time in leaving:
+            self._unread.discard(time.number)
+            for fact in self._held.pop(time.number, ()):
+                self._holders[fact].discard(time.number)
+        staying = {time.number for time in entering if time.left != step}
+        self._unread |= staying & self._messages.keys()
         self._look_for({fact for fact in summarized if not self._in_memory[fact]})
 
     def _look_for(self, facts: set[str]) -> None:
         """Look for facts that became a summary in what memory holds now, and count them there."""
-        for number in self._present & self._messages.keys() if facts else ():
-            texts = [*said_texts(self._messages[number].message)]
-            held = {fact for fact in facts if is_held(fact, texts)} - self._facts[number]
-            self._facts[number] |= held
-            self._in_memory.update(held)
+        for number in self._unread if facts else ():
+            texts = said_texts(self._messages[number].message)
+            self._held[number] = set().union(*map(self._summarized.held_by, texts))
+            for fact in self._held[number]:
+                self._holders[fact].add(number)
+        if facts:
+            self._unread.clear()
+        for fact in facts:
+            for number in self._holders[fact]:
+                if fact not in self._facts[number]:
+                    self._facts[number] |= {fact}
+                    self._in_memory[fact] += 1
 
 
 def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> Iterator[Incident]:
     """Yield incidents with the limits that would have kept their facts, under this policy, and
     with the tokens of what was fetched again.
 
-    What was said is replayed under each limit throughout, with nothing pinned. For a policy that
-    must be replayed under one limit after another, a use by the assistant has none.
+    What was said is replayed under each limit throughout, with nothing pinned: once for all
+    incidents. For a policy that must be replayed under one limit after another, a use by the
+    assistant has none.
     """
-    for each in found:
-        end = bisect_left(history.numbers, each.again)
+    incidents = list(found)
+    ends = [bisect_left(history.numbers, each.again) for each in incidents]
+    find = _exact_limits if is_exact(history, policy) else _tried_limits
+    limits = find(incidents, ends, history, policy)
+    for each, end, keeping in zip(incidents, ends, limits, strict=True):
         is_fetched = each.kind is IncidentKind.FETCHED_AGAIN
         tokens = history.tokens[end] if is_fetched else None
-        yield replace(each, tokens=tokens, keeping=_keeping(each, history, end, policy))
+        keeping = Keeping(None) if each.cause in _WITHOUT_LIMIT else keeping
+        yield replace(each, tokens=tokens, keeping=keeping)
 
 
-def _keeping(incident: Incident, history: History, end: int, policy: Policy) -> Keeping | None:
-    if incident.cause in _WITHOUT_LIMIT:
-        return Keeping(None)
-    if not is_exact(history, policy):
-        if incident.kind is IncidentKind.USED:
-            return None
-        said = [place for place in range(end) if incident.fact in history.facts[place]]
-        return smallest_limit_for(history.entries[:end], said, policy)
-    last = next((n for n in reversed(range(end)) if incident.fact in history.facts[n]), None)
-    if last is None:
-        return Keeping(None)
-    limits = limits_that_hold(history, incident.fact, last, end - 1, policy)
-    return Keeping(max(1, limits[0][0]))
+def _exact_limits(
+    incidents: Sequence[Incident], ends: Sequence[int], history: History, policy: Policy
+) -> Iterator[Keeping]:
+    for each, end in zip(incidents, ends, strict=True):
+        if mentions := history.latest_mentions(each.fact, end):
+            limits = limits_that_hold(history, each.fact, max(mentions), end - 1, policy)
+            yield Keeping(max(1, limits[0][0]))
+        else:
+            yield Keeping(None)
+
+
+def _tried_limits(
+    incidents: Sequence[Incident], ends: Sequence[int], history: History, policy: Policy
+) -> Iterator[Keeping | None]:
+    mentions = [
+        ()
+        if each.kind is IncidentKind.USED or each.cause in _WITHOUT_LIMIT
+        else [Mention(position, end) for position in history.latest_mentions(each.fact, end)]
+        for each, end in zip(incidents, ends, strict=True)
+    ]
+    limits = smallest_limits(history.loads, {one for each in mentions for one in each}, policy)
+    return (smallest_of(limits.get(one) for one in each) for each in mentions)
 
 
 def incident_to_dict(incident: Incident) -> dict[str, Any]:

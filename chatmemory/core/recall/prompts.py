@@ -172,7 +172,7 @@ class _Faults:
     """What one provider would refuse in a history, counted up to each message.
 
     `_waits` tells whether a call waits behind a message, and `_repeats` the latest call up to it
-    whose id came again.
+    whose id came again. `_doubled` are the messages that call with one id twice.
     """
 
     def __init__(self, turns: Sequence[Turn], provider: str) -> None:
@@ -180,6 +180,7 @@ class _Faults:
         self._counts: list[int] = []
         self._waits: list[bool] = []
         self._repeats: list[int] = []
+        self._doubled: set[int] = set()
         self._minds_repeats = provider in RULES["reused_call_id"].laws
         count, repeated, waiting, last = 0, -1, Waiting(), _SYSTEM
         seen: dict[str, int] = {}
@@ -187,26 +188,27 @@ class _Faults:
             if turn.type is _RESULT:
                 count += not waiting.take(turn)
             elif turn.type is last is MessageType.AI and provider in COMBINING:
-                waiting.ids += turn.calls
+                waiting.add(turn.calls)
             elif turn.type not in _NO_TURNS:
-                count += bool(waiting.open)
+                count += waiting.is_open
                 waiting = Waiting(turn)
             last = last if turn.type in _NO_TURNS else turn.type
             if turn.calls:
                 ids = [id for id in turn.calls if id is not None]
-                count += len(set(ids)) < len(ids)
+                if len(set(ids)) < len(ids):
+                    count += 1
+                    self._doubled.add(position)
                 repeated = max([repeated, *(seen.get(id, -1) for id in ids)])
                 seen.update(dict.fromkeys(ids, position))
             self._counts.append(count)
-            self._waits.append(bool(waiting.open))
+            self._waits.append(waiting.is_open)
             self._repeats.append(repeated)
 
     def between(self, first: int, newest: int) -> bool:
         """Return whether there is one from a message to another."""
-        ids = [id for id in self._turns[first].calls if id is not None]
         return (
             self._turns[first].type is _RESULT
-            or len(set(ids)) < len(ids)
+            or first in self._doubled
             or self._counts[newest] > self._counts[first]
             or self._waits[newest]
             or (self._minds_repeats and self._repeats[newest] >= first)
