@@ -27,6 +27,7 @@ from chatmemory.core.messages import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
+    with_attributes,
 )
 from chatmemory.formats.conversion import (
     Reader,
@@ -34,6 +35,7 @@ from chatmemory.formats.conversion import (
     Said,
     find_turns,
     is_list_of,
+    kept_of,
     name_of,
     nothing_in,
     object_in,
@@ -94,7 +96,7 @@ class _Reader(Reader):
                 text = self.text(turn)
                 if text is None:
                     raise self.nothing_in(turn)
-                yield from self.system(text)
+                yield from self.named(self.system(text), turn)
             case "user":
                 self.calls.interrupted()
                 contents = self.contents(turn)
@@ -107,6 +109,12 @@ class _Reader(Reader):
                 yield self.result(turn)
             case role:
                 raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
+
+    def named(self, read: Iterator[SystemMessage], turn: dict[str, Any]) -> Iterator[ChatMessage]:
+        """Yield system messages with the name that OpenAI shows to the model, and counts."""
+        name = turn.get("name")
+        kept = {self.format: {"name": name}} if isinstance(name, str) else {}
+        return (with_attributes(message, kept) if kept else message for message in read)
 
     def assistant(self, turn: dict[str, Any]) -> AiMessage:
         calls = tuple(self.requests(turn))
@@ -258,7 +266,9 @@ class _Writer(PartWriter):
     cannot_say = ("thinking", "is_error")
 
     def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
-        yield {"role": "system", "content": message.text}
+        kept = kept_of(message, self.format).get("name")
+        name = {"name": kept} if isinstance(kept, str) else {}
+        yield {"role": "system", "content": message.text, **name}
 
     def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
         name = {"name": message.name} if message.name else {}
