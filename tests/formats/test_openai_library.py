@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chatmemory import MessageWindowChatMemory, UserMessage
+from chatmemory import MessageWindowChatMemory, UnreadableTranscript, UserMessage
 
 openai = pytest.importorskip("openai")
 httpx = pytest.importorskip("httpx")
@@ -129,6 +129,31 @@ def test_the_items_of_a_response_are_sent_as_the_library_sends_them(way, dumped)
 
 def output(id: str) -> dict[str, str]:
     return {"type": "function_call_output", "call_id": id, "output": "sunny"}
+
+
+@pytest.mark.parametrize("way", ["create", "stream", "manager"])
+def test_a_stream_is_refused_with_what_to_add_instead(way):
+    api = Api(CHUNKS)
+    memory = MessageWindowChatMemory("streams")
+    chat = api.client.chat.completions
+    manager = chat.stream(**OF_CHAT) if way != "create" else chat.create(**OF_CHAT, stream=True)
+    with manager as stream:
+        given = manager if way == "manager" else stream
+        with pytest.raises(UnreadableTranscript, match=r"is a stream: .*get_final_completion\(\)"):
+            memory.add_from(given, "openai_chat")
+        list(stream)
+        if way != "create":
+            assert memory.add_from(stream.get_final_completion(), "openai_chat") == ()
+
+
+def test_an_answer_that_was_not_awaited_is_refused():
+    async def answer() -> dict[str, Any]:
+        return COMPLETION
+
+    waiting = answer()
+    with pytest.raises(UnreadableTranscript, match="this coroutine must be awaited first"):
+        MessageWindowChatMemory("waiting").add_from(waiting, "openai_chat")
+    waiting.close()
 
 
 # Chat completions
