@@ -5,13 +5,15 @@ PORT ?= 8000
 VENV := .venv
 PEERS := .venv-peers
 NEWER := .venv-newer
+OLDEST := .venv-oldest
+NODE := .node
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_ROOT_USER_ACTION := ignore
 # Without bytecode, each start of a process compiles Django and all other packages again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test test-postgresql newer newer-environment conformance fuzz load crash attack bench bench-peers check format screenshots lock clean
+.PHONY: run install test test-postgresql newer newer-environment oldest oldest-environment typescript typescript-environment conformance fuzz load crash attack bench bench-peers check format screenshots lock clean
 
 run: install
 	@$(BIN)/python manage.py run --port $(PORT)
@@ -35,8 +37,11 @@ test-postgresql: $(VENV)/installed-dev
 	@case "$$DATABASE_URL" in postgres*) ;; *) echo "DATABASE_URL must name a PostgreSQL"; exit 1;; esac
 	$(PYTEST) -m database $(addprefix --ignore tests/,$(ONLY_ON_SQLITE)) $(ARGS)
 
-# What differs between versions of Django and Python, on the newest Django and the newest Python that
-# is here: that of pyenv, of Debian, or NEWER_PYTHON=/path/to/python3.13.
+# What differs between versions: on the newest Django and the newest Python that is here (that of
+# pyenv, of Debian, or NEWER_PYTHON=/path/to/python3.13), and on the oldest version of each package
+# that pyproject.toml allows.
+ON_OTHER_VERSIONS := --ignore tests/api/test_generated_client.py --ignore tests/api/test_typescript_client.py \
+  tests/api tests/formats tests/mounted tests/stores tests/test_public_names.py tests/test_wheel.py
 NEWER_PYTHON ?= $(firstword $(wildcard $(addsuffix /bin/python,$(lastword $(sort \
   $(wildcard $(HOME)/.pyenv/versions/3.1[2-9].*)))) /usr/bin/python3.13 /usr/bin/python3.12))
 
@@ -47,9 +52,19 @@ newer:
 	@if [ -z "$(NEWER_PYTHON)" ]; then \
 	  echo "make newer is left out: there is no Python 3.12 or newer (pyenv install 3.13, or NEWER_PYTHON=…)"; \
 	else $(MAKE) --no-print-directory $(NEWER)/installed && \
-	  $(NEWER)/bin/pytest -n auto --dist worksteal --ignore tests/api/test_generated_client.py --ignore tests/formats/test_llama_index.py \
-	    tests/api tests/formats tests/mounted tests/stores tests/test_public_names.py tests/test_wheel.py $(ARGS); \
+	  $(NEWER)/bin/pytest -n auto --dist worksteal --ignore tests/formats/test_llama_index.py $(ON_OTHER_VERSIONS) $(ARGS); \
 	fi
+
+oldest-environment: $(OLDEST)/installed
+
+oldest: $(OLDEST)/installed
+	$(OLDEST)/bin/pytest -n auto --dist worksteal $(ON_OTHER_VERSIONS) tests/integrations $(ARGS)
+
+# A client in TypeScript, made from the OpenAPI document; its packages need npm.
+typescript-environment: $(NODE)/installed
+
+typescript: $(VENV)/installed-dev $(NODE)/installed
+	$(BIN)/pytest tests/api/test_typescript_client.py $(ARGS)
 
 # Every sequence on every store, where `make test` replays a sample over HTTP and on PostgreSQL, and
 # all sessions of agents, of which it imports some.
@@ -104,14 +119,15 @@ screenshots: $(VENV)/installed-dev
 	$(BIN)/python -m docs.images.take
 
 lock: $(VENV)/installed-dev
-	for name in requirements requirements-dev requirements-peers requirements-newer; do \
+	for name in requirements requirements-dev requirements-peers requirements-newer requirements-oldest; do \
 	  case $$name in *-newer) python=3.12;; *) python=3.11;; esac; \
+	  case $$name in *-oldest) from="pyproject.toml --all-extras --resolution lowest-direct";; *) from=;; esac; \
 	  $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
-	    --no-emit-find-links --no-header --python-version $$python $$name.in -o $$name.txt; \
+	    --no-emit-find-links --no-header --python-version $$python $$from $$name.in -o $$name.txt; \
 	done
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(NEWER) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(NEWER) $(OLDEST) $(NODE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -131,6 +147,20 @@ $(NEWER)/installed: requirements-newer.txt
 	@rm -rf $(NEWER)
 	@$(NEWER_PYTHON) -m venv $(NEWER)
 	@$(NEWER)/bin/pip install --quiet --no-compile --require-hashes -r requirements-newer.txt
+	@touch $@
+
+$(OLDEST)/installed: requirements-oldest.txt
+	@rm -rf $(OLDEST)
+	@$(PYTHON) -m venv $(OLDEST)
+	@$(OLDEST)/bin/pip install --quiet --no-compile --require-hashes -r requirements-oldest.txt
+	@touch $@
+
+# The lock file names no registry (npm's omit-lockfile-registry-resolved): npm asks its own.
+$(NODE)/installed: tests/api/typescript/package-lock.json
+	@rm -rf $(NODE)
+	@mkdir $(NODE)
+	@cp tests/api/typescript/package*.json $(NODE)
+	@npm ci --prefix $(NODE) --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
 $(PEERS)/installed: requirements-peers.txt

@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from threading import RLock
-from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack
+from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack, overload
 
 from chatmemory.core.compaction import (
     SummaryOptions,
@@ -46,6 +46,7 @@ from chatmemory.core.store import ChatMemoryStore, Decide, SingleSlotChatMemoryS
 from chatmemory.core.transitions import Transition, admit, refill, visible
 from chatmemory.core.window import Entry, Window
 from chatmemory.formats import Loss, parse_objects, render_messages
+from chatmemory.formats.format import WrittenAsList, WrittenAsObject, WrittenAsText
 
 Limit = int | Callable[[str], int]
 Transact = Callable[[str, Decide], Transition]
@@ -115,21 +116,30 @@ class ChatMemory(ABC):
             memory.add_from(client.messages.create(…, **memory.render("anthropic")), "anthropic")
 
         `values` are messages, one message or a response: objects of the library, or their JSON
-        values. Results may answer calls that are in the window. What only `format` can express is
-        kept in the messages' attributes, and `render` writes it again. Raises UnreadableTranscript,
-        and then adds nothing.
+        values. Of a stream, add the response that it has at its end. Results may answer calls that
+        are in the window. What only `format` can express is kept in the messages' attributes, and
+        `render` writes it again. Raises UnreadableTranscript, and then adds nothing.
         """
         read = parse_objects(values, format, after=self.messages())
         self.extend(read.messages)
         return read.losses + self._lost_here(read.messages)
 
-    def render(self, format: str) -> list[dict[str, Any]] | dict[str, Any] | str:
+    @overload
+    def render(self, format: WrittenAsList) -> list[Any]: ...
+    @overload
+    def render(self, format: WrittenAsObject) -> dict[str, Any]: ...
+    @overload
+    def render(self, format: WrittenAsText) -> str: ...
+    @overload
+    def render(self, format: str) -> list[Any] | dict[str, Any] | str: ...
+    def render(self, format: str) -> list[Any] | dict[str, Any] | str:
         """Return the messages as a provider takes them: a list, or an object with that list.
 
         A format that is text for people, such as "markdown", gives that text.
 
             client.messages.create(model=…, max_tokens=…, **memory.render("anthropic"))
 
+        The type of what a format of this library gives is known to type checkers by its name.
         `formats.render_messages` also tells what the format could not express.
         """
         return render_messages(self.messages(), format).value
@@ -217,7 +227,15 @@ class ChatMemory(ABC):
     async def ahistory(self) -> list[ChatMessage]:
         return await self.in_thread(self.history)
 
-    async def arender(self, format: str) -> list[dict[str, Any]] | dict[str, Any] | str:
+    @overload
+    async def arender(self, format: WrittenAsList) -> list[Any]: ...
+    @overload
+    async def arender(self, format: WrittenAsObject) -> dict[str, Any]: ...
+    @overload
+    async def arender(self, format: WrittenAsText) -> str: ...
+    @overload
+    async def arender(self, format: str) -> list[Any] | dict[str, Any] | str: ...
+    async def arender(self, format: str) -> list[Any] | dict[str, Any] | str:
         return await self.in_thread(self.render, format)
 
     async def acompact(self, summary: str, **options: Unpack[SummaryOptions]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any, TypedDict
 
 import chatmemory as cm
 
@@ -155,6 +156,33 @@ def recalled() -> int | None:
     return curve.smallest_limit(0.95)
 
 
+def rendered() -> list[str]:
+    """What goes to the libraries of providers, whose parameters have types of their own."""
+
+    class Turn(TypedDict):
+        role: str
+        content: str
+
+    def complete(*, messages: Iterable[Turn]) -> str:
+        return "".join(turn["role"][0] for turn in messages)
+
+    def create(*, model: str, system: str, messages: list[Turn]) -> str:
+        return f"{model}: {system} {messages[0]['role']}"
+
+    memory = cm.MessageWindowChatMemory("a", 5)
+    memory.add(cm.SystemMessage("Be brief."), cm.UserMessage("hello"))
+    name: str = "openai_chat"  # of no certain format
+    either: list[Any] | dict[str, Any] | str = memory.render(name)
+    assert either == memory.render("openai_chat")
+    answers = [
+        complete(messages=memory.render("openai_chat")),
+        create(model="m", **memory.render("anthropic")),
+        memory.render("markdown").partition("\n")[0],
+    ]
+    asked: dict[str, Any] = asyncio.run(memory.arender("openai_responses"))
+    return [*answers, asked["input"][1]["content"]]
+
+
 def linted() -> list[str]:
     messages = conversation()[2:3]
     found: list[cm.Finding] = cm.lint(messages, provider="openai")
@@ -179,7 +207,8 @@ def main() -> None:
     assert recalled() == 1
     assert linted() == ["dangling_call", "Tool call #7: a placeholder for its result."]
     assert cm.Reason.CAPACITY in cm.Reason
-    assert cm.UserMessage("hello").single_text() == "hello"
+    assert cm.UserMessage("hello").single_text() == cm.UserMessage("hello").text == "hello"
+    assert rendered()[:2] == ["su", "m: Be brief. user"]
     with suppress(*ERRORS):
         cm.MessageWindowChatMemory("a", 0)
         raise AssertionError("a limit of 0 is refused")

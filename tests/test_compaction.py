@@ -247,7 +247,7 @@ def test_the_api_compacts(talk, api):
         ({"summary": "S", "covering": [1, 2]}, 409, "the leading system message"),
         ({"summary": "S", "covering": [2, 99]}, 404, "#99 is not in the memory"),
         ({"summary": "S", "covering": 5}, 422, "must be a list of seqs"),
-        ({"summary": "S", "keep": 5}, 422, "unknown member"),
+        ({"summary": "S", "keep": 5}, 400, "unknown member"),
     ],
 )
 def test_the_api_says_why_it_does_not(talk, api, body, status, told):

@@ -28,6 +28,19 @@ from chatmemory.services.database_errors import RETRY_SECONDS, Outage, outage
 
 CONTENT_TYPE = "application/problem+json"
 
+
+class InvalidField(core.InvalidValue):
+    """A request whose parameter, header or member `field` is invalid, such as `messages[2]`."""
+
+    def __init__(self, field: str, detail: str) -> None:
+        self.field = field
+        super().__init__(detail)
+
+
+class UnknownName(InvalidField):
+    """A request with a member or a query parameter that there is not."""
+
+
 # Subclasses stand before their base class: the first match counts.
 KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (core.MemoryNotFound, 404, "Conversation not found"),
@@ -52,6 +65,7 @@ KINDS: list[tuple[type[core.ChatMemoryError], int, str]] = [
     (core.WindowTooLarge, 422, "Window too large"),
     (core.MessageTooLarge, 422, "Message too large"),
     (core.UnknownEstimator, 422, "Unknown token estimator"),
+    (UnknownName, 400, "Unknown name"),
     (core.InvalidValue, 422, "Invalid value"),
     (LengthRequired, 411, "Length required"),
     (InvalidKey, 400, "Invalid idempotency key"),
@@ -145,14 +159,6 @@ def database_problem(found: Outage) -> Problem:
     """Return 503 with the time to wait before trying again."""
     headers = {"Retry-After": str(RETRY_SECONDS)}
     return Problem(503, f"Database {found.state}", found.detail, headers=headers)
-
-
-class InvalidField(core.InvalidValue):
-    """A request whose parameter, header or member `field` is invalid, such as `messages[2]`."""
-
-    def __init__(self, field: str, detail: str) -> None:
-        self.field = field
-        super().__init__(detail)
 
 
 @contextmanager

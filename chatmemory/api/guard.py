@@ -137,7 +137,7 @@ class Guarded(APIView):
 
 
 class OneFormat(DefaultContentNegotiation):
-    """Ignores `?format=`, as other unknown parameters, where all answers are JSON."""
+    """Takes no format from `?format=`, which is refused as any other unknown parameter."""
 
     def filter_renderers(self, renderers: Any, format: str) -> Any:
         return renderers

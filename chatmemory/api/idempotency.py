@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ from chatmemory.models import IdempotentAnswer
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
 
 KEY_MAX = 255
+# In quotation marks or without, and no others in it
+KEY = f'"[ !#-~]{{1,{KEY_MAX}}}"|[!#-~]([ !#-~]{{0,{KEY_MAX - 2}}}[!#-~])?'
 FORGOTTEN_AT_ONCE = 100
 KEPT_HEADERS = ("Location", "ETag")
 
@@ -104,10 +107,9 @@ def idempotent(handler: Handler, ahead: Callable[[Request, str], None] | None = 
 def read_key(header: str) -> str:
     """Return the key of a header, in quotation marks or without. Raises InvalidKey."""
     text = header.strip()
-    key = text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
-    if not 0 < len(key) <= KEY_MAX or not key.isascii() or not key.isprintable() or '"' in key:
+    if not re.fullmatch(KEY, text):
         raise InvalidKey(f"Idempotency-Key must hold 1 to {KEY_MAX} printable ASCII characters")
-    return key
+    return text.strip('"')
 
 
 @contextmanager

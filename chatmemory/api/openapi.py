@@ -5,10 +5,12 @@ Each schema has a name of its own, as generators of clients would make up one fo
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from decimal import Decimal
 from typing import Any
 
+from drf_spectacular.extensions import OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ComponentIdentity, ResolvedComponent
 from drf_spectacular.utils import OpenApiParameter
@@ -67,30 +69,51 @@ _UNAVAILABLE_POLICY: Schema = {
 def _policies() -> dict[str, Schema]:
     """Return the schemas of the kinds that are installed now, and of any of them.
 
-    A response may show a policy whose kind was uninstalled since: a StoredPolicy.
+    Each kind has two: a request leaves out the options that it does not choose, and a response has
+    all of them. A response may also show a policy whose kind was uninstalled since.
     """
     found: dict[str, Schema] = {}
+    names = []
     for kind in policy_kinds().values():
         name = f"{kind.__name__.removesuffix('Policy')}Policy"
-        found |= {name: _kind_schema(kind, f"{name}Kind"), f"{name}Kind": _names(kind.kind)}
-    known = [ref(name) for name in found if not name.endswith("Kind")]
+        names.append(name)
+        found |= {
+            name: _kind_schema(kind, f"{name}Kind"),
+            f"Stored{name}": _kind_schema(kind, f"{name}Kind", stored=True),
+            f"{name}Kind": _names(kind.kind),
+        }
+    stored = [ref(f"Stored{name}") for name in names]
+    example = {"kind": "message_window", "max_messages": 20}
     return {
         **found,
         "Oversized": _names(*map(str, Oversized)),
         "UnavailablePolicy": _UNAVAILABLE_POLICY,
-        "Policy": {"anyOf": known, "example": {"kind": "message_window", "max_messages": 20}},
-        "StoredPolicy": {"anyOf": [*known, ref("UnavailablePolicy")]},
+        "Policy": {"anyOf": [ref(name) for name in names], "example": example},
+        "StoredPolicy": {"anyOf": [*stored, ref("UnavailablePolicy")]},
     }
 
 
-def _kind_schema(kind: type[Policy], name_of_kind: str) -> Schema:
+def _kind_schema(kind: type[Policy], name_of_kind: str, stored: bool = False) -> Schema:
     defaults = {each.name: each.default for each in fields(kind)}
-    options = {
-        name: {**_TYPES[type], "default": stored_value(defaults[name])} if type in _TYPES else {}
-        for name, type in caller_options(kind).items()
-    }
+    options = {name: _TYPES.get(type, {}) for name, type in caller_options(kind).items()}
+    if not stored:
+        options = {
+            name: schema and with_default(schema, stored_value(defaults[name]))
+            for name, schema in options.items()
+        }
     members = {"kind": ref(name_of_kind), kind.limit_name: _LIMIT, **options}
-    return _object([*members][:2], **members) | {"description": kind.label}
+    required = [*members] if stored else [*members][:2]
+    return _object(required, **members) | {"description": kind.label}
+
+
+def with_default(schema: Schema, default: Any) -> Schema:
+    """Return the schema of a member of a request that may be left out, with its default in words.
+
+    Generators take a member with the keyword `default` for one that is always there, and then want
+    it in every request.
+    """
+    told = f"By default `{json.dumps(default)}`."
+    return {**schema, "description": " ".join(filter(None, (schema.get("description"), told)))}
 
 
 # Messages: one schema for each class, named as in LangChain4j
@@ -190,6 +213,21 @@ def _components() -> dict[str, Schema]:
             "maxProperties": LABELS_MAX,
         },
     }
+
+
+class BodySchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Describes the body of a request: which members it may have, and no others."""
+
+    target_class = "chatmemory.api.requests.Body"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> Schema:
+        schema: Schema = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        schema["properties"] = {
+            name: with_default(member, member.pop("default")) if "default" in member else member
+            for name, member in schema["properties"].items()
+        }
+        return {**schema, "additionalProperties": False}
 
 
 # Operations

@@ -18,9 +18,9 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework.request import Request
 
 from chatmemory.api.errors import CONTENT_TYPE, titles_of
-from chatmemory.api.idempotency import idempotent
+from chatmemory.api.idempotency import KEY, idempotent
 from chatmemory.api.openapi import OperationSchema
-from chatmemory.api.requests import checked, read_ahead, read_body
+from chatmemory.api.requests import VERSION, Query, checked, read_ahead, read_body
 from chatmemory.api.responses import ProblemSerializer
 
 Handler = Callable[..., Any]
@@ -29,44 +29,74 @@ Asked = dict[str, Any]
 EXAMPLES = resources.files("chatmemory.api") / "examples.json"
 
 
-def _header(name: str, description: str, *statuses: int) -> OpenApiParameter:
+def _header(
+    name: str, description: str, *statuses: int, pattern: str, format: str | None = None
+) -> OpenApiParameter:
     """Return a header of requests, or of the responses with these statuses."""
+    form = {"format": format} if format else {"pattern": f"^({pattern})$"}
     return OpenApiParameter(
         name,
-        str,
+        {"type": "string", **form},
         OpenApiParameter.HEADER,
         description=description,
         response=list(statuses) or False,
     )
 
 
-IF_MATCH = _header("If-Match", 'The version that the change expects, such as `"12"`; else 412.')
+IF_MATCH = _header(
+    "If-Match",
+    'The version that the change expects, such as `"12"`; else 412.',
+    pattern=VERSION,
+)
+_IF_NONE_MATCH = _header(
+    "If-None-Match",
+    'The version that you have, such as `"12"`: 304 without a body if it is still that one.',
+    pattern=r'\*|(W/)?"[^"]*"(, *(W/)?"[^"]*")*',
+)
 IDEMPOTENCY_KEY = _header(
     "Idempotency-Key",
     "A key of your own: the same request sent again gets the first response again.",
+    pattern=KEY,
 )
-LOCATION = _header("Location", "The URL of the new conversation.", 201)
-_ETAG = _header("ETag", "The version, to be sent in If-Match.", 200, 201)
+LOCATION = _header("Location", "The URL of the new conversation.", 201, pattern="", format="uri")
+_ETAG = _header(
+    "ETag",
+    "The version, to be sent in If-Match; weak where the response is compressed.",
+    *(200, 201),
+    pattern='(W/)?"[0-9]{1,18}"',
+)
 _REPLAYED = _header(
     "Idempotency-Replayed",
     "`true` where this is the response to an earlier request with the same key.",
     *(200, 201, 204),
+    pattern="true",
 )
-_RETRY_AFTER = _header("Retry-After", "When to try again, in seconds.", 429, 503)
+_RETRY_AFTER = _header(
+    "Retry-After", "When to try again, in seconds.", *(429, 503), pattern="[0-9]+"
+)
 
-ALWAYS = (401, 403, 404, 406, 422, 429, 500, 503)
-WITH_A_BODY = (400, 408, 411, 413, 415)
+ALWAYS = (400, 401, 403, 404, 406, 422, 429, 500, 503)
+WITH_A_BODY = (408, 411, 413, 415)
 OF_CHANGES = (409, 410, 412)
 
 
 def reads(
-    response: Any, *, name: str, body: Any = None, query: Any = None, refusals: Sequence[int] = ()
+    response: Any,
+    *,
+    name: str,
+    body: Any = None,
+    query: Any = None,
+    refusals: Sequence[int] = (),
+    is_conditional: bool = False,
 ) -> Callable[[Handler], Handler]:
-    """Documents a handler that changes nothing; `name` is its operation id, and `refusals` are
-    statuses that other such handlers do not have.
+    """Documents a handler that changes nothing; `name` is its operation id, `refusals` are statuses
+    that other such handlers do not have, and one that `is_conditional` answers 304 to a caller who
+    has the answer.
     """
     more = (*refusals, *(WITH_A_BODY if body else ()))
-    document = _documents(name, 200, response, body, [query] if query else [], more)
+    parameters = [query] if query else []
+    parameters += [_IF_NONE_MATCH] if is_conditional else []
+    document = _documents(name, 200, response, body, parameters, more, is_conditional)
     return lambda handler: document(_asking(handler, query, body))
 
 
@@ -87,12 +117,13 @@ def changes(
 
 def _asking(handler: Handler, query: Any, body: Any) -> Handler:
     """Return a handler that is passed the checked query parameters or body, if it has any."""
-    if not query and not body:
-        return handler
 
     @wraps(handler)
     def reading(view: Any, request: Request, **in_path: Any) -> Any:
-        asked = read_body(body, request) if body else checked(query, request.query_params)
+        in_query = checked(query or Query, request.query_params)
+        if not query and not body:
+            return handler(view, request, **in_path)
+        asked = read_body(body, request) if body else in_query
         return handler(view, request, asked=asked, **in_path)
 
     return reading
@@ -105,17 +136,20 @@ def _documents(
     body: Any,
     parameters: list[Any],
     problems: tuple[int, ...],
+    is_conditional: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Return drf-spectacular's `extend_schema`, which works in every project, whatever its
     DEFAULT_SCHEMA_CLASS is. Responses have an ETag where they are of one version.
     """
-    is_versioned = getattr(response, "is_versioned", False)
+    is_versioned = is_conditional or getattr(response, "is_versioned", False)
     if is_versioned or "version" in getattr(response, "_declared_fields", {}):
         parameters = [*parameters, _ETAG]
     responses: dict[Any, Any] = {
         (each, CONTENT_TYPE): OpenApiResponse(ProblemSerializer, ", ".join(titles_of(each)))
         for each in sorted((*ALWAYS, *problems))
     }
+    if is_conditional:
+        responses[304] = OpenApiResponse(description="You have it: If-None-Match names it.")
     describe: Callable[[Handler], Handler] = extend_schema(
         operation_id=name,
         request=getattr(body, "document", body),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC
 from typing import Any, TypedDict, cast
 
+from django.utils.http import parse_etags
 from rest_framework import serializers
 from rest_framework.exceptions import APIException
 from rest_framework.fields import empty
@@ -15,7 +17,7 @@ from rest_framework.request import Request
 from chatmemory import services
 from chatmemory.access.roles import actor_of
 from chatmemory.api import fields
-from chatmemory.api.errors import InvalidField
+from chatmemory.api.errors import InvalidField, UnknownName
 from chatmemory.api.openapi import ref
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.lint import PROVIDERS
@@ -25,7 +27,7 @@ from chatmemory.queries import CLIENT, ORDERINGS, PROBLEMS, Flag
 from chatmemory.services.validation import ID_LENGTH
 
 NUMBER_MAX = 10**18 - 1
-VERSION_DIGITS = 18
+VERSION = r'\*|(W/)?"[0-9]{1,18}"|[0-9]{1,18}'  # as an ETag, a bare number, or any
 
 # Fields with a text of help
 
@@ -48,17 +50,28 @@ def _text(help_text: str) -> serializers.CharField:
 # Bodies
 
 
-class Body(serializers.Serializer[Any]):
-    """A JSON object. Unknown members are refused: ignoring one would hide a typo."""
+class _Named(serializers.Serializer[Any]):
+    """Named values. Unknown names are refused: ignoring one would hide a typo."""
+
+    called: str
+
+    def to_internal_value(self, data: Any) -> Any:
+        for name in data:
+            if name not in self.fields:
+                known = f"the {self.called}s are {', '.join(self.fields)}"
+                why = known if self.fields else "there are none here"
+                raise UnknownName(str(name), f"unknown {self.called}: {why}")
+        return super().to_internal_value(data)
+
+
+class Body(_Named):
+    """A JSON object."""
+
+    called = "member"
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, dict):
             raise InvalidField("", "the body must be a JSON object")
-        for name in data:
-            if name not in self.fields:
-                raise InvalidField(
-                    str(name), f"unknown member: the members are {', '.join(self.fields)}"
-                )
         return super().to_internal_value(data)
 
 
@@ -205,10 +218,16 @@ class ListRequest(serializers.BaseSerializer[Any]):
         return {"sent": fields.read_messages(data, field=""), "messages": data}
 
 
-# Query parameters; unknown ones are ignored
+# Query parameters
 
 
-class MemoryListQuery(serializers.Serializer[Any]):
+class Query(_Named):
+    """The parameters of a URL. An operation without any has this query."""
+
+    called = "parameter"
+
+
+class MemoryListQuery(Query):
     search = _text("Text to find in ids and in what was said, ignoring case.")
     policy = fields.NameField(
         lambda: [*policy_kinds(), CLIENT],
@@ -233,14 +252,14 @@ class MemoryListQuery(serializers.Serializer[Any]):
     cursor = _text("The place of a page, from `next` or `previous`.")
 
 
-class DoctorQuery(serializers.Serializer[Any]):
+class DoctorQuery(Query):
     provider = fields.NameField(lambda: PROVIDERS, "Only those that this provider refuses.")
     rule = fields.NameField(lambda: PROBLEMS, "Only those that break this rule.")
     size = fields.PageSizeField()
     cursor = _text("The place of a page, from `next` or `previous`.")
 
 
-class RecallQuery(serializers.Serializer[Any]):
+class RecallQuery(Query):
     label = _text(  # type: ignore[assignment]
         "A label, as `name` or `name:value`."
     )
@@ -248,7 +267,7 @@ class RecallQuery(serializers.Serializer[Any]):
     policies = fields.PoliciesField()
 
 
-class WindowQuery(serializers.Serializer[Any]):
+class WindowQuery(Query):
     at = _number("The step to show; by default the last one.")
     lint = fields.NameField(lambda: PROVIDERS, "Say what this provider would refuse or mishandle.")
     repair = fields.NameField(
@@ -261,7 +280,7 @@ class WindowQuery(serializers.Serializer[Any]):
         return {**super().get_fields(), "as": fields.FormatField()}
 
 
-class HistoryQuery(serializers.Serializer[Any]):
+class HistoryQuery(Query):
     at = _number("The step to show; by default the last one.")
     before = _number("Only messages before this seq.")
     after = _number("Only messages after this seq; not with `before`.")
@@ -269,16 +288,16 @@ class HistoryQuery(serializers.Serializer[Any]):
     size = fields.PageSizeField()
 
 
-class StepsQuery(serializers.Serializer[Any]):
+class StepsQuery(Query):
     after = _number("Only steps after this one.")
     size = fields.PageSizeField()
 
 
-class IncidentsQuery(serializers.Serializer[Any]):
+class IncidentsQuery(Query):
     kind = fields.NameField(lambda: [kind.value for kind in IncidentKind], "Only those of a kind.")
 
 
-class StepQuery(serializers.Serializer[Any]):
+class StepQuery(Query):
     after = _number("Leave out this many of the messages that arrived, and of those that left.")
     size = fields.PageSizeField()
 
@@ -343,9 +362,13 @@ def changed_by(request: Request) -> ChangedBy:
     for `*`. Raises InvalidField.
     """
     header = request.headers.get("If-Match", "*").strip()
-    version = header.removeprefix("W/").strip('"')
-    is_number = version.isascii() and version.isdigit() and len(version) <= VERSION_DIGITS
-    if header != "*" and not is_number:
+    if not re.fullmatch(VERSION, header):
         raise InvalidField("If-Match", 'If-Match must hold a version such as "12"')
-    expected = None if header == "*" else int(version)
+    expected = None if header == "*" else int(header.removeprefix("W/").strip('"'))
     return {"actor": actor_of(request), "expected_version": expected}
+
+
+def has_seen(request: Request, version: int) -> bool:
+    """Return whether the caller has an answer of this version: If-None-Match names it."""
+    seen = parse_etags(request.headers.get("If-None-Match", ""))
+    return not {"*", f'"{version}"'}.isdisjoint(each.removeprefix("W/") for each in seen)

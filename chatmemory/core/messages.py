@@ -97,6 +97,17 @@ class UserMessage(ChatMessage):
                 return text
         raise InvalidMessage(f"Expecting single text content, but got: {list(self.contents)}")
 
+    @property
+    def text(self) -> str:
+        """The same as `single_text()`. Raises InvalidMessage."""
+        try:
+            return self.single_text()
+        except InvalidMessage as error:
+            raise InvalidMessage(
+                f"text is the single_text() of a message that is one text; text_of(message) joins "
+                f"several. {error}"
+            ) from None
+
 
 @dataclass(frozen=True, slots=True)
 class ToolExecutionRequest:

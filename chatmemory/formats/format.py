@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.sessions import Session
@@ -78,6 +78,20 @@ class Rendering:
             return Rendered("".join(values), tuple(self.losses))
         value = {**self.beside, self.within: values} if self.within else values
         return Rendered(value, tuple(self.losses))
+
+
+# What the formats of this library are written as, for the types of `render`; a test holds them.
+WrittenAsList = Literal[
+    "langchain",
+    "langchain4j",
+    "llama_index",
+    "openai_chat",
+    "pydantic_ai",
+    "sharegpt",
+    "vercel_ui",
+]
+WrittenAsObject = Literal["anthropic", "gemini", "openai_responses", "otel_genai"]
+WrittenAsText = Literal["markdown"]
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ Source of the shapes: OpenAI's API reference, chat completions, request messages
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,15 +27,19 @@ from chatmemory.core.messages import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
+    with_attributes,
 )
 from chatmemory.formats.conversion import (
     Reader,
     Response,
+    Said,
     find_turns,
     is_list_of,
+    kept_of,
     name_of,
     nothing_in,
     object_in,
+    plain_values,
     stand_in,
     text_in,
     two_way,
@@ -86,13 +90,13 @@ def _name(value: dict[str, Any]) -> str | None:
 
 
 class _Reader(Reader):
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage]:
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
         match turn.get("role"):
             case "system" | "developer":
                 text = self.text(turn)
                 if text is None:
                     raise self.nothing_in(turn)
-                yield from self.system(text)
+                yield from self.named(self.system(text), turn)
             case "user":
                 self.calls.interrupted()
                 contents = self.contents(turn)
@@ -100,11 +104,17 @@ class _Reader(Reader):
                     raise self.nothing_in(turn)
                 yield UserMessage(contents, text_in(turn, "name"))
             case "assistant":
-                yield self.assistant(turn)
+                yield Said(self.assistant(turn), [_without_parsed(turn)])
             case "tool" | "function":
                 yield self.result(turn)
             case role:
                 raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
+
+    def named(self, read: Iterator[SystemMessage], turn: dict[str, Any]) -> Iterator[ChatMessage]:
+        """Yield system messages with the name that OpenAI shows to the model, and counts."""
+        name = turn.get("name")
+        kept = {self.format: {"name": name}} if isinstance(name, str) else {}
+        return (with_attributes(message, kept) if kept else message for message in read)
 
     def assistant(self, turn: dict[str, Any]) -> AiMessage:
         calls = tuple(self.requests(turn))
@@ -175,6 +185,26 @@ class _Reader(Reader):
         return InvalidMessage(f"content is missing{elsewhere}")
 
 
+def _without_parsed(turn: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer without what `parse` and `stream` of the library have made of its texts."""
+    sent = {name: value for name, value in turn.items() if name != "parsed"}
+    if isinstance(calls := turn.get("tool_calls"), list):
+        sent["tool_calls"] = [
+            {**call, "function": without(call["function"], "parsed_arguments")}
+            if isinstance(call, dict) and "function" in call
+            else call
+            for call in calls
+        ]
+    return sent
+
+
+def without(value: Any, *names: str) -> Any:
+    """Return an object without some of its properties, and any other value as it is."""
+    if not isinstance(value, dict):
+        return value
+    return {name: each for name, each in value.items() if name not in names}
+
+
 def _part(part: Any) -> Content | None:
     """Return a part as content; None for one that LangChain4j's model has no place for."""
     part = object_in(part, "a part of the content must be an object")
@@ -236,7 +266,9 @@ class _Writer(PartWriter):
     cannot_say = ("thinking", "is_error")
 
     def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
-        yield {"role": "system", "content": message.text}
+        kept = kept_of(message, self.format).get("name")
+        name = {"name": kept} if isinstance(kept, str) else {}
+        yield {"role": "system", "content": message.text, **name}
 
     def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
         name = {"name": message.name} if message.name else {}
@@ -277,4 +309,39 @@ def url_and_detail(content: ImageContent) -> dict[str, Any]:
     return {"url": url_of(content.image), "detail": detail_of(content)}
 
 
-FORMAT = two_way(find, _Reader, _Writer)
+# Objects of the library
+
+
+def plain(given: Any) -> Any:
+    """Return objects of OpenAI's library as it sends them: without what it marks as its own."""
+    return plain_values(given, _as_sent)
+
+
+def _as_sent(given: Any) -> Any:
+    # Its helpers put values where the types of the fields allow none: Pydantic would warn of them.
+    return given.model_dump(
+        mode="json", exclude_unset=True, exclude=_not_sent(given), warnings=False
+    )
+
+
+_PARSED = ("parsed", "parsed_arguments")  # the chat classes do not mark them
+
+
+def _not_sent(given: Any) -> dict[Any, Any]:
+    """Return Pydantic's `exclude` for an object or a list: the properties that are not sent, at
+    every level.
+    """
+    if isinstance(given, list | tuple):
+        return {place: found for place, each in enumerate(given) if (found := _not_sent(each))}
+    fields = getattr(type(given), "model_fields", None)
+    if fields is None:
+        return {}
+    inner = {name: found for name, value in given if (found := _not_sent(value))}
+    marked = getattr(given, "__api_exclude__", None) or ()
+    of_parts = marked if isinstance(marked, Mapping) else {}
+    own = [name for name in (*marked, *_PARSED) if name in fields and name not in of_parts]
+    own += [name for name in given.model_extra or () if name == "index"]  # of a call in a stream
+    return {**of_parts, **inner, **dict.fromkeys(own, True)}
+
+
+FORMAT = two_way(find, _Reader, _Writer, plain=plain)

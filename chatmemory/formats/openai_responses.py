@@ -65,7 +65,9 @@ from chatmemory.formats.openai_chat import (
     audio_content,
     file_content,
     image_content,
+    plain,
     url_and_detail,
+    without,
 )
 from chatmemory.formats.parts import PartWriter, data_of, url_of
 
@@ -194,7 +196,7 @@ class _Reader(Reader):
     _answer: int | None = None  # the place of the AiMessage that the next item may be part of
 
     def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
-        item, type = turn, _type_of(turn)
+        item, type = _without_parsed(turn), _type_of(turn)
         if type == "instructions":
             yield from self.system(text_in(item, "instructions"))
         elif type == "message":
@@ -309,6 +311,16 @@ class _Reader(Reader):
     def _messages(self, after: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
         self.said = [*map(_shown, self.said)]
         return super()._messages(after)
+
+
+def _without_parsed(item: dict[str, Any]) -> dict[str, Any]:
+    """Return an item without what `parse` and `stream` of the library add to it."""
+    match item:
+        case {"type": "function_call", "parsed_arguments": _}:
+            return dict(without(item, "parsed_arguments"))
+        case {"role": "assistant", "content": [*parts]}:
+            return {**item, "content": [without(part, "parsed") for part in parts]}
+    return item
 
 
 def _type_of(item: Mapping[str, Any]) -> str:
@@ -483,4 +495,4 @@ class _Writer(PartWriter):
         return None
 
 
-FORMAT = two_way(find, _Reader, _Writer)
+FORMAT = two_way(find, _Reader, _Writer, plain=plain)

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, replace
 from io import BytesIO, StringIO, TextIOWrapper
 from itertools import chain, islice
@@ -100,12 +108,27 @@ def parse_objects(values: Any, format: str, after: Iterable[ChatMessage] = ()) -
     Raises UnreadableTranscript with the `index` of the message at fault.
     """
     known = format_named(format)
+    _refuse_streams(values)
     plain = (known.plain or plain_values)(values)
     found = known.find(plain)
     if found is None:
         return parse_messages(plain if isinstance(plain, list) else [plain], format, after)
     read = known.parse(found.turns, chat_messages(after))
     return replace(read, losses=found.losses + read.losses)
+
+
+def _refuse_streams(values: Any) -> None:
+    """Raise UnreadableTranscript for what is still to be received."""
+    what = type(values).__name__
+    if isinstance(values, Awaitable):
+        raise UnreadableTranscript(-1, f"this {what} must be awaited first")
+    is_stream = isinstance(values, Iterator | AsyncIterator)
+    if is_stream or hasattr(values, "__enter__") or hasattr(values, "__aenter__"):
+        raise UnreadableTranscript(
+            -1,
+            f"this {what} is a stream: read it to its end, and add the whole answer, such as "
+            "stream.get_final_completion(), get_final_response() or get_final_message()",
+        )
 
 
 def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendered:

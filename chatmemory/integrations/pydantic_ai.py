@@ -9,7 +9,7 @@ The model sees the window, and the store keeps what was said.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,16 +18,26 @@ from chatmemory.integrations import tell
 from chatmemory.memory import ChatMemory
 
 try:
-    from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
+    from pydantic_ai.capabilities import (
+        AbstractCapability,
+        WrapRunHandler,
+        WrapToolExecuteHandler,
+    )
     from pydantic_ai.messages import (
         ModelMessage,
         ModelMessagesTypeAdapter,
         ModelRequest,
+        ModelRequestPart,
+        ModelResponse,
         SystemPromptPart,
+        ToolCallPart,
+        ToolReturn,
+        ToolReturnPart,
+        UserPromptPart,
     )
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
-    from pydantic_ai.tools import RunContext
+    from pydantic_ai.tools import DeferredToolRequests, RunContext, ToolDefinition
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "pydantic_ai":
         raise
@@ -36,6 +46,8 @@ except ModuleNotFoundError as error:
     ) from error
 
 _FORMAT = "pydantic_ai"
+_IS_RESULT = "This is the result of the run."
+_NOT_EXECUTED = "Not executed: the run already had its result."
 
 
 @dataclass
@@ -46,6 +58,9 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     - What a run says is added once: input and results before the model is called, and the rest when
       the run ends, also if it fails or is cancelled. Usage, signatures and ids of the provider are
       kept, and go back to it.
+    - What a tool returns is kept also where the run's own messages lack it: in `run_stream`, and if
+      another tool fails. Calls that a run with a result left open are closed, unless they wait for
+      approval or for a result from elsewhere.
     - The memory is the history: a `message_history` that is given to a run is neither added nor
       seen, so that a run that waited for approval can be resumed with it.
     - System prompts and instructions are the agent's own, and no part of the memory.
@@ -56,6 +71,10 @@ class ChatMemoryCapability(AbstractCapability[Any]):
     memory: ChatMemory | Callable[[str], ChatMemory]
     _seen: Sequence[ModelMessage] = field(default=(), init=False, repr=False)
     _kept: dict[int, ModelMessage] = field(default_factory=dict, init=False, repr=False)
+    _returned: dict[str, list[ModelRequestPart]] = field(
+        default_factory=dict, init=False, repr=False
+    )
+    _output_tools: set[str] = field(default_factory=set, init=False, repr=False)
 
     async def for_run(self, ctx: RunContext[Any]) -> ChatMemoryCapability:
         """Return a capability that knows what it has added in one run."""
@@ -67,21 +86,70 @@ class ChatMemoryCapability(AbstractCapability[Any]):
         self, ctx: RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         self._seen = ctx.messages
+        tools = request_context.model_request_parameters.output_tools
+        self._output_tools = {tool.name for tool in tools}
         await self._keep(ctx, ctx.messages)
         window = ModelMessagesTypeAdapter.validate_python(await self._own.arender(_FORMAT))
         prompts = [part for part in _parts(ctx.messages) if isinstance(part, SystemPromptPart)]
         request_context.messages = [*([ModelRequest(prompts)] if prompts else ()), *window]
         return request_context
 
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: WrapToolExecuteHandler,
+    ) -> Any:
+        try:
+            result = await handler(args)
+        except Exception as error:
+            # If a tool fails or asks for another call, its error has the part that the model sees.
+            part = getattr(error, "tool_retry", None) or getattr(error, "tool_failed", None)
+            if part is not None:
+                self._returned[call.tool_call_id] = [part]
+            raise
+        self._returned[call.tool_call_id] = [*_parts_of_result(call, result)]
+        return result
+
     async def wrap_run(
         self, ctx: RunContext[Any], *, handler: WrapRunHandler
     ) -> AgentRunResult[Any]:
+        has_result = False
         try:
             result = await handler()
             self._seen = result.all_messages()
+            has_result = not isinstance(result.output, DeferredToolRequests)
             return result
         finally:
-            await self._keep(ctx, self._seen)
+            said = [each for each in self._seen if each.run_id == ctx.run_id]
+            if parts := [*self._missing(said, has_result)]:
+                request = ModelRequest(parts, run_id=ctx.run_id)
+                said.append(replace(request, conversation_id=ctx.conversation_id))
+            await self._keep(ctx, said)
+
+    def _missing(
+        self, said: Sequence[ModelMessage], has_result: bool
+    ) -> Iterator[ModelRequestPart]:
+        """Yield what the messages of this run lack: what tools returned, and after a result of the
+        run also what closes the calls that are open.
+        """
+        requests = [message for message in said if isinstance(message, ModelRequest)]
+        answered = {getattr(part, "tool_call_id", None) for part in _parts(requests)}
+        missing = {id: parts for id, parts in self._returned.items() if id not in answered}
+        responses = [message for message in said if isinstance(message, ModelResponse)]
+        words = _IS_RESULT
+        for call in (call for response in responses for call in response.tool_calls):
+            if not has_result or call.tool_call_id in {*answered, *missing}:
+                continue
+            is_output = call.tool_name in self._output_tools
+            text = words if is_output else _NOT_EXECUTED
+            words = _NOT_EXECUTED if is_output else words
+            missing[call.tool_call_id] = [ToolReturnPart(call.tool_name, text, call.tool_call_id)]
+        found = [part for parts in missing.values() for part in parts]
+        yield from sorted(found, key=lambda part: isinstance(part, UserPromptPart))
 
     @property
     def _own(self) -> ChatMemory:
@@ -104,6 +172,17 @@ class ChatMemoryCapability(AbstractCapability[Any]):
 
 def _parts(messages: Iterable[ModelMessage]) -> Iterable[Any]:
     return (part for each in messages for part in each.parts)
+
+
+def _parts_of_result(call: ToolCallPart, result: Any) -> Iterator[ModelRequestPart]:
+    """Yield what a tool returned, and what it says to the model beside it."""
+    if not isinstance(result, ToolReturn):
+        result = ToolReturn(result)
+    yield ToolReturnPart(
+        call.tool_name, result.return_value, call.tool_call_id, metadata=result.metadata
+    )
+    if result.content:
+        yield UserPromptPart(result.content)
 
 
 def _without_prompts(message: ModelMessage) -> Iterable[ModelMessage]:

@@ -41,7 +41,6 @@ def test_it_creates(api):
         ({"id": "m", "policy": {**WINDOW, "max_messages": True}}, "policy", ""),
         ({"id": "m", "policy": {**WINDOW, "typo": 1}}, "policy", "typo"),
         ({"id": "m", "policy": {**WINDOW, "max_messages": 10**30}}, "policy", ""),
-        ({"id": "m", "policy": WINDOW, "label": {}}, "label", "unknown member"),
         ([], None, "the body must be a JSON object"),
     ],
 )
@@ -51,6 +50,23 @@ def test_bad_bodies_get_problem_details_and_change_nothing(api, body, field, why
     assert response["Content-Type"] == "application/problem+json"
     assert response.data["type"] == "urn:chatmemory:invalid-value"
     assert why in response.data["detail"]
+    assert not queries.any_memory()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "unknown", "known"),
+    [
+        ("post", "", {"id": "m", "policy": WINDOW, "label": {}}, "label", "id, policy, labels"),
+        ("get", "?labels=a", None, "labels", "search, policy, label, flag"),
+        ("get", "?format=json", None, "format", "search, policy, label, flag"),
+        ("post", "?label=a", {"id": "m", "policy": WINDOW}, "label", "there are none here"),
+    ],
+)
+def test_unknown_members_and_parameters_are_refused(api, method, path, body, unknown, known):
+    answer = getattr(api, method)(f"{URL}{path}", body)
+    assert (answer.status_code, answer.data["title"]) == (400, "Unknown name")
+    assert answer.data["field"] == unknown
+    assert known in answer.data["detail"]
     assert not queries.any_memory()
 
 

@@ -97,15 +97,22 @@ def named(reference) -> str:
 def test_a_registered_kind_is_in_the_openapi_document(api, letters):
     document = api.get("/api/v1/schema/?format=json").json()
     schemas = document["components"]["schemas"]
+    options = {
+        "estimator": ("string", '"gpt-4o"'),
+        "fair": ("boolean", "false"),
+        "share": ("number", "0.1"),
+        "rank": ("integer", "3"),
+    }
     for name in ("Policy", "StoredPolicy"):
         kinds = [schemas[named(each)] for each in schemas[name]["anyOf"]]
         (mine,) = (each for each in kinds if "max_letters" in each["properties"])
         assert schemas[named(mine["properties"]["kind"])]["enum"] == ["letters"]
-        assert mine["required"] == ["kind", "max_letters"]
-        assert mine["properties"]["fair"] == {"type": "boolean", "default": False}
-        assert mine["properties"]["share"] == {"type": "number", "default": 0.1}
-        assert mine["properties"]["rank"] == {"type": "integer", "default": 3}
-        assert mine["properties"]["estimator"] == {"type": "string", "default": "gpt-4o"}
+        is_stored = name == "StoredPolicy"
+        always = {*mine["properties"]} if is_stored else {"kind", "max_letters"}
+        assert {*mine["required"]} == always
+        for option, (type, default) in options.items():
+            told = {} if is_stored else {"description": f"By default `{default}`."}
+            assert mine["properties"][option] == {"type": type, **told}
     parameters = document["paths"]["/api/v1/memories/"]["get"]["parameters"]
     (policy,) = (each for each in parameters if each["name"] == "policy")
     assert policy["schema"]["enum"] == ["message_window", "token_window", "letters", "client"]

@@ -48,8 +48,30 @@ def test_answers_about_a_conversation_carry_its_version(api, memory_id):
         assert "ETag" not in api.get(f"{URL}{path}"), path
 
 
+@pytest.mark.parametrize("path", ["messages/", "messages/?as=openai_chat", "messages/1/"])
+def test_who_has_the_answer_of_a_version_is_not_sent_it_again(api, memory_id, path):
+    add(api, "a")
+    etag = api.get(URL + path)["ETag"]
+    for header in (etag, f"W/{etag}", f'"7", {etag}', "*"):
+        answer = api.get(URL + path, headers={"If-None-Match": header})
+        assert (answer.status_code, answer.content, answer["ETag"]) == (304, b"", etag), header
+    add(api, "b")
+    answer = api.get(URL + path, headers={"If-None-Match": etag})
+    assert (answer.status_code, answer["ETag"]) == (200, '"2"')
+
+
 @pytest.mark.parametrize(
-    ("header", "status"), [("three", 422), ('W/"2"', 412), ('W/"3"', 200), ("*", 200)]
+    "path", ["messages/?lint=openai", "messages/?at=1", "messages/9/", "", "history/", "incidents/"]
+)
+def test_an_answer_that_does_not_depend_on_the_version_alone_is_sent(api, memory_id, path):
+    add(api, "a")
+    answer = api.get(URL + path, headers={"If-None-Match": '"1"'})
+    assert answer.status_code == (404 if "9" in path else 200)
+    assert answer.content
+
+
+@pytest.mark.parametrize(
+    ("header", "status"), [("three", 422), ('"2', 422), ('W/"2"', 412), ('W/"3"', 200), ("*", 200)]
 )
 def test_a_version_may_be_weak(api, memory_id, header, status):
     add(api, "a", "b", "c")

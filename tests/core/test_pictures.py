@@ -1,4 +1,4 @@
-"""Pictures are counted by OpenAI's tile rule, with sizes from the first bytes of inline data."""
+"""Pictures are counted by OpenAI's rules, with sizes from the first bytes of inline data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chatmemory import ImageContent, OpenAiTokenCountEstimator, UserMessage
 from chatmemory.core.contents import DetailLevel, Image
-from chatmemory.core.estimators.openai import image_tokens
+from chatmemory.core.estimators.pictures import Tiles, picture_rule
 
 from ..counting_calls import CountedLines
 
@@ -68,6 +68,9 @@ PICTURES = {
 }
 
 
+image_tokens = Tiles().tokens
+
+
 def tokens(data: bytes) -> int:
     image = Image(base64_data=base64.b64encode(data).decode())
     return image_tokens(image, DetailLevel.HIGH)
@@ -87,6 +90,41 @@ def test_pictures_cost_by_tiles():
     message = UserMessage([replace(picture, detail_level=DetailLevel.HIGH)])
     estimator = OpenAiTokenCountEstimator("gpt-4o")
     assert estimator.estimate_token_count_in_message(message) == 4 + 1105
+
+
+def cost(model: str, width: int, height: int, level: DetailLevel = DetailLevel.HIGH) -> int:
+    data = base64.b64encode(png(width, height)).decode()
+    return picture_rule(model).tokens(Image(base64_data=data), level)
+
+
+@pytest.mark.parametrize(
+    ("model", "width", "height", "tokens"),
+    [
+        ("gpt-4o-mini", 1024, 1024, 2833 + 4 * 5667),
+        ("gpt-4o-mini-2024-07-18", 128, 64, 2833 + 5667),  # 8,512 with the 12 tokens of its text
+        ("gpt-4.1-mini", 1024, 1024, 1659),  # 1,024 patches
+        ("gpt-4.1-mini", 1800, 2400, 2353),  # 1,452 patches, as published
+        ("gpt-4.1-mini", 128, 64, 13),
+        ("gpt-4.1-nano", 128, 64, 20),
+        ("gpt-4.1-nano-2025-04-14", 1024, 1024, 2520),
+        ("o4-mini", 1024, 1024, 1762),
+        ("gpt-5-mini", 4000, 4000, 2465),  # 39 x 39 patches
+        ("gpt-5-nano", 100_000, 1, 3779),  # never more than 1,536
+    ],
+)
+def test_small_models_count_otherwise(model, width, height, tokens):
+    assert cost(model, width, height) == tokens
+
+
+def test_low_detail_is_cheaper_where_tiles_are_counted():
+    low = [cost(name, 900, 900, DetailLevel.LOW) for name in ("gpt-4o", "gpt-4o-mini", "o4-mini")]
+    assert low == [85, 2833, cost("o4-mini", 900, 900)]
+
+
+@given(st.sampled_from(["gpt-4.1-mini", "o4-mini"]), *[st.integers(1, 20_000)] * 2)
+def test_a_picture_costs_no_more_than_all_patches(model, width, height):
+    most = {"gpt-4.1-mini": 2489, "o4-mini": 2642}[model]
+    assert 1 < cost(model, width, height) <= most
 
 
 @pytest.mark.parametrize("picture", PICTURES.values(), ids=PICTURES.keys())

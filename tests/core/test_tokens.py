@@ -15,6 +15,7 @@ from chatmemory import (
     CustomMessage,
     InvalidValue,
     OpenAiTokenCountEstimator,
+    SystemMessage,
     TokenWindow,
     TokenWindowChatMemory,
     UnknownEstimator,
@@ -29,6 +30,7 @@ from chatmemory.core.estimators import (
 )
 from chatmemory.core.estimators.encodings import encoding
 from chatmemory.core.estimators.openai import LONGEST_EXACT
+from chatmemory.formats import parse_messages, render_messages
 
 
 class WordCounter:
@@ -150,6 +152,38 @@ def test_messages_that_langchain4j_refuses_are_estimated():
     audio = UserMessage([AudioContent()])
     assert estimator.estimate_token_count_in_message(audio) == 4 + 765
     assert estimator.estimate_token_count_in_message(CustomMessage({"k": "v"})) > 4
+
+
+@pytest.mark.parametrize(
+    ("name", "counts_as"),
+    [
+        ("chatgpt-4o-latest", "gpt-4o"),
+        ("gpt-oss-20b", "gpt-4o"),
+        ("gpt-oss", "gpt-4o"),
+        ("codex-mini-latest", "gpt-4o"),
+        ("ft:gpt-4o-2024-08-06:acme::abc", "gpt-4o"),
+        ("ft:gpt-4o-mini-2024-07-18:acme::abc", "gpt-4o-mini"),
+        ("ft:gpt-3.5-turbo:acme::abc", "gpt-3.5-turbo"),
+        ("o3-deep-research", "o3"),
+    ],
+)
+def test_models_whose_names_are_longer_have_their_encoding(name, counts_as):
+    assert family_named(name) == OpenAiTokenCountEstimator(counts_as).family
+
+
+@pytest.mark.parametrize("name", ["olmo-2", "openhermes", "omni-anything", "ft:olmo-2", "orca"])
+def test_models_of_others_are_unknown(name):
+    with pytest.raises(UnknownEstimator, match="is unknown: name an OpenAI model"):
+        OpenAiTokenCountEstimator(name)
+
+
+def test_the_name_of_a_system_message_costs_as_that_of_a_user():
+    said = [{"role": role, "name": "example_user", "content": "hi"} for role in ("system", "user")]
+    system, user = parse_messages(said, "openai_chat").messages
+    count = OpenAiTokenCountEstimator("gpt-4o").estimate_token_count_in_message
+    strict = OpenAiTokenCountEstimator("gpt-4o", strict=True).estimate_token_count_in_message
+    assert count(system) == count(user) > count(SystemMessage("hi")) == strict(system)
+    assert render_messages([system, user], "openai_chat").value == said
 
 
 def test_models_of_one_family_share_their_counts():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import pytest
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from chatmemory import (
     AiMessage,
     CustomMessage,
     InvalidMessage,
+    SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
@@ -23,6 +25,7 @@ from chatmemory.formats import (
     render_each,
     render_messages,
 )
+from chatmemory.formats.format import WrittenAsList, WrittenAsObject, WrittenAsText
 
 CHAT = [{"role": "user", "content": "hi"}]
 WRITTEN = [name for name in FORMATS if FORMATS[name].render]
@@ -31,6 +34,18 @@ words = st.text(max_size=20)
 
 
 # Lists of messages
+
+
+def test_the_types_of_render_name_what_each_format_gives():
+    said = [SystemMessage("Be brief."), UserMessage("hello")]
+    types: dict[type, set[str]] = {}
+    for name in WRITTEN:
+        types.setdefault(type(render_messages(said, name).value), set()).add(name)
+    assert types == {
+        list: {*get_args(WrittenAsList)},
+        dict: {*get_args(WrittenAsObject)},
+        str: {*get_args(WrittenAsText)},
+    }
 
 
 @pytest.mark.parametrize("format", WRITTEN)

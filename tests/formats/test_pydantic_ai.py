@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
+from pydantic_ai import messages as library
 from pydantic_ai.messages import (
     BinaryContent,
     CachePoint,
@@ -17,8 +18,6 @@ from pydantic_ai.messages import (
     ModelResponse,
     NativeToolCallPart,
     NativeToolReturnPart,
-    RetryFeedbackPart,
-    RetryInfo,
     RetryPromptPart,
     SystemPromptPart,
     TextPart,
@@ -54,6 +53,11 @@ with warnings.catch_warnings():
             RetryPromptPart(ERRORS),
         ]
     )
+FEEDBACK = (
+    [ModelRequest([library.RetryFeedbackPart("say more", retry=library.RetryInfo("no_output"))])]
+    if hasattr(library, "RetryFeedbackPart")  # since 2.60
+    else []
+)
 OBJECTS = [
     ModelRequest(
         [SystemPromptPart("You are brief."), UserPromptPart("the weather, please")],
@@ -102,7 +106,7 @@ OBJECTS = [
     ),
     ModelRequest([ToolReturnPart("find", ["see this", ImageUrl("https://example.org/b")], "c")]),
     ModelRequest([ToolReturnPart("find", None, "c"), UserPromptPart("and now?")]),
-    ModelRequest([RetryFeedbackPart("say something", retry=RetryInfo("no_output"))]),
+    *FEEDBACK,
     ModelRequest([], instructions="Answer in prose."),
     RETRY,
     ModelResponse([]),

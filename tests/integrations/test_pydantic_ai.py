@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
-from pydantic_ai import Agent
+from pydantic import BaseModel
+from pydantic_ai import Agent, DeferredToolRequests, ModelRetry
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -15,11 +18,19 @@ from pydantic_ai.messages import (
     TextPart,
     ThinkingPart,
     ToolCallPart,
+    ToolReturn,
 )
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-from chatmemory import ChatMemoryProvider, InMemoryChatMemoryStore, MessageWindowChatMemory
+from chatmemory import (
+    AiMessage,
+    ChatMemory,
+    ChatMemoryProvider,
+    InMemoryChatMemoryStore,
+    MessageWindowChatMemory,
+    ToolExecutionResultMessage,
+)
 from chatmemory.integrations.pydantic_ai import ChatMemoryCapability
 
 from .conftest import texts
@@ -51,6 +62,16 @@ class Scripted:
             raise answer
         return ModelResponse([TextPart(answer)]) if isinstance(answer, str) else answer
 
+    async def stream(
+        self, messages: list[ModelMessage], info: AgentInfo
+    ) -> AsyncIterator[str | dict[int, DeltaToolCall]]:
+        for place, part in enumerate(self(messages, info).parts):
+            if isinstance(part, TextPart):
+                yield part.content
+            elif isinstance(part, ToolCallPart):
+                args, id = part.args_as_json_str(), part.tool_call_id
+                yield {place: DeltaToolCall(part.tool_name, args, tool_call_id=id)}
+
     @property
     def texts(self) -> list[list[str]]:
         """What stood in each message that it saw last."""
@@ -58,13 +79,17 @@ class Scripted:
 
 
 def agent_of(model: Scripted, memory: Any, **options: Any) -> Agent[None, Any]:
-    agent = Agent(FunctionModel(model), capabilities=[ChatMemoryCapability(memory)], **options)
+    both = FunctionModel(model, stream_function=model.stream)
+    agent = Agent(both, capabilities=[ChatMemoryCapability(memory)], **options)
 
     @agent.tool_plain
-    def find(city: str) -> str:
+    def find(city: str) -> Any:
         if city == "Nowhere":
             raise ValueError("no such city")
-        return f"sunny in {city}"
+        if city == "Atlantis":
+            raise ModelRetry("which sea?")
+        found = f"sunny in {city}"
+        return ToolReturn(found, content="a picture") if city == "Paris" else found
 
     return agent
 
@@ -131,3 +156,126 @@ def test_each_conversation_has_its_memory():
         async_to_sync(agent.run)(question, conversation_id=name)  # run_sync leaves a loop open
     assert texts(memories.get("one").messages()) == ["A", "a"]
     assert texts(memories.get("two").messages()) == ["B", "b"]
+
+
+# The five ways of running an agent
+
+
+async def run(agent: Agent[None, Any], text: str) -> None:
+    await agent.run(text)
+
+
+async def run_sync(agent: Agent[None, Any], text: str) -> None:
+    def in_thread() -> None:
+        try:
+            agent.run_sync(text)
+        finally:  # it leaves a loop open
+            asyncio.get_event_loop().close()
+
+    await asyncio.to_thread(in_thread)
+
+
+async def run_stream(agent: Agent[None, Any], text: str) -> None:
+    async with agent.run_stream(text) as result:
+        await result.get_output()
+
+
+async def run_stream_events(agent: Agent[None, Any], text: str) -> None:
+    async with agent.run_stream_events(text) as events:
+        async for _ in events:
+            pass
+
+
+async def iterate(agent: Agent[None, Any], text: str) -> None:
+    async with agent.iter(text) as run:
+        async for _ in run:
+            pass
+
+
+Way = Callable[[Agent[None, Any], str], Awaitable[None]]
+WAYS: list[Way] = [run, run_sync, run_stream, run_stream_events, iterate]
+
+
+class Answer(BaseModel):
+    """What an agent with an output type returns."""
+
+    text: str
+
+
+def calls(*cities: str, output: bool = False) -> ModelResponse:
+    """What a model says that looks these cities up, after an answer if it has one."""
+    answer = [ToolCallPart("final_result", {"text": "fine"}, "o")] if output else []
+    finds = [ToolCallPart("find", f'{{"city": "{city}"}}', city) for city in cities]
+    return ModelResponse([*answer, *finds])
+
+
+@pytest.fixture
+def memory() -> MessageWindowChatMemory:
+    return MessageWindowChatMemory("agent", 20)
+
+
+def said_in(memory: ChatMemory) -> list[str]:
+    """The texts of what follows the first message; the calls of a message are one."""
+    return [
+        f"{len(text.splitlines())} calls" if "({" in text else text
+        for text in texts(memory.messages())
+    ][1:]
+
+
+def answered_calls(memory: ChatMemory) -> tuple[list[str], list[str]]:
+    """The ids of the calls, and those of the results."""
+    messages = memory.messages()
+    called = [
+        call.id for m in messages if isinstance(m, AiMessage) for call in m.tool_execution_requests
+    ]
+    return called, [m.id for m in messages if isinstance(m, ToolExecutionResultMessage)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_of_running_keeps_calls_and_results(memory, way):
+    agent = agent_of(Scripted(calls("Rome", "Paris"), "sunny", "bye"), memory)
+    for question in ("weather?", "thanks"):
+        async_to_sync(way)(agent, question)
+    assert said_in(memory) == [
+        *("2 calls", "sunny in Rome", "sunny in Paris", "a picture", "sunny", "thanks", "bye")
+    ]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("strategy", ["early", "exhaustive"])
+def test_calls_beside_the_result_of_a_run_are_answered(memory, way, strategy):
+    options = {"output_type": Answer, "end_strategy": strategy}
+    agent = agent_of(Scripted(calls("Rome", "Paris", output=True)), memory, **options)
+    async_to_sync(way)(agent, "weather?")
+    called, answered = answered_calls(memory)
+    assert sorted(called) == sorted(answered) == ["Paris", "Rome", "o"]
+    executed = ["sunny in Rome", "sunny in Paris", "a picture"]
+    assert [text in said_in(memory) for text in executed] == [strategy == "exhaustive"] * 3
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_result_is_kept_if_another_tool_fails(memory, way):
+    agent = agent_of(Scripted(calls("Rome", "Nowhere")), memory)
+    with pytest.raises(ValueError, match="no such city"):
+        async_to_sync(way)(agent, "weather?")
+    assert said_in(memory) == ["2 calls", "sunny in Rome"]
+
+
+def test_a_tool_that_wants_another_call_after_the_result_has_said_so(memory):
+    options = {"output_type": Answer, "end_strategy": "exhaustive"}
+    agent = agent_of(Scripted(calls("Atlantis", output=True)), memory, **options)
+    async_to_sync(run_stream)(agent, "weather?")
+    assert "which sea?" in said_in(memory)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_call_that_waits_for_approval_stays_open(memory, way):
+    asked = ModelResponse([*calls("Rome").parts, ToolCallPart("book", {}, "b")])
+    agent = agent_of(Scripted(asked), memory, output_type=[str, DeferredToolRequests])
+    agent.tool_plain(requires_approval=True)(book)
+    async_to_sync(way)(agent, "weather?")
+    assert answered_calls(memory) == (["Rome", "b"], ["Rome"])
+
+
+def book() -> str:
+    return "booked"

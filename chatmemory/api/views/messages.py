@@ -43,13 +43,16 @@ from chatmemory.streaming import json_list
 
 
 class MemoryMessages(Resource):
-    @reads(WindowSerializer, query=requests.WindowQuery, name="get_window")
+    @reads(WindowSerializer, query=requests.WindowQuery, name="get_window", is_conditional=True)
     def get(self, request: Request, memory_id: str, asked: Asked) -> HttpResponse:
         """Show what the model sees.
 
         The window as it is now or was after a step, always complete. It can be linted or repaired
-        before it is sent to a provider; what is stored stays as it is.
+        before it is sent to a provider; what is stored stays as it is. If-None-Match counts for the
+        window as it is now, without `lint` and `repair`, whose rules are no part of the version.
         """
+        if asked.keys() == {"as"} and (seen := _not_modified(request, memory_id)):
+            return seen
         window = queries.window(memory_id, asked.get("at"))
         messages, more = _checked(window, asked.get("lint"), asked.get("repair"))
         answer = whole_json(_window(window, render_each(messages, asked["as"]), more))
@@ -85,6 +88,16 @@ class MemoryMessages(Resource):
         """
         result = services.clear_messages(memory_id, **requests.changed_by(request))
         return _changes(memory_id, [result])
+
+
+def _not_modified(request: Request, memory_id: str) -> HttpResponse | None:
+    """Return 304 to a caller who has the answer of the version of now. Raises MemoryNotFound."""
+    if "If-None-Match" not in request.headers:
+        return None
+    version = queries.memory(memory_id).version
+    if not requests.has_seen(request, version):
+        return None
+    return HttpResponse(status=304, headers={"ETag": f'"{version}"'})
 
 
 def _checked(
@@ -149,13 +162,14 @@ def _changes(
 
 
 class MemoryMessage(Resource):
-    @reads(MessageDetailSerializer, name="get_message")
-    def get(self, request: Request, memory_id: str, seq: int) -> Response:
+    @reads(MessageDetailSerializer, name="get_message", is_conditional=True)
+    def get(self, request: Request, memory_id: str, seq: int) -> HttpResponse:
         """Show one message.
 
         Its content, its stays in memory, and why it left.
         """
-        return _message(memory_id, seq)
+        answer = _message(memory_id, seq)
+        return _not_modified(request, memory_id) or answer
 
 
 class Pin(Resource):

@@ -1,25 +1,15 @@
-"""The token counts of LangChain4j's OpenAiTokenCountEstimator, and of pictures.
-
-Pictures cost what OpenAI's tile rule for gpt-4o and its relatives says: low detail costs a base
-amount. Otherwise the picture is scaled to fit 2048 x 2048, then until its shorter side is at most
-768, and every tile of 512 x 512 costs more.
-"""
+"""The token counts of LangChain4j's OpenAiTokenCountEstimator, and of what it does not count."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import io
-import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
-
-import imagesize
 
 from chatmemory.core.codec import decode_json, write_json
 from chatmemory.core.contents import Content, DetailLevel, Image, ImageContent, TextContent
 from chatmemory.core.estimators.encodings import encoding
+from chatmemory.core.estimators.pictures import picture_rule
 from chatmemory.core.exceptions import InvalidMessage, UnknownEstimator, UnsupportedMessage
 from chatmemory.core.messages import (
     AiMessage,
@@ -47,7 +37,8 @@ _WORD_ENDS = re.compile(r"\S(?= [^\W\d_])")  # every encoding begins a word ther
 _NEAR = 1_000
 
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
-_O200K = re.compile(r"o|gpt-4o|gpt-4\.|gpt-5")
+_O200K = re.compile(r"o[1-9]\d*(-|$)|(chat)?gpt-4o|gpt-4\.|gpt-5|gpt-oss(-|$)|codex-mini(-|$)")
+_O200K_OF_LANGCHAIN4J = re.compile(r"o|gpt-4o|gpt-4\.|gpt-5")
 _CL100K = re.compile(r"gpt-4(-|$)|gpt-3\.5|gpt-35|text-embedding-(3|ada-002)")
 
 
@@ -55,9 +46,10 @@ class OpenAiTokenCountEstimator:
     """An estimator that counts with tiktoken as LangChain4j does for `model_name`.
 
     - `strict` raises UnsupportedMessage for messages that LangChain4j refuses to count. Otherwise
-      they are estimated: pictures by OpenAI's tile rule, other media like a picture
-      of unknown size, custom messages by their attributes, unreadable arguments of several calls
-      by their text.
+      they are estimated: pictures by OpenAI's rule for the model, other media like a picture of
+      unknown size, custom messages by their attributes, unreadable arguments of several calls by
+      their text. So is the name of a system message, which LangChain4j's has not.
+    - A fine-tuned model (`ft:gpt-4o-mini:…`) counts as the one that it was made of.
     - Long texts are counted in parts. Where there are LONGEST_RUN characters without a word's end,
       that costs at most a few tokens more. A strict estimator refuses more than LONGEST_EXACT.
     - Encodings load offline (see `encodings`).
@@ -70,11 +62,17 @@ class OpenAiTokenCountEstimator:
             raise UnknownEstimator("modelName cannot be null or blank")
         self.model_name = model_name
         self.strict = strict
-        self._encoding = _encoding_name(model_name)
-        self.overhead = 2 if model_name.startswith("o") else 3
-        self._per_ai_message = 2 if model_name.startswith("o4-mini") else 0
+        tuned_from = model_name if strict else model_name.removeprefix("ft:")
+        self._encoding = _encoding_name(model_name, tuned_from, strict)
+        self.overhead = 2 if tuned_from.startswith("o") else 3
+        self._per_ai_message = 2 if tuned_from.startswith("o4-mini") else 0
+        self._pictures = picture_rule(tuned_from)
         # The name shared by all models for which messages cost the same.
-        self.family = f"openai:{self._encoding}" + ("+2 per AI" if self._per_ai_message else "")
+        self.family = f"openai:{self._encoding}"
+        if self._per_ai_message:  # of o4-mini alone, so that its pictures need no mention
+            self.family += "+2 per AI"
+        elif self._pictures.name:
+            self.family += f", pictures: {self._pictures.name}"
 
     def estimate_token_count_in_text(self, text: str) -> int:
         if not text:
@@ -90,10 +88,14 @@ class OpenAiTokenCountEstimator:
     def estimate_token_count_in_message(self, message: ChatMessage) -> int:
         match message:
             case SystemMessage():
-                return PER_MESSAGE + self.estimate_token_count_in_text(message.text)
+                name = None if self.strict else _name_of(message)
+                return PER_MESSAGE + self._name(name) + self._text(message.text)
             case UserMessage():
-                name = PER_NAME + self._text(message.name) if message.name is not None else 0
-                return PER_MESSAGE + name + sum(map(self._content, message.contents))
+                return (
+                    PER_MESSAGE
+                    + self._name(message.name)
+                    + sum(map(self._content, message.contents))
+                )
             case AiMessage():
                 return PER_MESSAGE + self._ai(message)
             case ToolExecutionResultMessage():
@@ -105,17 +107,20 @@ class OpenAiTokenCountEstimator:
     def _text(self, text: str | None) -> int:
         return self.estimate_token_count_in_text(text) if text else 0
 
+    def _name(self, name: str | None) -> int:
+        return 0 if name is None else PER_NAME + self._text(name)
+
     def _content(self, content: Content | None) -> int:
         match content:
             case TextContent():
                 return self._text(content.text)
             case ImageContent() if not self.strict:
-                return image_tokens(content.image, content.detail_level)
+                return self._pictures.tokens(content.image, content.detail_level)
             case None if not self.strict:
                 return 0
         if self.strict:
             raise UnsupportedMessage(f"Unknown content type: {type(content).__name__}")
-        return image_tokens(Image(), DetailLevel.AUTO)
+        return self._pictures.tokens(Image(), DetailLevel.AUTO)
 
     def _result(self, message: ToolExecutionResultMessage) -> int:
         single = len(message.contents) == 1 and isinstance(message.contents[0], TextContent)
@@ -168,12 +173,19 @@ def _parts(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _encoding_name(model_name: str) -> str:
+def _name_of(message: SystemMessage) -> str | None:
+    """Return the name that a message of OpenAI's chat completions has, and goes back to OpenAI."""
+    kept = message.attributes.get("openai_chat")
+    name = kept.get("name") if isinstance(kept, Mapping) else None
+    return name if isinstance(name, str) else None
+
+
+def _encoding_name(model_name: str, tuned_from: str, strict: bool) -> str:
     if not _MODEL.fullmatch(model_name):
         raise UnknownEstimator("a model name holds letters, digits and . : _ -, 100 at most")
-    if _O200K.match(model_name):
+    if (_O200K_OF_LANGCHAIN4J if strict else _O200K).match(tuned_from):
         return "o200k_base"
-    if _CL100K.match(model_name):
+    if _CL100K.match(tuned_from):
         return "cl100k_base"
     raise UnknownEstimator(
         f"Model {model_name!r} is unknown: name an OpenAI model such as gpt-4o, gpt-4.1, gpt-5, "
@@ -190,44 +202,3 @@ def _java_text(value: Any) -> str:
     if isinstance(value, list):
         return "[" + ", ".join(map(_java_text, value)) + "]"
     return write_json(value)
-
-
-BASE = 85
-PER_TILE = 170
-UNKNOWN_SIZE = (1024, 1024)
-_HEADER_CHARACTERS = 400_000
-# OpenAI's formats: PNG, GIF, JPEG, WebP. imagesize reads more, some of them slowly when hostile.
-_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"\xff\xd8", b"RIFF")
-_VP8_SIDE = 0x3FFF
-
-
-def image_tokens(image: Image, level: DetailLevel) -> int:
-    """Return the tokens of a picture; one whose size cannot be read counts as 1024 x 1024."""
-    if level is DetailLevel.LOW:
-        return BASE
-    width, height = _size(image) or UNKNOWN_SIZE
-    scale = min(1, 2048 / max(width, height))
-    scale = min(scale, 768 / min(width, height))
-    tiles = math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
-    return BASE + PER_TILE * tiles
-
-
-def _size(image: Image) -> tuple[int, int] | None:
-    """Return width and height from the first bytes of an inline picture, where they are there."""
-    data = image.base64_data
-    if not data and image.url and image.url.startswith("data:"):
-        data = image.url.partition(";base64,")[2]
-    if not data:
-        return None
-    characters = "".join(data[:_HEADER_CHARACTERS].split())  # base64 may be wrapped in lines
-    try:
-        header = base64.b64decode(characters[: len(characters) // 4 * 4])
-    except (binascii.Error, ValueError):
-        return None
-    if not header.startswith(_SIGNATURES):
-        return None
-    width, height = imagesize.get(io.BytesIO(header), exif_rotation=False)
-    if width > 0 and header.startswith(b"RIFF") and header[12:16] == b"VP8 ":
-        # The upper two bits of each side are a hint for scaling, which imagesize leaves in.
-        width, height = width & _VP8_SIDE, height & _VP8_SIDE
-    return (width, height) if width > 0 and height > 0 else None
