@@ -165,7 +165,8 @@ def test_the_command_fails_on_what_would_be_refused(capsys, tmp_path):
     file.write_text(json.dumps(chat))
     with pytest.raises(SystemExit):
         call_command("doctor", str(file), "--json")
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    *rows, total = map(json.loads, capsys.readouterr().out.splitlines())
+    assert total == {"total": {"refused": 1, "mishandled": 0}}
     assert {(row["provider"], row["rule"]) for row in rows if row["severity"] == "refused"} == {
         (provider, "dangling_call") for provider in PROVIDERS
     }

@@ -191,6 +191,22 @@ def test_the_library_needs_only_what_the_wheel_asks_for(run):
     assert not {"django", "inspector", "httpx", "pytest"} & set(imported.split())
 
 
+def test_reports_on_files_need_only_what_the_wheel_asks_for(run, tmp_path):
+    chat = [{"role": "user", "content": "A-1182"}, {"role": "assistant", "content": "A-1182"}]
+    (tmp_path / "chat.json").write_text(json.dumps(chat))
+    code = "try: main()\nexcept SystemExit as ended: print(ended)"
+    for typed in (
+        ["doctor", "chat.json"],
+        ["recall", "chat.json"],
+        ["incidents", "chat.json", "--policy", "message_window:1"],
+    ):
+        *told, ended = run("", "-c", f"{TYPED}{code}", *typed)
+        assert ended == "0", told
+    assert run("", "-c", f"{TYPED}{code}", "compactions", "chat.json") == ["2"]
+    assert "files that you name need none" in run("", "-c", f"{TYPED}{code}", "recall")[0]
+    assert not (tmp_path / "chatmemory").exists()  # nothing is stored
+
+
 def test_stores_that_need_more_say_what(run):
     assert run("", "-c", WITHOUT) == [
         "DjangoChatMemoryStore needs Django: pip install '.[django]' in a checkout",

@@ -5,6 +5,7 @@
 
 from chatmemory.core.lint import PROVIDERS, Verdict
 from chatmemory.core.phrases import Speaker
+from chatmemory.core.recall import recall_sums
 from chatmemory.core.recall.compactions import (
     APPENDED,
     TAILS,
@@ -122,7 +123,6 @@ from chatmemory.queries.recall import (
     comparison_of,
     recall_history,
     recall_of_stored,
-    recall_sums,
 )
 from chatmemory.queries.rehearsal import (
     Event,

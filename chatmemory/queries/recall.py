@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from chatmemory.conf import configuration, fact_words
@@ -12,7 +12,7 @@ from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy, TokenWindow
-from chatmemory.core.recall import Recall, for_each_policy, recall_of
+from chatmemory.core.recall import Recall, for_each_policy, recall_sums
 from chatmemory.core.recall.comparison import Compared, Followed, curve_of, follow, replay
 from chatmemory.core.recall.facts import History, IncidentKind, history_of, repeats
 from chatmemory.core.recall.prompts import Refusals
@@ -73,17 +73,6 @@ def recall_of_stored(
         )
     histories = (_histories(memory_id, policies) for memory_id, _ in rows.iterator())
     return recall_sums(histories, policies)
-
-
-def recall_sums(
-    conversations: Iterable[Sequence[History]], policies: Sequence[Policy | None]
-) -> list[Recall]:
-    """Return the sums over conversations, each given as one history for each policy."""
-    found = [Recall(policy) for policy in policies]
-    for histories in conversations:
-        for place, history in enumerate(histories):
-            found[place] = found[place].plus(recall_of(history, policies[place]))
-    return found
 
 
 def _histories(memory_id: str, policies: Sequence[Policy | None]) -> list[History]:

@@ -36,7 +36,7 @@ _FULL = Outage("full", "the disk is full: nothing can be stored until there is s
 _READ_ONLY = Outage("read-only", "nothing can be written at present: try again later")
 _NOT_MIGRATED = Outage(
     "not migrated",
-    "a table or column is missing: run manage.py migrate, or chatmemory run",
+    "a table or column is missing: run manage.py migrate, or chatmemory migrate",
 )
 _SLOW = Outage("slow", "the query took too long: try again in a moment")
 _CLOSED = Outage(

@@ -17,6 +17,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
+from chatmemory.reports.printing import add_json_argument
 from chatmemory.services.sqlite_files import damage
 from chatmemory.services.validation import check_id
 
@@ -74,9 +75,7 @@ class Command(DatabaseCommand):
             action="store_true",
             help="first put names and messages into the search index that are missing there",
         )
-        parser.add_argument(
-            "--json", action="store_true", help="print the number verified and what differs as JSON"
-        )
+        add_json_argument(parser, "contradiction")
 
     def handle(self, *args: Any, **options: Any) -> None:
         check_ignored("print_heads", ("heads", "repair_index", "json"), options)
@@ -104,11 +103,11 @@ class Command(DatabaseCommand):
 
     def tell(self, verified: int, found: list[Contradiction], as_json: bool) -> None:
         if as_json:
-            rows = [
-                {"conversation": each.memory_id, "row": each.row, "what": each.what}
-                for each in found
-            ]
-            self.stdout.write(json.dumps({"verified": verified, "contradictions": rows}))
+            printer = self.printer({"json": True})
+            for each in found:
+                row = {"conversation": each.memory_id, "row": each.row, "what": each.what}
+                printer.row(row)
+            printer.total({"verified": verified, "contradictions": len(found)})
             return
         for contradiction in found:
             self.stderr.write(str(contradiction))
