@@ -21,7 +21,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from rest_framework.serializers import SerializerMethodField
 
 import chatmemory
-from chatmemory import database, explain, queries, services
+from chatmemory import database, explain, queries
 from chatmemory.access.tokens import token_of
 from chatmemory.api.responses import (
     EvidenceSerializer,
@@ -247,7 +247,7 @@ class Tools:
         Each with the step at which it left, and the limit that would have kept it. This answers why
         an assistant asked again for what it had been told.
         """
-        everything = services.current_incidents(self._visible(conversation)).incidents
+        everything = queries.incidents_now(self._visible(conversation)).incidents
         told = [each for each in everything if each.kind is not IncidentKind.USED]
         used = len(everything) - len(told)
         shown = told[::-1][:SIZE]
@@ -271,26 +271,25 @@ class Tools:
 
         Of the last five summaries.
         """
-        found = services.current_incidents(self._visible(conversation)).compactions
-        words, rows = [f"{explain.counted(len(found), 'compaction')}."], []
-        for each in found[-SUMMARIES:]:
-            shown = queries.evidence_of(conversation, each.step)
-            if shown is None:  # the database is read-only
-                continue
-            terms, lost = shown.evidence.needed_terms, shown.listed[:SIZE]
+        count, found = queries.compactions_now(self._visible(conversation), SUMMARIES)
+        words, rows = [f"{explain.counted(count, 'compaction')}."], []
+        for each in found:
+            terms, lost = each.evidence.needed_terms, each.listed[:SIZE]
             needed = explain.counted(len(terms.needed()), "term")
             words.append(
-                f"Step {each.step:,}: #{each.summary} took the place of {each.replaced:,} "
+                f"Step {each.evidence.step:,}: #{each.evidence.summary} took the place of "
+                f"{each.evidence.replaced:,} "
                 f"messages; of {needed} needed again it holds {terms.held():,}."
             )
             words += [
                 f"  lost {term.term}, said in #{term.said}, used in #{term.used}: {term.back}"
                 for term in lost
             ]
-            known = EvidenceSerializer({**evidence_fields(shown), "lost": lost}).data
-            url = self._conversation(conversation, at=each.step)
-            rows.append({"step": each.step, "seq": each.summary, **known, "url": url})
-        at = found[-1].step if found else None
+            known = EvidenceSerializer({**evidence_fields(each), "lost": lost}).data
+            step, summary = each.evidence.step, each.evidence.summary
+            url = self._conversation(conversation, at=step)
+            rows.append({"step": step, "seq": summary, **known, "url": url})
+        at = found[-1].evidence.step if found else None
         return self._answer(words, self._conversation(conversation, at=at), summaries=rows)
 
     def doctor(self, provider: str = "", rule: str = "") -> CallToolResult:

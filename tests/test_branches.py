@@ -42,7 +42,8 @@ def test_a_limit_that_is_raised_later_brings_it_back(lowered):
     services.change(longest, policy=MessageWindow(5))
     assert texts(longest) == ["a", "b", "c"]
     services.branch(longest, "twig", [])
-    assert queries.memory("twig").labels == {"from": longest}
+    assert queries.memory("twig").labels == {"from": "step 2"}
+    assert queries.memory("twig").branched_from == longest
 
 
 def test_it_has_a_system_message_that_was_said_again(db):

@@ -213,7 +213,7 @@ def test_conversations_are_listed_the_newest_first(db, capsys):
     heading, *lines, last = printed(capsys, "list_memories").splitlines()
     assert heading.split()[:2] == ["id", "said"]
     assert [line.split()[0] for line in lines] == ["b", "b", "a/2", "a/1"]
-    assert lines[1].startswith("b       3     2 of 2 messages, 10 tokens  20")
+    assert lines[1].startswith("b       3     2 of 2 messages, 12 tokens  20")
     assert last == "4 conversations"
     assert "1 conversation\n" in printed(capsys, "list_memories", "two of a/1")
     told = printed(capsys, "list_memories", "--prefix", "a/", "--last", "1", "--json")

@@ -81,9 +81,11 @@ from chatmemory.queries.incidents import (
     IncidentsAt,
     NewestIncident,
     ShownIncident,
+    compactions_now,
     evidence_of,
     fleet_compactions,
     incidents,
+    incidents_now,
     latest_incidents,
 )
 from chatmemory.queries.keeping import WhatWouldKeep

@@ -98,6 +98,27 @@ def incidents(memory_id: str) -> IncidentsUntil:
     return IncidentsUntil(kept.step, found, lost, is_current=kept.step == memory.last_step)
 
 
+@one_snapshot()
+def incidents_now(memory_id: str) -> IncidentsUntil:
+    """Return the incidents up to the newest step. What is not kept yet is computed, and not stored.
+
+    Raises MemoryNotFound.
+    """
+    known = incidents(memory_id)
+    return known if known.is_current else computed_incidents(memory_id)
+
+
+@one_snapshot()
+def compactions_now(memory_id: str, latest: int) -> tuple[int, list[ShownEvidence]]:
+    """Return how many compactions there are, and what the latest ones lost up to the newest step,
+    in order. Nothing is stored. Raises MemoryNotFound.
+    """
+    memory, found = find_memory(memory_id), incidents_now(memory_id)
+    rows = found.compactions[-latest:]
+    shown = [shown_evidence(memory, each, found.step, lists_dropped=False) for each in rows]
+    return len(found.compactions), shown
+
+
 def _with_facts(memory: Memory, rows: Iterable[KeptIncident]) -> list[Incident]:
     kept = list(rows)
     messages = messages_of(memory.pk, {row.again for row in kept})

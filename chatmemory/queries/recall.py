@@ -23,7 +23,7 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Step
 from chatmemory.queries.history import estimator_of, said_with_history
-from chatmemory.queries.incidents import computed_incidents, incidents
+from chatmemory.queries.incidents import incidents_now
 from chatmemory.queries.searching import MemoryFilter
 
 READ_AT_ONCE = 20_000  # messages that an answer may replay
@@ -51,8 +51,7 @@ def recall_history(
 
 
 def _with_incidents(memory_id: str, history: History) -> History:
-    known = incidents(memory_id)
-    found = known if known.is_current else computed_incidents(memory_id)
+    found = incidents_now(memory_id)
     again = {(each.again, each.fact) for each in found.incidents if each.kind is not USED}
     return replace(history, incidents=frozenset(again))
 

@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 
 from chatmemory import can_decide, explain, queries
 from chatmemory.queries import FeedItem, Flag, NewestIncident, NoRoom, OverviewRow
+from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
 from inspector.overview.selection import FLAG_LABELS, Asked, midnight
@@ -189,6 +190,12 @@ class Row:
         texts = [f"{name}:{value}" if value else name for name, value in given.items()]
         texts.sort(key=lambda text: text != self.asked.label)
         return [(text, self.asked.link(label=text)) for text in texts[:LABELS_SHOWN]]
+
+    @property
+    def source(self) -> tuple[str, str] | None:
+        """The id of the conversation that it was saved from, and its address."""
+        source = self.memory.branched_from
+        return (source, conversation_url(source)) if source else None
 
     @property
     def more_labels(self) -> int:
