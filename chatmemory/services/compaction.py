@@ -39,8 +39,8 @@ def compact(
     The summary covers the messages with the seqs `covering`, or all but the last `keep_last`
     messages or `keep_tokens` tokens; a tool call stays with its results. Up to `append_terms` exact
     terms that the summary would lose are appended to it, if there is room. `trigger` is the note of
-    the step, such as "auto". Raises InvalidValue, InvalidMessage, MemoryNotFound, MessageNotFound
-    (not in memory), NotCompactable, VersionConflict.
+    the step, such as "auto", which a redaction keeps. Raises InvalidValue, InvalidMessage,
+    MemoryNotFound, MessageNotFound (not in memory), NotCompactable, VersionConflict.
     """
     plan = SummaryPlan(**options)
     count_ahead(memory_id, storable_messages([summary_message(summary)]))
