@@ -4,6 +4,8 @@ The names below work without Django. With Django, add "chatmemory" to INSTALLED_
 conversations in `chatmemory.stores.database.DjangoChatMemoryStore`.
 """
 
+__version__ = "0.1.0"  # before the imports: chatmemory.core looks for it, to know this file
+
 from chatmemory.core.codec import (
     load_json,
     message_from_json,
@@ -95,8 +97,6 @@ from chatmemory.stores.memory import (
     InMemoryChatMemoryStore,
     SingleSlotChatMemoryStore,
 )
-
-__version__ = "0.1.0"
 from chatmemory.summarizing import SummarizingChatMemory
 
 __all__ = [

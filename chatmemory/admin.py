@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.urls import NoReverseMatch, reverse
 
 from chatmemory.models import ApiToken, AuditEntry, Memory
 
@@ -21,11 +22,22 @@ class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
 
+def page_of(memory_id: str) -> str | None:
+    """Return the address of a conversation in the inspector; None where that is not mounted."""
+    try:
+        return reverse("inspector:conversation", args=[memory_id])
+    except NoReverseMatch:
+        return None
+
+
 @admin.register(Memory)
 class MemoryAdmin(ReadOnly):
     list_display = ("id", "policy_kind", "policy_limit", "said_count", "updated_at")
     search_fields = ("id",)
     ordering = ("-updated_at",)
+
+    def view_on_site(self, obj: Memory) -> str | None:
+        return page_of(obj.pk)
 
 
 @admin.register(ApiToken)
@@ -39,3 +51,6 @@ class AuditEntryAdmin(ReadOnly):
     list_display = ("at", "action", "memory_id", "actor")
     search_fields = ("memory_id", "actor")
     ordering = ("-at",)
+
+    def view_on_site(self, obj: AuditEntry) -> str | None:
+        return page_of(obj.memory_id) if obj.action == AuditEntry.Action.REDACT else None

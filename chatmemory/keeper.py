@@ -15,6 +15,8 @@ from typing import Any, ClassVar
 from chatmemory.kept import KeptRow
 from chatmemory.models import Memory
 
+QUICK_MESSAGES = 500  # that a request reads to derive something at once
+
 
 def version_of(*rules: object) -> str:
     """Return a digest of the rules by which rows are made."""

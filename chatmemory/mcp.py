@@ -21,7 +21,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from rest_framework.serializers import SerializerMethodField
 
 import chatmemory
-from chatmemory import database, explain, queries, services
+from chatmemory import database, explain, queries
 from chatmemory.access.tokens import token_of
 from chatmemory.api.responses import (
     EvidenceSerializer,
@@ -39,6 +39,7 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.recall.incidents import Incident, IncidentKind, incident_to_dict
 from chatmemory.core.texts import named, readable_text
 from chatmemory.core.written_policies import policies_from_text, text_of_policy
+from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.queries import (
     CompactionsUntil,
     ConversationQuery,
@@ -255,7 +256,7 @@ class Tools:
         Each with the step at which it left, and the limit that would have kept it. This answers why
         an assistant asked again for what it had been told.
         """
-        known = services.current_incidents(self._visible(conversation), services.QUICK_MESSAGES)
+        known = queries.incidents_now(self._visible(conversation), QUICK_MESSAGES)
         everything = known.incidents
         told = [each for each in everything if each.kind is not IncidentKind.USED]
         used = len(everything) - len(told)
@@ -282,27 +283,26 @@ class Tools:
 
         Of the last five summaries.
         """
-        known = services.current_compactions(self._visible(conversation), services.QUICK_MESSAGES)
-        found = known.compactions
-        words, rows = [f"{explain.counted(len(found), 'compaction')}.{_until(known)}"], []
-        for each in found[-SUMMARIES:]:
-            shown = queries.evidence_of(conversation, each.step)
-            if shown is None:  # the database is read-only
-                continue
-            terms, lost = shown.evidence.needed_terms, shown.listed[:SIZE]
+        known = queries.compactions_now(self._visible(conversation), QUICK_MESSAGES)
+        count, found = len(known.compactions), queries.shown_compactions(known, SUMMARIES)
+        words, rows = [f"{explain.counted(count, 'compaction')}.{_until(known)}"], []
+        for each in found:
+            terms, lost = each.evidence.needed_terms, each.listed[:SIZE]
             needed = explain.counted(len(terms.needed()), "term")
             words.append(
-                f"Step {each.step:,}: #{each.summary} took the place of {each.replaced:,} "
+                f"Step {each.evidence.step:,}: #{each.evidence.summary} took the place of "
+                f"{each.evidence.replaced:,} "
                 f"messages; of {needed} needed again it holds {terms.held():,}."
             )
             words += [
                 f"  lost {term.term}, said in #{term.said}, used in #{term.used}: {term.back}"
                 for term in lost
             ]
-            told = EvidenceSerializer({**evidence_fields(shown), "lost": lost}).data
-            url = self._conversation(conversation, at=each.step)
-            rows.append({"step": each.step, "seq": each.summary, **told, "url": url})
-        at = found[-1].step if found else None
+            told = EvidenceSerializer({**evidence_fields(each), "lost": lost}).data
+            step, summary = each.evidence.step, each.evidence.summary
+            url = self._conversation(conversation, at=step)
+            rows.append({"step": step, "seq": summary, **told, "url": url})
+        at = found[-1].evidence.step if found else None
         return self._answer(
             words,
             self._conversation(conversation, at=at),

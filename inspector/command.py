@@ -1,39 +1,58 @@
 """`chatmemory`, the command of an installation that has no project of its own.
 
 Its commands are those of manage.py, some of them under a shorter name. They use the database in the
-user's data folder, or the one that the environment names (docs/operations.md). This module imports
-Django only to carry out a command, so that it can say what is missing.
+user's data folder, or the one that the environment names (docs/operations.md). Reports on files
+need no more than the library; Django is only imported to carry out any other command, so that this
+module can say what is missing.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from argparse import ArgumentParser
 from collections.abc import Sequence
-from typing import NamedTuple
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
 
 import chatmemory
+from chatmemory import ChatMemoryError
+from chatmemory.reports.printing import Printer, discard_unwritten
+from inspector.completion import SHELLS, completion
+
+if TYPE_CHECKING:
+    from django.core.management.base import BaseCommand
+
+SETTINGS = "inspector.project.settings"
 
 
 class Named(NamedTuple):
-    """A command of manage.py, and what it does in a few words."""
+    """A command of manage.py, and what it does in a few words.
+
+    `has_report` says that a module of chatmemory/reports does it for files.
+    """
 
     command: str
     words: str
+    has_report: bool = False
 
 
 COMMANDS = {
     "run": Named("run", "serve the inspector on this machine, with a sign-in link"),
     "import": Named("import_transcripts", "store transcripts, or what export wrote"),
-    "export": Named("export_conversations", "write conversations with all that is stored of them"),
+    "list": Named("list_memories", "list the stored conversations, the newest first"),
     "show": Named("show_memory", "show history beside memory, now or after a step"),
-    "recall": Named("recall", "how much of what was needed each limit would have held"),
-    "incidents": Named("incidents", "facts that left memory and came up again"),
-    "compactions": Named("compactions", "exact terms that the summaries of agents lost"),
-    "doctor": Named("doctor", "windows that a provider would refuse, and why"),
+    "export": Named("export_conversations", "write conversations with all that is stored of them"),
+    "recall": Named("recall", "how much of what was needed each limit would have held", True),
+    "incidents": Named("incidents", "facts that left memory and came up again", True),
+    "compactions": Named("compactions", "exact terms that the summaries of agents lost", True),
+    "doctor": Named("doctor", "windows that a provider would refuse, and why", True),
     "verify": Named("verify_memories", "replay conversations and check their digests"),
     "mcp": Named("mcp", "answer a coding agent's questions over stdin and stdout"),
 }
+COMPLETION = "print a script that completes commands in bash, zsh or fish"
 
 
 def main() -> None:
@@ -42,19 +61,21 @@ def main() -> None:
         print(overview())  # noqa: T201
     elif name == "--version":
         print(chatmemory.__version__)  # noqa: T201
+    elif name == "completion":
+        print(completion_script(arguments))  # noqa: T201
     else:
         carry_out(name, arguments)
 
 
 def overview() -> str:
     """Return what can be typed."""
-    width = max(map(len, COMMANDS))
-    rows = (f"  {name:<{width}}  {each.words}" for name, each in COMMANDS.items())
+    rows = {name: each.words for name, each in COMMANDS.items()} | {"completion": COMPLETION}
+    width = max(map(len, rows))
     return "\n".join(
         (
             "usage: chatmemory COMMAND …   (chatmemory COMMAND --help tells its options)",
             "",
-            *rows,
+            *(f"  {name:<{width}}  {words}" for name, words in rows.items()),
             "",
             "Every other command of manage.py is one, too: chatmemory create_token NAME.",
             "Exit codes: 0 it is done; 1 it failed, or found what it looks for; 2 its arguments",
@@ -65,26 +86,106 @@ def overview() -> str:
 
 def carry_out(name: str, arguments: Sequence[str]) -> None:
     """Carry out a command. Exits with 1 if a package is missing, and with 2 for an unknown name."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
+    settings = os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
+    if settings == SETTINGS and name in COMMANDS and COMMANDS[name].has_report:
+        _report_on_files(name, arguments)
     try:
-        import django
-
-        from inspector.__main__ import database_errors_told
-
-        django.setup()
+        command = _command(name)
     except ModuleNotFoundError as error:
-        sys.exit(f"chatmemory {name} needs {error.name}: pip install '.[inspector]' in a checkout")
+        sys.exit(_what_is_missing(name, error))
+    from inspector.__main__ import database_errors_told
+
+    with database_errors_told():
+        if settings == SETTINGS and not {"-h", "--help"} & {*arguments}:
+            from inspector.project.first_start import prepare_database
+
+            prepare_database(COMMANDS[name].command if name in COMMANDS else name)
+        command.run_from_argv(["chatmemory", name, *arguments])
+
+
+def _report_on_files(name: str, arguments: Sequence[str]) -> None:
+    """Report on files and exit, if files are named and nothing else is asked."""
+    report = import_module(f"chatmemory.reports.{name}")
+    parser = ArgumentParser(prog=f"chatmemory {name}", description=report.HELP)
+    report.add_arguments(parser)
+    known, unknown = parser.parse_known_args(arguments)
+    options = vars(known)
+    if not options["files"] or unknown:
+        return
+    try:
+        printer = Printer(_print, _print_error, as_json=options["json"])
+        code = report.report(options, printer)
+        sys.stdout.flush()
+    except ChatMemoryError as error:
+        _print_error(f"CommandError: {error}")
+        code = 2
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            _print_error(f"CommandError: nothing more can be written: {error.strerror}")
+        elif error.errno != errno.EPIPE:  # which a reader such as `head` causes
+            raise
+        code = 1
+    discard_unwritten()
+    sys.exit(code)
+
+
+def _print(line: str) -> None:
+    print(line)  # noqa: T201
+
+
+def _print_error(line: str) -> None:
+    print(line, file=sys.stderr)  # noqa: T201
+
+
+def _command(name: str) -> BaseCommand:
+    """Return a command of manage.py. Exits with 2 if there is none of this name.
+
+    Raises ModuleNotFoundError if a package is missing.
+    """
+    import django
+
+    django.setup()
     from django.core.management import get_commands, load_command_class
 
     known = COMMANDS[name].command if name in COMMANDS else name
     if (app := get_commands().get(known)) is None:
-        print(f"chatmemory has no command {name!r}: see chatmemory --help", file=sys.stderr)  # noqa: T201
+        _print_error(f"chatmemory has no command {name!r}: see chatmemory --help")
         sys.exit(2)
     command = load_command_class(app, known) if isinstance(app, str) else app
     # These would come too late, and the environment names the settings.
     command.suppressed_base_arguments = {*command.suppressed_base_arguments, *_TOO_LATE}
-    with database_errors_told():
-        command.run_from_argv(["chatmemory", name, *arguments])
+    return command
 
 
 _TOO_LATE = ("--settings", "--pythonpath")
+
+
+def _what_is_missing(name: str, error: ModuleNotFoundError) -> str:
+    install = f"needs {error.name}: pip install '.[inspector]' in a checkout"
+    if name in COMMANDS and COMMANDS[name].has_report:
+        return f"chatmemory {name} of stored conversations {install}; files that you name need none"
+    return f"chatmemory {name} {install}"
+
+
+def completion_script(arguments: Sequence[str]) -> str:
+    """Return a script for a shell. Exits with 2 for another shell."""
+    if len(arguments) != 1 or arguments[0] not in SHELLS:
+        _print_error(f"usage: chatmemory completion {{{','.join(SHELLS)}}}")
+        sys.exit(2)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", SETTINGS)
+    options = {name: _options(name) for name in COMMANDS}
+    words = {name: each.words for name, each in COMMANDS.items()}
+    words["completion"], options["completion"] = COMPLETION, []
+    return completion(arguments[0], words, options)
+
+
+def _options(name: str) -> list[str]:
+    """Return the options of a command, such as --json; none if its packages are missing."""
+    parser = ArgumentParser()
+    if COMMANDS[name].has_report:
+        import_module(f"chatmemory.reports.{name}").add_arguments(parser)
+    else:
+        with suppress(ModuleNotFoundError):
+            _command(name).add_arguments(parser)  # type: ignore[arg-type]  # it uses no more
+    strings = [text for action in parser._actions for text in action.option_strings]
+    return [text for text in strings if text.startswith("--")]

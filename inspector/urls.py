@@ -29,6 +29,7 @@ urlpatterns = [
     path("", read_required(overview.conversations), name="overview"),
     path("now/", read_required(overview.now), name="overview-now"),
     path("live/", read_required(conversation.live_overview), name="live-overview"),
+    path("c/", read_required(overview.open_conversation), name="open"),
     path("bulk/", read_required(overview.bulk), name="bulk"),
     path(_conversation, read_required(conversation.conversation), name="conversation"),
     path(f"{_conversation}pin/<int:seq>/", write_required(conversation.pin), name="pin"),

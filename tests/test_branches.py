@@ -17,6 +17,7 @@ from chatmemory import (
     queries,
     services,
 )
+from chatmemory.access.tokens import create_token
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 
@@ -42,7 +43,8 @@ def test_a_limit_that_is_raised_later_brings_it_back(lowered):
     services.change(longest, policy=MessageWindow(5))
     assert texts(longest) == ["a", "b", "c"]
     services.branch(longest, "twig", [])
-    assert queries.memory("twig").labels == {"from": longest}
+    assert queries.memory("twig").labels == {"from": "step 7"}
+    assert queries.memory("twig").branched_from == longest
 
 
 def test_it_has_a_system_message_that_was_said_again(db):
@@ -103,3 +105,18 @@ def test_it_counts_a_redacted_message_by_the_words_that_it_had(db, words):
     for branch in ("other", "twig"):
         assert (texts(branch), queries.window(branch).load) == (["[redacted #1]", "yo"], load)
         assert verify(branch) is None
+
+
+def test_its_label_does_not_name_its_source_to_a_token_that_may_not_see_it(db, client):
+    create_and_add("secret/1", MessageWindow(5), users("a"))
+    services.branch("secret/1", "acme/1", [])
+    token = create_token("acme", prefix="acme/")
+    listed = client.get("/api/v1/memories/", headers={"Authorization": f"Bearer {token}"})
+    assert [each["labels"] for each in listed.json()["results"]] == [{"from": "step 1"}]
+    assert "secret" not in listed.content.decode()
+
+
+def test_the_overview_links_it_to_its_source(operator_client):
+    create_and_add("source", MessageWindow(5), users("a"))
+    services.branch("source", "other", [])
+    assert '<a class="label" href="/c/source/"' in operator_client.get("/").content.decode()

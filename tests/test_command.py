@@ -55,6 +55,12 @@ def printed(capsys, *arguments: str) -> str:
     return capsys.readouterr().out
 
 
+def rows_and_total(told: str) -> tuple[list[dict[str, object]], dict[str, object]]:
+    """The lines of --json, of which the last has the sums."""
+    *rows, total = map(json.loads, told.splitlines())
+    return rows, total.pop("total")
+
+
 def code_of(*arguments: str) -> int:
     with pytest.raises(CommandError) as error:
         call_command(*arguments)
@@ -65,6 +71,7 @@ def test_each_name_is_a_command_of_manage_py(typed):
     assert {each.command for each in command.COMMANDS.values()} <= get_commands().keys()
     code, told, _ = typed()
     assert code == 0
+    assert "  completion  " in told
     for name, each in command.COMMANDS.items():
         assert re.search(rf"(?m)^  {name} +{each.words}$", told)
         assert re.search(rf"(?m)^\| .*`chatmemory {name}\b", OPERATIONS.read_text("utf-8"))
@@ -122,14 +129,14 @@ def test_what_cannot_be_asked_exits_with_2(db, arguments):
 
 def test_a_contradiction_exits_with_1_and_is_told_as_json(db, capsys):
     create_and_add("a", MessageWindow(2), users("x", "y"))
-    assert json.loads(printed(capsys, "verify_memories", "--json")) == {
-        "verified": 1,
-        "contradictions": [],
-    }
+    assert rows_and_total(printed(capsys, "verify_memories", "--json")) == (
+        [],
+        {"verified": 1, "contradictions": 0},
+    )
     Step.objects.filter(n=2).update(tokens_after=999)
     assert code_of("verify_memories", "--json") == 1
-    told = json.loads(capsys.readouterr().out)
-    (row,) = told["contradictions"]
+    (row,), total = rows_and_total(capsys.readouterr().out)
+    assert total == {"verified": 1, "contradictions": 1}
     assert row["conversation"] == "a"
     assert "999" in row["what"]
 
@@ -137,20 +144,20 @@ def test_a_contradiction_exits_with_1_and_is_told_as_json(db, capsys):
 def test_what_is_exported_and_imported_is_told_as_json(db, capsys, tmp_path):
     create_and_add("a", MessageWindow(2), users("x", "y"))
     file = str(tmp_path / "a.jsonl")
-    told = json.loads(printed(capsys, "export_conversations", "a", "--output", file, "--json"))
-    assert told == {"file": file, "conversations": 1}
+    told = printed(capsys, "export_conversations", "a", "--output", file, "--json")
+    assert rows_and_total(told) == ([{"conversation": "a"}], {"file": file, "conversations": 1})
     Memory.objects.all().delete()
-    told = json.loads(printed(capsys, "import_transcripts", file, "--json"))
-    assert told == {
+    (row,), total = rows_and_total(printed(capsys, "import_transcripts", file, "--json"))
+    assert row == {
+        "conversation": "a",
         "file": file,
         "format": "chatmemory",
-        "conversations": 1,
         "messages": 2,
-        "already": 0,
-        "refused_count": 0,
-        "refused": [],
+        "already": False,
+        "refused": "",
         "lost": [],
     }
+    assert total == {"conversations": 1, "messages": 2, "already": 0, "refused": 0}
 
 
 # History beside memory in the terminal
@@ -190,9 +197,31 @@ def test_a_summary_stands_where_it_stands_in_memory(db, capsys):
 
 def test_the_same_as_json(db, capsys):
     create_and_add("a", MessageWindow(2), users("one", "two", "three"))
-    told = json.loads(printed(capsys, "show_memory", "a", "--last", "1", "--json"))
+    said, told = rows_and_total(printed(capsys, "show_memory", "a", "--last", "1", "--json"))
     assert (told["id"], told["step"], told["seqs"], told["earlier"]) == ("a", 3, [2, 3], 2)
-    assert [(row["seq"], row["text"]) for row in told["history"]] == [(3, "three")]
+    assert [(row["seq"], row["text"]) for row in said] == [(3, "three")]
+
+
+# The list of conversations
+
+
+def test_conversations_are_listed_the_newest_first(db, capsys):
+    assert printed(capsys, "list_memories") == "0 conversations\n"
+    for name in ("a/1", "a/2", "b"):
+        create_and_add(name, MessageWindow(2), users("one", f"two of {name}", "three"))
+    services.create("b\x1b[31m", MessageWindow(2))
+    heading, *lines, last = printed(capsys, "list_memories").splitlines()
+    assert heading.split()[:2] == ["id", "said"]
+    assert [line.split()[0] for line in lines] == ["b", "b", "a/2", "a/1"]
+    assert lines[1].startswith("b       3     2 of 2 messages, 12 tokens  20")
+    assert last == "4 conversations"
+    assert "1 conversation\n" in printed(capsys, "list_memories", "two of a/1")
+    told = printed(capsys, "list_memories", "--prefix", "a/", "--last", "1", "--json")
+    (row,), total = rows_and_total(told)
+    assert (row["id"], row["said_count"], total) == ("a/2", 3, {"conversations": 2})
+    assert "2 conversations, of which 1 are shown" in printed(
+        capsys, "list_memories", "--prefix", "a/", "--last", "1"
+    )
 
 
 def test_no_text_is_a_command_for_the_terminal(db, capsys):
@@ -338,3 +367,31 @@ def test_a_command_without_an_output_says_so(printing):
     closed = ["sh", "-c", 'exec "$@" >&-', "sh", *arguments]
     ran = subprocess.run(closed, env=printing, stderr=subprocess.PIPE, text=True)
     assert (ran.returncode, ran.stderr) == (1, "CommandError: there is no output to print to\n")
+
+
+# Completion by shells
+
+
+def test_bash_completes_names_and_options(typed, tmp_path):
+    code, script, _ = typed("completion", "bash")
+    assert code == 0
+
+    def completed(*words: str) -> list[str]:
+        line = " ".join(f"'{word}'" for word in words)
+        asked = f"COMP_WORDS=(chatmemory {line}); COMP_CWORD={len(words)}; _chatmemory"
+        shell = ["bash", "-c", f'{script}\n{asked}; echo "${{COMPREPLY[@]}}"']
+        return subprocess.run(shell, capture_output=True, text=True, check=True).stdout.split()
+
+    assert completed("im") == ["import"]
+    assert completed("import", "--p") == ["--policy", "--prefix", "--progress"]
+    assert completed("doctor", "--prov") == ["--provider"]
+    assert completed("import", "") == []  # bash completes files
+    assert completed("completion", "") == ["bash", "zsh", "fish"]
+
+
+def test_each_shell_has_a_script_and_others_have_none(typed):
+    for shell in ("zsh", "fish"):
+        code, script, _ = typed("completion", shell)
+        assert code == 0
+        assert "doctor" in script
+    assert typed("completion", "tcsh")[0] == 2

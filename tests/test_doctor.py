@@ -128,9 +128,10 @@ def test_the_listed_ones_are_repaired_after_a_look(operator_client):
     asked = operator_client.post("/doctor/repair/", {"rule": "dangling_call"})
     assert "Repair 1 conversation?" in " ".join(asked.content.decode().split())
     assert listed(IllFilter("dangling_call"))
-    done = {"rule": "dangling_call", "confirmed": "1", "reason": "refused"}
+    create_and_add("later", MessageWindow(9), SEEDS["dangling_call"])
+    done = {"rule": "dangling_call", "versions": asked.context["versions"], "reason": "refused"}
     operator_client.post("/doctor/repair/", done)
-    assert not listed(IllFilter("dangling_call"))
+    assert listed(IllFilter("dangling_call")) == {"later"}  # the page did not show it
     assert listed(IllFilter("orphan_result"))
 
 
@@ -165,7 +166,8 @@ def test_the_command_fails_on_what_would_be_refused(capsys, tmp_path):
     file.write_text(json.dumps(chat))
     with pytest.raises(SystemExit):
         call_command("doctor", str(file), "--json")
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    *rows, total = map(json.loads, capsys.readouterr().out.splitlines())
+    assert total == {"total": {"refused": 1, "mishandled": 0}}
     assert {(row["provider"], row["rule"]) for row in rows if row["severity"] == "refused"} == {
         (provider, "dangling_call") for provider in PROVIDERS
     }
@@ -287,6 +289,16 @@ def test_a_repair_keeps_pins_and_ends_within_the_limit():
     assert verify("m") is None
 
 
+def test_a_placeholder_has_the_pin_of_its_call():
+    create_and_add("m", MessageWindow(4), [HI, call("1"), HI])
+    services.pin("m", 2)
+    services.repair("m", "openai")
+    services.add("m", [HI, HI, HI])
+    assert [row.seq for row in queries.window("m").rows if row.pinned] == [2, 4]
+    assert Memory.objects.get().refused_by & 1 == 0
+    assert verify("m") is None
+
+
 def test_what_no_repair_mends_is_named():
     create_and_add("m", MessageWindow(9), [HI, call("1", arguments="[]"), HI])
     with pytest.raises(NotRepairable, match="no repair mends this: The arguments of tool call #2"):
@@ -306,6 +318,9 @@ def test_many_are_repaired_at_once_or_only_looked_at():
     would = services.repair_all("abcd", "openai", dry_run=True)
     assert (list(would.done), list(would.refused)) == (["a", "b"], ["c"])
     assert Memory.objects.filter(last_step=4).count() == 0
-    did = services.repair_all("abcd", "openai", actor="ada")
-    assert did == would
+    services.add("b", [HI])
+    did = services.repair_all("ab", "openai", actor="ada", versions=would.versions)
+    assert list(did.done) == ["a"]
+    assert "version" in did.refused["b"]
+    assert services.repair_all("b", "openai").done
     assert Memory.objects.filter(refused_by=0).count() == 3

@@ -300,3 +300,36 @@ def test_lines_that_are_messages_are_one_conversation():
     lines = '{"role": "user", "content": "a"}\n{"role": "assistant", "content": "b"}\n'
     (found,) = stream_transcripts(lines.encode()).conversations
     assert found.messages == (UserMessage("a"), AiMessage("b"))
+
+
+# Folders
+
+
+def test_the_files_of_a_folder_are_imported_under_their_paths(db, tmp_path, capsys):
+    (tmp_path / "old").mkdir()
+    for name in ("new.jsonl", "old/new.jsonl"):
+        (tmp_path / name).write_text(f"{chat('one', name)}\n")
+    (tmp_path / "package.json").write_text('{"name": "no chat"}')
+    (tmp_path / "notes.txt").write_text("not JSON")
+    call_command("import_transcripts", tmp_path)
+    told = capsys.readouterr()
+    assert set(Memory.objects.values_list("pk", flat=True)) == {"new-one", "old-new-one"}
+    assert "  old-new-one: 4 messages" in told.out
+    assert re.findall(r"left out .*/(\S+): no conversation", told.err) == ["package.json"]
+    call_command("import_transcripts", tmp_path)
+    assert "  old-new-one: already imported" in capsys.readouterr().out
+
+
+def test_a_file_of_a_folder_that_breaks_off_is_refused_and_the_next_is_imported(
+    db, tmp_path, capsys
+):
+    (tmp_path / "a.jsonl").write_text(f"{chat('one', 'a')}\n{chat('two', 'a')}\n{{\n")
+    (tmp_path / "b.jsonl").write_text(f"{chat('one', 'b')}\n")
+    with pytest.raises(CommandError, match="1 conversation was refused, 3 imported"):
+        call_command("import_transcripts", tmp_path)
+    assert "left out the rest of" in capsys.readouterr().err
+
+
+def test_a_folder_without_transcripts_is_told(db, tmp_path):
+    with pytest.raises(CommandError, match="the folder has no file that ends with"):
+        call_command("import_transcripts", tmp_path)

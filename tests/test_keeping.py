@@ -12,6 +12,7 @@ from django.db import OperationalError, connection
 
 from chatmemory import MessageWindow, queries, services
 from chatmemory.core.exceptions import CorruptRow
+from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.kept import KeptRow
 from chatmemory.models import KeptCompactions, KeptIncidents, Memory, Message
 from chatmemory.queries.incidents import IncidentKeeper
@@ -67,7 +68,7 @@ def test_a_request_makes_no_row_for_which_it_would_read_much():
 
 def test_the_api_tells_up_to_which_step_it_knows(operator_client):
     create_and_add("a", MessageWindow(2), SAID)
-    create_and_add("long", MessageWindow(2), users(*map(str, range(services.QUICK_MESSAGES + 1))))
+    create_and_add("long", MessageWindow(2), users(*map(str, range(QUICK_MESSAGES + 1))))
     first, second = (
         operator_client.get(f"/api/v1/memories/{memory_id}/incidents/").json()
         for memory_id in ("a", "long")

@@ -12,6 +12,8 @@ import pytest
 from asgiref.sync import async_to_sync
 from django.contrib.auth.models import User
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult
@@ -19,7 +21,7 @@ from mcp.types import CallToolResult
 from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.access.tokens import create_token, revoke_token
 from chatmemory.mcp import Scope, Tools, mcp_server
-from chatmemory.models import ApiToken
+from chatmemory.models import ApiToken, FoundIncidents
 
 from .conversations import CALL, create_and_add, users
 
@@ -144,6 +146,19 @@ QUESTIONS: dict[str, dict[str, object]] = {
     "doctor": {"provider": "anthropic"},
     "recall": {"prefix": "long"},
 }
+
+
+def test_no_tool_writes():
+    """Nor does the first question about a conversation, whose incidents are not kept yet."""
+    create_and_add("long", TokenWindow(60), users(*(f"item {n} is N-{n:04}" for n in range(9))))
+    services.compact("long", "Some items.", keep_last=1)
+    FoundIncidents.objects.all().delete()
+    with CaptureQueriesContext(connection) as asked:
+        for name, given in QUESTIONS.items():
+            answered(name, **given)
+    written = [row["sql"] for row in asked if re.match("INSERT|UPDATE|DELETE", row["sql"])]
+    assert asked.captured_queries
+    assert not written
 
 
 def test_answers_are_bounded():

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import requests
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, OperationalError, connection
 from django.test import Client
 from rest_framework.test import APIClient
 
@@ -21,6 +21,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import Message, Stay, Step
 from chatmemory.services.database_errors import outage
 from inspector.middleware.admission import WAITING_FOR_ONE
+from inspector.views.errors import answer_to
 
 from .connecting import row_locked
 from .conversations import create_and_add, users
@@ -80,6 +81,28 @@ def test_a_full_disk(api):
         assert_untouched()
         assert api.get(URL).status_code == 200
     assert api.post(URL, LONG).status_code == 201
+
+
+class LostNode(Exception):
+    """What the driver reports if the server has lost another server."""
+
+    sqlstate = "08006"
+
+
+def test_the_page_keeps_the_reader_while_a_node_is_down(rf, operator, operator_client):
+    create_and_add("acme/1", MessageWindow(2), [])
+    request = rf.get("/")
+    request.user = operator
+    error = OperationalError("connection to the remote node 10.0.0.7:5432 failed")
+    error.__cause__ = LostNode()
+    page = answer_to(request, error)
+    assert (page.status_code, page["Retry-After"]) == (503, "2")
+    told = " ".join(page.content.decode().split())
+    assert "A node is down" in told
+    assert "Sign out" in told
+    assert 'action="/c/"' in told
+    assert operator_client.get("/c/?id=+acme/1+")["Location"] == "/c/acme~2F1/"
+    assert operator_client.get("/c/?id=").status_code == 404
 
 
 def test_a_read_only_database(api, operator_client):

@@ -45,7 +45,8 @@ def test_files_are_read_and_not_stored(db, capsys, tmp_path):
         )
     )
     call_command("recall", str(file), "--policies", "token_window:1,token_window:900", "--json")
-    rows = json.loads(capsys.readouterr().out)
+    *rows, total = map(json.loads, capsys.readouterr().out.splitlines())
+    assert total == {"total": {"conversations": 1}}
     assert [(row["policy"], row["held"]) for row in rows] == [
         ("token_window:1", 0),
         ("token_window:900", 1),
@@ -106,7 +107,7 @@ def test_the_page_about_choosing_a_window_shows_what_the_command_prints(capsys, 
     assert f"--policies {policies}\n" in page
     assert f"--policies {low_water}\n" in page
     call_command("recall", file, "--policies", f"{policies},{low_water}", "--json")
-    rows = json.loads(capsys.readouterr().out)
+    *rows, _ = map(json.loads, capsys.readouterr().out.splitlines())
     for row in rows[:6]:
         per_call = round(row["prompt_tokens"] / row["calls"])
         assert f"| {row['held']:,} | {row['nothing_lost']} | {per_call:,} |" in page

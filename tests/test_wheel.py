@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -189,6 +190,44 @@ def test_the_library_needs_only_what_the_wheel_asks_for(run):
     *_, imported = run("", "-c", f"{program}\nmain()\n{READ}{modules}")
     assert {"chatmemory", "tiktoken"} <= set(imported.split())
     assert not {"django", "inspector", "httpx", "pytest"} & set(imported.split())
+
+
+def test_reports_on_files_need_only_what_the_wheel_asks_for(run, tmp_path):
+    chat = [{"role": "user", "content": "A-1182"}, {"role": "assistant", "content": "A-1182"}]
+    (tmp_path / "chat.json").write_text(json.dumps(chat))
+    code = "try: main()\nexcept SystemExit as ended: print(ended)"
+    for typed in (
+        ["doctor", "chat.json"],
+        ["recall", "chat.json"],
+        ["incidents", "chat.json", "--policy", "message_window:1"],
+    ):
+        *told, ended = run("", "-c", f"{TYPED}{code}", *typed)
+        assert ended == "0", told
+    assert run("", "-c", f"{TYPED}{code}", "compactions", "chat.json") == ["2"]
+    assert "files that you name need none" in run("", "-c", f"{TYPED}{code}", "recall")[0]
+    assert not (tmp_path / "chatmemory").exists()  # nothing is stored
+
+
+@pytest.mark.parametrize("is_last", [True, False])
+def test_the_other_package_of_this_name_is_told(installed, tmp_path, is_last):
+    """PyPI's `chatmemory` has these two files, and replaces ours if it is installed last."""
+    both = tmp_path / "both"
+    shutil.copytree(installed, both)
+    (both / "chatmemory/chatmemory.py").write_text("class ChatMemory: ...")
+    if is_last:
+        (both / "chatmemory/__init__.py").write_text("from .chatmemory import ChatMemory")
+    paths = empty_venv(both, tmp_path)
+
+    def ran(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-S", "-c", *arguments]
+        where = {"cwd": tmp_path, "env": environment(*paths)}
+        return subprocess.run(command, **where, capture_output=True, text=True)
+
+    imported = ran("import chatmemory, chatmemory.core; print('imported')")
+    assert ("imported" in imported.stdout) is not is_last
+    assert ("ImportError" if is_last else "RuntimeWarning") in imported.stderr
+    for each in (imported, ran(f"{TYPED}main()", "--version")):
+        assert "pip uninstall chatmemory django-chatmemory" in each.stderr
 
 
 def test_stores_that_need_more_say_what(run):

@@ -42,6 +42,33 @@ class PolicyField(serializers.Field):  # type: ignore[type-arg]
             return check_policy(policy_from_dict(data))
 
 
+class TextField(serializers.CharField):
+    """A string of JSON as it is: REST framework would read the number 5 as "5"."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            raise serializers.ValidationError(f"must be a string, but is: {_shown(data)}")
+        return super().to_internal_value(data)
+
+
+class WholeNumberField(serializers.IntegerField):
+    """A whole number of JSON: REST framework would read "5" and 5.0 as 5, and true as 1."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if type(data) is not int:
+            raise serializers.ValidationError(f"must be a whole number, but is: {_shown(data)}")
+        return super().to_internal_value(data)
+
+
+class FlagField(serializers.BooleanField):
+    """True or false of JSON: REST framework would read "no" and 0 as false."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            raise serializers.ValidationError(f"must be true or false, but is: {_shown(data)}")
+        return data
+
+
 class NameField(serializers.CharField):
     """One of the names that `choices` gives at the time of the request: plug-ins add to them."""
 

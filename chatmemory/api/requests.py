@@ -38,6 +38,12 @@ def _number(help_text: str) -> serializers.IntegerField:
     )
 
 
+def _whole(help_text: str) -> fields.WholeNumberField:
+    return fields.WholeNumberField(
+        min_value=0, max_value=NUMBER_MAX, required=False, help_text=help_text
+    )
+
+
 def _moment(help_text: str) -> serializers.DateTimeField:
     """Read as UTC: a moment that UTC cannot express is refused here and not by the database."""
     return serializers.DateTimeField(required=False, default_timezone=UTC, help_text=help_text)
@@ -78,7 +84,7 @@ class Body(_Named):
 class CreateMemoryRequest(Body):
     """A new conversation."""
 
-    id = serializers.CharField(
+    id = fields.TextField(
         max_length=ID_LENGTH,
         trim_whitespace=False,
         help_text="Your own id of the conversation, as it is: it is encoded in URLs only.",
@@ -115,28 +121,29 @@ class RedactRequest(Body):
 class CompactRequest(Body):
     """A summary, and what it stands for: one of `covering`, `keep_last` and `keep_tokens`."""
 
-    summary = serializers.CharField(
+    summary = fields.TextField(
         trim_whitespace=False, help_text="The text of the summary, which becomes a user message."
     )
     covering = serializers.ListField(
-        child=serializers.IntegerField(min_value=0, max_value=NUMBER_MAX),
+        child=fields.WholeNumberField(min_value=0, max_value=NUMBER_MAX),
         required=False,
         help_text="The seqs of the messages that it takes the place of, all in memory.",
         error_messages={"not_a_list": "must be a list of seqs"},
     )
-    keep_last = _number("Cover all but so many of the last messages; calls keep their results.")
-    keep_tokens = _number("Cover all but so many tokens of the last messages.")
-    append_terms = serializers.IntegerField(
+    keep_last = _whole("Cover all but so many of the last messages; calls keep their results.")
+    keep_tokens = _whole("Cover all but so many tokens of the last messages.")
+    append_terms = fields.WholeNumberField(
         min_value=0,
         max_value=1000,
         default=0,
         help_text="Append up to so many exact terms that the summary would lose, if there is room.",
     )
-    trigger = serializers.CharField(
+    trigger = fields.TextField(
         required=False,
         allow_blank=True,
         max_length=200,
-        help_text="What made it necessary, such as `auto`: the note of the step.",
+        help_text="What made it necessary, such as `auto`: the note of the step. A redaction keeps "
+        "it: write nothing of the messages.",
     )
 
 
@@ -158,10 +165,11 @@ class AddRequest(MessagesRequest):
 
     messages = fields.MessagesField("ADDED_MESSAGES")
     client_ids = serializers.ListField(
-        child=serializers.CharField(max_length=ID_LENGTH, allow_null=True, trim_whitespace=False),
+        child=fields.TextField(max_length=ID_LENGTH, allow_null=True, trim_whitespace=False),
         required=False,
         error_messages={"not_a_list": "must be a list of strings and nulls"},
-        help_text="Your own id of each message, or null: a message sent again is not added again.",
+        help_text="Your own id of each message, or null: a message sent again is not added again. "
+        "A redaction keeps them: put nothing of the messages into them.",
     )
 
     def validate(self, attrs: Any) -> Any:
@@ -177,8 +185,8 @@ class SimulationRequest(MessagesRequest):
     policy = fields.PolicyField(
         required=False, help_text="The policy to try; by default the one in force."
     )
-    at = _number("The step to start from; by default the last one.")
-    recount = serializers.BooleanField(
+    at = _whole("The step to start from; by default the last one.")
+    recount = fields.FlagField(
         default=False,
         help_text="Count more than 5,000 messages anew if the policy has another estimator.",
     )

@@ -25,6 +25,11 @@ def printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def one_line(text: str) -> str:
+    """Return the text on one line, in which nothing is a command for a terminal."""
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
 def readable_text(message: ChatMessage) -> str:
     """Return the text of a message for people.
 

@@ -1,6 +1,7 @@
 """Explanations of the ledger: captions, receipts and reasons, independent of their display."""
 
 from chatmemory.core.phrases import phrase_place
+from chatmemory.core.recall.incidents import incident_words
 from chatmemory.core.texts import named, readable_text
 from chatmemory.explain.captions import (
     Caption,
@@ -30,7 +31,6 @@ from chatmemory.explain.incidents import (
     cost_of_fetch,
     cure,
     how_it_left,
-    incident_words,
     quoted,
     tokens_around,
     used_words,

@@ -19,27 +19,12 @@ from chatmemory.queries import ShownIncident, StoredEvidence
 
 QUOTED = 140
 BEFORE_FACT = 40
-_KINDS = {
-    IncidentKind.SAID_AGAIN: "said again by the user",
-    IncidentKind.FETCHED_AGAIN: "fetched again by the same call",
-    IncidentKind.USED: "used by the assistant without a mention in memory",
-}
 _BACK = {
     CameBack.TOOL: "fetched again",
     CameBack.USER: "the user said it again",
     CameBack.UNKNOWN: "no recorded mention",
 }
 _FOR_ROOM = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
-
-
-def incident_words(incident: Incident) -> str:
-    """Return an incident in one sentence, without its last point."""
-    limit = incident.keeping.limit if incident.keeping else None
-    kept = f"; a limit of {limit:,} would have kept it" if limit else ""
-    return (
-        f"{incident.fact}, said in #{incident.said}, left memory at step {incident.left_step} "
-        f"and was {_KINDS[incident.kind]} in #{incident.again}{kept}"
-    )
 
 
 def what_came_up(incident: Incident, tool: str) -> tuple[str, str]:

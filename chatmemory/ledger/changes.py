@@ -18,7 +18,9 @@ _INJECTED = "SYNTHETIC"
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message to be added, with the client's id for it and the time at which it was said."""
+    """A message to be added, with the client's id for it and the time at which it was said. A
+    redaction keeps both.
+    """
 
     message: ChatMessage
     client_id: str | None = None

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import IO, Any, Literal
+from argparse import ArgumentParser
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Protocol
 
 from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError
 
-from chatmemory.core.exceptions import ChatMemoryError, UnreadableTranscript
-from chatmemory.formats import Refused, Transcript, readable_formats, stream_transcripts
+from chatmemory.conf import fact_words
+from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.core.recall.facts import Words
+from chatmemory.reports.printing import Printer, discard_unwritten
 from chatmemory.services.database_errors import explain_error
 
 
@@ -33,7 +33,7 @@ class DatabaseCommand(BaseCommand):
         except BrokenPipeError:  # of a reader such as `head`
             sys.exit(1)
         finally:
-            _discard_unwritten()
+            discard_unwritten()
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         if sys.stdout is None and not options.get("stdout"):
@@ -53,39 +53,45 @@ class DatabaseCommand(BaseCommand):
             raise
         return output
 
+    def printer(self, options: Mapping[str, Any]) -> Printer:
+        """Return what prints the rows of this command."""
+        return Printer(self.stdout.write, self.stderr.write, as_json=options["json"])
 
-class FileCommand(DatabaseCommand):
-    """A command that reads transcripts, and needs no database where it is given files."""
+
+class Report(Protocol):
+    """A module of chatmemory/reports."""
+
+    def add_arguments(self, parser: ArgumentParser) -> None: ...
+    def report(self, options: Mapping[str, Any], printer: Printer, words: Words) -> int: ...
+
+
+class ReportCommand(DatabaseCommand):
+    """A command that reports on files that are named, without a database, or else on the stored
+    conversations, if `of_stored` is overridden.
+    """
+
+    about_files: Report
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        self.about_files.add_arguments(parser)
 
     def get_check_kwargs(self, options: dict[str, Any]) -> Any:
         if options.get("files"):
             return {"tags": [Tags.models]}
         return super().get_check_kwargs(options)
 
-    def transcripts(self, options: Mapping[str, Any]) -> Iterator[Transcript]:
-        """Yield the conversations of the files, and tell what is refused. Raises CommandError."""
-        for path in options["files"]:
-            yield from self.transcripts_of(path, options["format"])
+    def handle(self, *args: Any, **options: Any) -> None:
+        printer = self.printer(options)
+        if options["files"]:
+            code = self.about_files.report(options, printer, fact_words())
+        else:
+            code = self.of_stored(options, printer)
+        if code:
+            raise SystemExit(code)
 
-    def transcripts_of(self, path: Path, format: str) -> Iterator[Transcript]:
-        """Yield the conversations of one file."""
-        with opened(path) as file:
-            for each in stream_transcripts(file, format).conversations:
-                if isinstance(each, Refused):
-                    self.stderr.write(f"left out {each.where}: {each.why}")
-                else:
-                    yield each
-
-
-def _discard_unwritten() -> None:
-    """Discard what could not be printed, so that Python does not try it again when it ends."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            if stream is not None:
-                stream.flush()
-        except OSError:
-            with open(os.devnull, "w") as nowhere, suppress(OSError):
-                os.dup2(nowhere.fileno(), stream.fileno())
+    def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
+        """Report on stored conversations, and return the exit code."""
+        raise NotImplementedError
 
 
 def wrong_arguments(message: str) -> CommandError:
@@ -101,39 +107,6 @@ def check_ignored(option: str, others: Iterable[str], options: Mapping[str, Any]
         if options[option] and options[other]:
             names = (f"--{name.replace('_', '-')}" for name in (option, other))
             raise wrong_arguments("use {} without {}".format(*names))
-
-
-def add_file_arguments(parser: CommandParser, nargs: Literal["*", "+"], *formats: str) -> None:
-    """Add the arguments of a command that reads transcripts: files, and their format, which may
-    also be one of `formats`.
-    """
-    parser.add_argument(
-        "files",
-        nargs=nargs,
-        metavar="FILE",
-        type=Path,
-        help="a JSON or JSON Lines file with one or more conversations",
-    )
-    parser.add_argument(
-        "--format",
-        default="auto",
-        choices=["auto", *readable_formats(), *formats],
-        help="the format of the files; default: auto, which finds it out for each",
-    )
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[IO[bytes]]:
-    """Open a transcript for the block. Raises CommandError for what cannot be read."""
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise wrong_arguments(f"{path}: {error.strerror}") from error
-    try:
-        with file:
-            yield file
-    except UnreadableTranscript as error:
-        raise wrong_arguments(f"{path}: {error}") from error
 
 
 def confirmed(question: str) -> bool:

@@ -5,6 +5,7 @@
 
 from chatmemory.core.lint import PROVIDERS, Verdict
 from chatmemory.core.phrases import Speaker
+from chatmemory.core.recall import recall_sums
 from chatmemory.core.recall.compactions import (
     APPENDED,
     TAILS,
@@ -29,8 +30,10 @@ from chatmemory.queries.compactions import (
     ShownEvidence,
     StandsFor,
     StoredEvidence,
+    compactions_now,
     evidence_of,
     fleet_compactions,
+    shown_compactions,
     stands_for,
     summaries_holding,
 )
@@ -85,6 +88,7 @@ from chatmemory.queries.incidents import (
     NewestIncident,
     ShownIncident,
     incidents,
+    incidents_now,
     latest_incidents,
 )
 from chatmemory.queries.keeping import WhatWouldKeep
@@ -122,7 +126,6 @@ from chatmemory.queries.recall import (
     comparison,
     recall_history,
     recall_of_stored,
-    recall_sums,
 )
 from chatmemory.queries.rehearsal import (
     Event,

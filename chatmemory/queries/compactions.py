@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -295,6 +296,7 @@ def lost_count(kept: Iterable[StoredEvidence]) -> int:
 class CompactionsUntil:
     """What compactions lost up to a step, by step; `is_current` if that is the newest step."""
 
+    memory_id: str
     step: int
     compactions: Sequence[StoredEvidence]
     is_current: bool = True
@@ -303,9 +305,33 @@ class CompactionsUntil:
 def compactions_in(memory: Memory, kept: KeptRow | None) -> CompactionsUntil:
     """Return what a kept row tells. Raises CorruptRow."""
     if kept is None:
-        return CompactionsUntil(0, (), is_current=not memory.last_step)
+        return CompactionsUntil(memory.pk, 0, (), is_current=not memory.last_step)
     with kept.reading() as values:
-        return CompactionsUntil(kept.step, _rows(values), kept.step == memory.last_step)
+        is_current = kept.step == memory.last_step
+        return CompactionsUntil(memory.pk, kept.step, _rows(values), is_current)
+
+
+@one_snapshot()
+def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil:
+    """Return what compactions lost up to the newest step. What is not kept yet is computed, and not
+    stored; with `most`, only of a conversation of so many messages. Raises MemoryNotFound.
+    """
+    memory = find_memory(memory_id)
+    known = CompactionsUntil(memory_id, 0, (), is_current=False)
+    with suppress(CorruptRow):
+        known = compactions_in(memory, CompactionKeeper().row(memory))
+    if known.is_current or (most is not None and memory.said_count > most):
+        return known
+    return CompactionsUntil(memory_id, memory.last_step, found_compactions(memory))
+
+
+def shown_compactions(known: CompactionsUntil, latest: int) -> list[ShownEvidence]:
+    """Return what the latest compactions lost, with the words of their messages, in order."""
+    memory = find_memory(known.memory_id)
+    return [
+        shown_evidence(memory, each, known.step, lists_dropped=False)
+        for each in known.compactions[-latest:]
+    ]
 
 
 def _rows(values: Iterable[Sequence[Any]]) -> list[StoredEvidence]:

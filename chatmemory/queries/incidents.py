@@ -155,6 +155,20 @@ def incidents(memory_id: str) -> IncidentsUntil:
     return incidents_in(memory, _kept(memory))
 
 
+@one_snapshot()
+def incidents_now(memory_id: str, most: int | None = None) -> IncidentsUntil:
+    """Return the incidents up to the newest step. What is not kept yet is computed, and not stored;
+    with `most`, only of a conversation of so many messages. Raises MemoryNotFound.
+    """
+    memory = find_memory(memory_id)
+    known = IncidentsUntil(0, (), is_current=False)
+    with suppress(CorruptRow):
+        known = incidents_in(memory, _kept(memory))
+    if known.is_current or (most is not None and memory.said_count > most):
+        return known
+    return IncidentsUntil(memory.last_step, found_incidents(memory))
+
+
 def _with_facts(memory: Memory, rows: Iterable[KeptIncident]) -> list[Incident]:
     kept = list(rows)
     messages = messages_of(memory.pk, {row.again for row in kept})

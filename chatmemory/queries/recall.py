@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy, TokenWindow
-from chatmemory.core.recall import Recall, for_each_policy, recall_of
+from chatmemory.core.recall import Recall, for_each_policy, recall_sums
 from chatmemory.core.recall.comparison import Compared, Followed, curve_of, follow, replay
 from chatmemory.core.recall.facts import History, IncidentKind, repeats
 from chatmemory.core.recall.prompts import Refusals
@@ -21,7 +21,7 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Step
 from chatmemory.queries.history import estimator_of, said_with_history
-from chatmemory.queries.incidents import computed_incidents, incidents
+from chatmemory.queries.incidents import incidents_now
 from chatmemory.queries.searching import MemoryFilter
 
 READ_AT_ONCE = 20_000  # messages that an answer may replay
@@ -49,8 +49,7 @@ def recall_history(
 
 
 def _with_incidents(memory_id: str, history: History) -> History:
-    known = incidents(memory_id)
-    found = known if known.is_current else computed_incidents(memory_id)
+    found = incidents_now(memory_id)
     again = {(each.again, each.fact) for each in found.incidents if each.kind is not USED}
     return replace(history, incidents=frozenset(again))
 
@@ -71,17 +70,6 @@ def recall_of_stored(
         )
     histories = (_histories(memory_id, policies) for memory_id, _ in rows.iterator())
     return recall_sums(histories, policies)
-
-
-def recall_sums(
-    conversations: Iterable[Sequence[History]], policies: Sequence[Policy | None]
-) -> list[Recall]:
-    """Return the sums over conversations, each given as one history for each policy."""
-    found = [Recall(policy) for policy in policies]
-    for histories in conversations:
-        for place, history in enumerate(histories):
-            found[place] = found[place].plus(recall_of(history, policies[place]))
-    return found
 
 
 def _histories(memory_id: str, policies: Sequence[Policy | None]) -> list[History]:

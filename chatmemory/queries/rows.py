@@ -38,7 +38,8 @@ class MemoryRow:
     names the one that counts. `waiting_call` is the newest tool call while results are missing
     behind it, and `is_dangling` tells that one was left without them. `is_orphaned` tells that a
     result is without its call, and `refused_by` names the providers that refuse the window.
-    `missed_step` is the newest step whose message left in it, if that was lately.
+    `missed_step` is the newest step whose message left in it, if that was lately. `branched_from`
+    is the id of the conversation that it was saved from: not for readers who may not see that one.
     """
 
     id: str
@@ -59,6 +60,7 @@ class MemoryRow:
     is_oversized: bool
     missed_step: int | None
     head: str
+    branched_from: str | None
 
     @property
     def load(self) -> int | None:
@@ -228,6 +230,7 @@ def memory_row(row: Memory) -> MemoryRow:
         is_oversized=_lately(row.oversized_step, row) is not None,
         missed_step=_lately(row.missed_step, row),
         head=bytes(row.head).hex(),
+        branched_from=row.branched_from,
     )
 
 

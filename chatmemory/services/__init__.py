@@ -40,7 +40,7 @@ from chatmemory.services.findings import (
 )
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
 from chatmemory.services.keepers import KEEPERS
-from chatmemory.services.keeping import QUICK_MESSAGES, Rounds, keep, newest_kept, remade
+from chatmemory.services.keeping import Rounds, keep, newest_kept, remade
 from chatmemory.services.messages import (
     add,
     change_and_add,
@@ -67,7 +67,6 @@ from chatmemory.services.validation import storable_messages
 __all__ = [
     "CHANNEL",
     "KEEPERS",
-    "QUICK_MESSAGES",
     "ArrivedMessage",
     "ChangeResult",
     "CompactionPreview",

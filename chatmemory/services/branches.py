@@ -33,7 +33,7 @@ from chatmemory.services.erasure import delete
 from chatmemory.services.imports import SLICE, add_slices, is_long
 from chatmemory.services.messages import new_messages
 from chatmemory.services.transaction import locked
-from chatmemory.services.validation import ID_LENGTH, check_policy, storable_additions
+from chatmemory.services.validation import check_policy, storable_additions
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,11 @@ def branch(
 ) -> list[ChangeResult]:
     """Create a conversation with the history and the window at step `at`, then add `messages`.
 
-    The source is not changed. The new conversation has the source's id and step as the label
-    `from`. A long history is added in several transactions; until the last, other changes of the
-    branch raise ImportUnfinished, and repeating the call goes on where it was interrupted. Raises
-    the exceptions of `queries.simulate` and `create`.
+    The source is not changed. The new conversation has the step as its label `from`; the source's
+    id is only in `branched_from`, because labels are shown to tokens that may not see the source. A
+    long history is added in several transactions; until the last, other changes of the branch raise
+    ImportUnfinished, and repeating the call goes on where it was interrupted. Raises the exceptions
+    of `queries.simulate` and `create`.
     """
     new = storable_additions(messages)
     source = find_memory(memory_id)
@@ -91,7 +92,7 @@ def branch(
     copied = _Copied.at(step, first)
     copied.count(first, in_force)
     new = new_messages(new_id, messages, in_force)
-    label = {"from": f"{memory_id} step {step.n}"[:ID_LENGTH]}
+    label = {"from": f"step {step.n}"}
     with database.atomic():
         stored = _begin(source.pk, new_id, first, label, actor)
         characters = sum(len(stored_json(each.message)) for each in copied.history)

@@ -42,9 +42,9 @@ def compact(
     The summary covers the messages with the seqs `covering`, or all but the last `keep_last`
     messages or `keep_tokens` tokens; a tool call stays with its results. Up to `append_terms` exact
     terms that the summary would lose are appended to it, if there is room. `trigger` is the note of
-    the step, such as "auto". It may be planned `ahead` with the same arguments. Raises
-    InvalidValue, InvalidMessage, MessageTooLarge, MemoryNotFound, MessageNotFound (not in memory),
-    NotCompactable, VersionConflict.
+    the step, such as "auto", which a redaction keeps. It may be planned `ahead` with the same
+    arguments. Raises InvalidValue, InvalidMessage, MessageTooLarge, MemoryNotFound, MessageNotFound
+    (not in memory), NotCompactable, VersionConflict.
     """
     return change_as_planned(
         memory_id,

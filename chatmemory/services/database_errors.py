@@ -21,10 +21,13 @@ from chatmemory.services.sqlite_files import is_damage
 
 @dataclass(frozen=True)
 class Outage:
-    """A state of the database in a word, and a sentence about it."""
+    """A state of the database in a word, and a sentence about it. `is_of_node` tells that the
+    database itself answers, and a node of its cluster does not.
+    """
 
     state: str
     detail: str
+    is_of_node: bool = False
 
     def __str__(self) -> str:
         return f"the database is {self.state}: {self.detail}"
@@ -36,13 +39,14 @@ _FULL = Outage("full", "the disk is full: nothing can be stored until there is s
 _READ_ONLY = Outage("read-only", "nothing can be written at present: try again later")
 _NOT_MIGRATED = Outage(
     "not migrated",
-    "a table or column is missing: run manage.py migrate, or chatmemory run",
+    "a table or column is missing: run manage.py migrate, or chatmemory migrate",
 )
 _SLOW = Outage("slow", "the query took too long: try again in a moment")
 _CLOSED = Outage(
     "down", "its file cannot be opened: check that its folder exists and can be written"
 )
 _DOWN = Outage("down", "it does not respond: try again in a moment")
+_NODE_DOWN = Outage("down", "a node of its cluster does not respond", is_of_node=True)
 
 # Prefixes of SQLite's error names, https://sqlite.org/rescode.html
 _SQLITE = {
@@ -67,7 +71,7 @@ _POSTGRESQL = {
     "42703": _NOT_MIGRATED,  # undefined_column
     "57014": _SLOW,  # query_canceled
     "57P": _DOWN,  # admin_shutdown, crash_shutdown, cannot_connect_now
-    "08": _DOWN,  # connection exceptions
+    "08": _NODE_DOWN,  # connection exceptions, told by a server: it has lost another one
 }
 # Citus has no code of its own for a node that ends while it carries out a command.
 _INTERNAL = "XX000"
@@ -95,7 +99,7 @@ def outage(error: BaseException | None) -> Outage | None:
         return next((found for code, found in _SQLITE.items() if name.startswith(code)), None)
     if state := getattr(cause, "sqlstate", None):
         if state == _INTERNAL and _NODE_LOST.search(str(error)):
-            return _DOWN
+            return _NODE_DOWN
         return next((found for code, found in _POSTGRESQL.items() if state.startswith(code)), None)
     # There is no code if the connection failed or was lost.
     return _DOWN if isinstance(error, (OperationalError, InterfaceError)) else None

@@ -36,7 +36,6 @@ from chatmemory.services.transaction import notify_followers, unless_changing
 STALE_AT_ONCE = 50
 STORED_AT_ONCE = 20  # rows of a transaction
 STORED_AFTER = 0.2  # seconds that a row waits for others
-QUICK_MESSAGES = 500  # that a request reads to make a row at once
 COMMITTED_WITHIN = timedelta(minutes=1)  # a change is seen after the time that it has
 SLOW, REST = 0.1, 5  # a row that took more seconds rests that many times as long
 

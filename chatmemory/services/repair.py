@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound, NotRepairable
 from chatmemory.core.lint import Finding
@@ -140,10 +140,14 @@ def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry
 
 @dataclass(frozen=True)
 class Repairs:
-    """What repairs of several conversations did, or would do, and why others have none."""
+    """What repairs of several conversations did, or would do, and why others have none.
+
+    `versions` are those of the conversations before their repair.
+    """
 
     done: dict[str, Sequence[str]]
     refused: dict[str, str]
+    versions: dict[str, int]
 
 
 def repair_all(
@@ -153,28 +157,33 @@ def repair_all(
     reason: str = "",
     actor: str = "",
     dry_run: bool = False,
+    versions: Mapping[str, int] | None = None,
 ) -> Repairs:
-    """Repair some conversations, each in one transaction. Those deleted meanwhile are left out."""
+    """Repair some conversations, each in one transaction. Those deleted meanwhile are left out.
+
+    One that is not at its version in `versions`, as a preview found it, is refused.
+    """
     done: dict[str, Sequence[str]] = {}
     refused: dict[str, str] = {}
+    found: dict[str, int] = {}
     for memory_id in memory_ids:
         with suppress(MemoryNotFound):
             plan = preview_repair(memory_id, provider)
-            if not plan.is_possible:
+            version = plan.version if versions is None else versions[memory_id]
+            if version == plan.version and not plan.is_possible:
                 refused[memory_id] = _why_not(plan)
                 continue
             try:
                 if not dry_run:
-                    version = plan.version
                     repair(
                         memory_id, provider, reason=reason, actor=actor, expected_version=version
                     )
-                done[memory_id] = plan.done
+                done[memory_id], found[memory_id] = plan.done, version
             except MemoryNotFound:
                 raise
             except ChatMemoryError as error:
                 refused[memory_id] = str(error)
-    return Repairs(done, refused)
+    return Repairs(done, refused, found)
 
 
 def newest_repair(memory_id: str) -> int | None:
@@ -193,7 +202,10 @@ def _planned(
     plan = repaired(messages, provider=provider, numbers=numbers)
     made = [each for each, at in zip(plan.messages, plan.sources, strict=True) if at is None]
     placeholders = iter(counted_entries(memory, made))
-    new: list[Entry] = [next(placeholders) if at is None else old[at] for at in plan.sources]
+    new: list[Entry] = []
+    for at in plan.sources:
+        # A call and its results are pinned together; a placeholder is behind its call.
+        new.append(replace(next(placeholders), pinned=new[-1].pinned) if at is None else old[at])
     preview = RepairPreview(
         provider,
         memory.last_step,

@@ -5,20 +5,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import django
 
 from benchmarks.plots import svg, words
 from benchmarks.record import write_between
-
-if TYPE_CHECKING:
-    from chatmemory.management.commands.compactions import Total
+from chatmemory.core.recall.compactions import Level, compaction_evidence, terms_of
+from chatmemory.reports.compactions import Total, sessions_of
+from chatmemory.reports.printing import Printer
 
 FOLDER = Path(__file__).parent
 PAGE = FOLDER.parent / "compaction.md"
@@ -31,10 +27,8 @@ TITLE = "Exact terms needed again, and what holds them"
 
 def sums_of(files: Sequence[Path]) -> dict[str, Total]:
     """Return the sums of all compactions in these files, by level."""
-    from chatmemory.core.recall.compactions import Level, compaction_evidence, terms_of
-    from chatmemory.management.commands.compactions import Command, Total
-
-    sessions = [session for _, session in Command().sessions(files, "auto")]
+    printer = Printer(print, sys.stderr.write)
+    sessions = [session for _, session in sessions_of(files, "auto", printer)]
     mentions = Counter(term for each in sessions for term in terms_of(each))
     sums = {level.value: Total() for level in Level}
     for session in sessions:
@@ -102,6 +96,4 @@ def main(files: Sequence[Path]) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "inspector.project.settings")
-    django.setup()
     main(list(map(Path, sys.argv[1:])))

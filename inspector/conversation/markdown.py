@@ -8,6 +8,12 @@ from collections.abc import Iterable
 from chatmemory.explain import Receipt, ReceiptLine, amount, shortened
 
 _MARKS = re.compile(r"([\\`*_\[\]<>|~#@])")
+# What GitHub, GitLab and others make a link of by themselves: addresses of pages and of people
+_ADDRESS = re.compile(
+    r"((?:\b[a-z][a-z0-9+.-]*://|\bwww\.|\bmailto:)[^\s`|<>]+(?<![.,;:!?)])"
+    r"|[^\s`|<>@,;]+@[^\s`|<>@,;]+\.[^\s`|<>@,;]+)",
+    re.IGNORECASE,
+)
 
 
 def as_markdown(question: str, told: Iterable[str], lines: Receipt = ()) -> str:
@@ -26,5 +32,11 @@ def _row(line: ReceiptLine) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text on one line, without a mark that Markdown would read."""
-    return _MARKS.sub(r"\\\1", " ".join(text.split()))
+    """Return a text on one line, without a mark that Markdown would read.
+
+    An address becomes code: a ticket must not link to where a quoted message wants its readers.
+    """
+    parts = _ADDRESS.split(" ".join(text.split()))  # every second one is an address
+    return "".join(
+        f"`{part}`" if n % 2 else _MARKS.sub(r"\\\1", part) for n, part in enumerate(parts)
+    )

@@ -91,6 +91,25 @@ def _strings(text: str, problem: str) -> list[str]:
     return [each for each in listed if isinstance(each, str)] if type(listed) is list else []
 
 
+def shown_versions(text: str, most: int) -> dict[str, int]:
+    """Return the versions of conversations by id that a page sends back, written as JSON.
+
+    Raises InvalidValue for anything else, and for more than `most`.
+    """
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    is_read = type(found) is dict and all(
+        is_id(memory_id) and type(version) is int for memory_id, version in found.items()
+    )
+    if not is_read:
+        raise InvalidValue("what was shown cannot be read: open the page again")
+    if len(found) > most:
+        raise InvalidValue(f"at most {most:,} conversations are repaired at once")
+    return dict(found)
+
+
 class TokenForm(forms.Form):
     """A new API token. Without `days` it never expires. The roles on offer are those that allow
     nothing beyond what the giver may do.

@@ -14,6 +14,7 @@ from django.utils.http import urlencode
 
 from chatmemory import can_decide, explain, queries
 from chatmemory.queries import FeedItem, Flag, NewestIncident, NoRoom, OverviewRow
+from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
 from inspector.overview.selection import FLAG_LABELS, Asked, midnight
@@ -185,14 +186,26 @@ class Row:
         """The first labels, each with the link to all that have it; the one that is filtered by
         comes first.
         """
-        given = self.memory.given_labels
+        given = self._labels
         texts = [f"{name}:{value}" if value else name for name, value in given.items()]
         texts.sort(key=lambda text: text != self.asked.label)
         return [(text, self.asked.link(label=text)) for text in texts[:LABELS_SHOWN]]
 
     @property
+    def _labels(self) -> dict[str, str]:
+        """The labels without the one that `source` has."""
+        given = self.memory.given_labels
+        return {name: given[name] for name in given if name != "from" or not self.source}
+
+    @property
+    def source(self) -> tuple[str, str] | None:
+        """Where it was saved from, such as `from:classroom step 9`, and the address of that."""
+        source, step = self.memory.branched_from, self.memory.given_labels.get("from", "")
+        return (f"from:{source} {step}".rstrip(), conversation_url(source)) if source else None
+
+    @property
     def more_labels(self) -> int:
-        return max(0, len(self.memory.given_labels) - LABELS_SHOWN)
+        return max(0, len(self._labels) - LABELS_SHOWN)
 
     @cached_property
     def hit(self) -> Hit | None:

@@ -85,6 +85,7 @@ PRAGMAS = (
     "PRAGMA synchronous = FULL",  # a commit survives a power failure
     "PRAGMA secure_delete = ON",  # erased bytes are overwritten
 )
+DATABASE_FILE = VAR / "chatmemory.sqlite3"  # unless DATABASE_URL names another database
 LOCK_SECONDS = number("CHATMEMORY_LOCK_SECONDS", 20, minimum=1, maximum=10**6)
 CONNECTIONS = number("CHATMEMORY_CONNECTIONS", 4, minimum=2)
 CONNECT_SECONDS = 2
@@ -98,7 +99,7 @@ def _make_private(file: Path) -> None:
 
 
 def _database() -> dict[str, Any]:
-    settings = database("DATABASE_URL", f"sqlite:///{VAR / 'chatmemory.sqlite3'}")
+    settings = database("DATABASE_URL", f"sqlite:///{DATABASE_FILE}")
     if settings["ENGINE"].endswith("sqlite3"):
         file = Path(settings["NAME"])
         if file.exists() and os.statvfs(file).f_flag & os.ST_RDONLY:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -16,7 +17,7 @@ from chatmemory.queries import Flag
 from inspector.conversation.links import conversation_url
 from inspector.display import render_form, render_page_or_fragment
 from inspector.doctor import Visit
-from inspector.forms.actions import RepairForm
+from inspector.forms.actions import RepairForm, shown_versions
 from inspector.overview.selection import midnight, pager
 
 PAGE_SIZE = 25
@@ -117,23 +118,28 @@ def undo_repair(request: HttpRequest, memory_id: str, step: int) -> HttpResponse
 
 @require_POST
 def repair_many(request: HttpRequest) -> HttpResponse:
-    """Show what repairs of the listed conversations would do; with `confirmed`, do it."""
+    """Show what repairs of the listed conversations would do. With `versions`, which are those of
+    the conversations that were shown, do it.
+    """
     visit = Visit.read(request.POST.dict())
     provider = visit.provider or "openai"
-    confirmed = "confirmed" in request.POST
-    ids = queries.ill_ids(visit.which, AT_ONCE)
+    confirmed = "versions" in request.POST
+    versions = shown_versions(request.POST["versions"], AT_ONCE) if confirmed else None
+    ids = queries.ill_ids(visit.which, AT_ONCE) if versions is None else list(versions)
     repairs = services.repair_all(
         ids,
         provider,
         reason=request.POST.get("reason", ""),
         actor=actor_of(request),
         dry_run=not confirmed,
+        versions=versions,
     )
     context = {
         "visit": visit,
         "provider": explain.provider_names([provider]),
         "repairs": repairs,
         "confirmed": confirmed,
+        "versions": json.dumps(repairs.versions),
         "most": AT_ONCE if len(ids) == AT_ONCE else 0,
         "back": f"{reverse('inspector:doctor')}?{urlencode(visit.given)}",
     }

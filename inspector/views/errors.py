@@ -10,6 +10,7 @@ import logging
 import sys
 
 from django.core.exceptions import PermissionDenied
+from django.db import DatabaseError, InterfaceError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -23,6 +24,7 @@ from chatmemory import (
     MemoryNotFound,
     MessageNotFound,
     StepNotFound,
+    queries,
 )
 from chatmemory.api.errors import URL_NOT_FOUND, Problem, database_problem
 from chatmemory.services.database_errors import RETRY_SECONDS, Outage, outage
@@ -110,8 +112,21 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _database_outage(request: HttpRequest, found: Outage) -> HttpResponse:
-    """Render the page without the request, because reading the user would need the database."""
+    """Show 503, or answer with it below the API."""
     if is_api(request.path):
         return database_problem(found).to_http_response()
-    html = render_to_string("inspector/errors/503.html", {"outage": found})
+    html = _page_of_node(request, found) if found.is_of_node else None
+    # Without the request, because reading the user would need the database
+    html = html or render_to_string("inspector/errors/503.html", {"outage": found})
     return HttpResponse(html, status=503, headers={"Retry-After": str(RETRY_SECONDS)})
+
+
+def _page_of_node(request: HttpRequest, found: Outage) -> str | None:
+    """Return the page for a node that is down, with its name and with what can be opened still;
+    None if the database does not answer any more.
+    """
+    try:
+        context = {"outage": found, "nodes": queries.unreachable_nodes()}
+        return render_to_string("inspector/errors/503.html", context, request)
+    except (DatabaseError, InterfaceError):
+        return None

@@ -27,6 +27,7 @@ from chatmemory.queries import CursorPage
 from chatmemory.services.validation import is_id
 from chatmemory.streaming import json_list, streamed
 from inspector import demo
+from inspector.conversation.links import conversation_url
 from inspector.display import render_page_or_fragment
 from inspector.forms.actions import BulkForm, check_chosen
 from inspector.forms.fields import first_problem
@@ -101,6 +102,15 @@ def _found(asked: Asked) -> CursorPage[queries.OverviewRow]:
 def _feed(seen: int | None = None) -> dict[str, Any]:
     rows = current_feed(seen)
     return {"feed": rows, "newest": max((row.moment for row in rows), default=0)}
+
+
+@require_safe
+def open_conversation(request: HttpRequest) -> HttpResponse:
+    """Go to the conversation with the id that was typed, without a search."""
+    memory_id = request.GET.get("id", "").strip()
+    if not is_id(memory_id):
+        raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
+    return redirect(conversation_url(memory_id))
 
 
 @require_POST

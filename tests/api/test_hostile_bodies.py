@@ -191,3 +191,25 @@ def test_a_message_with_a_lone_surrogate_is_refused(operator_client):
         response = send(operator_client, method, "memories/order-7741/messages/", body)
         assert response.status_code == 422
         assert "surrogate" in response.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("", {"id": 5}, "id"),
+        ("m/compact/", {"summary": 5, "keep_last": 1}, "summary"),
+        ("m/compact/", {"summary": "S", "covering": ["1"]}, "covering"),
+        ("m/compact/", {"summary": "S", "covering": [True]}, "covering"),
+        ("m/compact/", {"summary": "S", "keep_last": "1"}, "keep_last"),
+        ("m/compact/", {"summary": "S", "keep_last": 1.0}, "keep_last"),
+        ("m/compact/", {"summary": "S", "keep_last": 1, "trigger": 5}, "trigger"),
+        ("m/messages/", {"messages": [], "client_ids": [5]}, "client_ids"),
+        ("m/simulate/", {"messages": [], "at": "0"}, "at"),
+        ("m/simulate/", {"messages": [], "recount": "no"}, "recount"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_and_not_converted(api, path, body, field):
+    services.create("m", MessageWindow(2))
+    answer = api.post(f"/api/v1/memories/{path}", body, format="json")
+    assert answer.status_code == 422, answer.data
+    assert answer.data["field"].startswith(field)

@@ -17,6 +17,7 @@ LAYERS = [
     ["chatmemory.formats", "chatmemory.stores.http", "chatmemory.stores.memory"],
     ["chatmemory.linting", "chatmemory.memory"],
     ["chatmemory.summarizing"],
+    ["chatmemory.reports"],
     [
         "chatmemory.access.roles",
         "chatmemory.conf",
@@ -49,6 +50,7 @@ ROOMS_OF_THE_INSPECTOR = (
     "formats",
     "live",
     "queries",
+    "reports",
     "services",
     "signals",
     "streaming",
@@ -65,6 +67,7 @@ PURE = (
     "chatmemory.integrations",
     "chatmemory.linting",
     "chatmemory.memory",
+    "chatmemory.reports",
     "chatmemory.summarizing",
     "chatmemory.stores.http",
     "chatmemory.stores.memory",

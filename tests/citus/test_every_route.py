@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -14,9 +13,10 @@ from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 
-from ..conversations import create_and_add
+from ..conversations import CALL, create_and_add
 from ..test_roles import API, PAGES
 from .cluster import URL
+from .forms import ARGUMENTS, POSTS
 
 if not URL:
     reason = "CITUS_DATABASE_URL names no coordinator of a Citus cluster"
@@ -28,48 +28,9 @@ SAID = [
     AiMessage("In Dijon."),
     UserMessage("When does A-1182 come?"),
 ]
-ROWS = [{"role": "user", "content": "A-1182?"}, {"role": "assistant", "content": "In Dijon."}]
-DRAFT = {"role": "user", "text": "And now?", "at": "3"}
+OWN = ("m", "branch", "other", "torn", "mended", "new", "file", "transcript")
 FIRST = [UserMessage("first")]
-POSTS: dict[str, list[dict[str, Any]]] = {
-    "bulk": [
-        {"action": "export", "id": "m"},
-        {"action": "label", "id": ["m", "other"], "label_as_text": "team:support"},
-        {"action": "delete", "id": ["m", "other"]},
-        {"action": "delete", "id": ["m", "other"], "confirmed": "1"},
-    ],
-    "pin": [{}, {"pinned": "no"}],
-    "redact": [{}, {"confirmed": "1", "branch": "branch"}],
-    "simulate": [DRAFT],
-    "verdict": [DRAFT],
-    "add": [DRAFT],
-    "branch": [DRAFT | {"new_id": "new"}],
-    "adopt": [
-        {"policy": "message_window:2"},
-        {"policy": "message_window:2", "confirmed": "1"},
-    ],
-    "settings": [{"kind": "message_window", "limit": "2"}],
-    "change": [{"kind": "message_window", "limit": "2"}],
-    "lab": [{}, {"kind": "message_window"}],
-    "adopt-for-many": [
-        {"kind": "message_window", "limit": "2"},
-        {"kind": "message_window", "limit": "2", "confirmed": "1"},
-    ],
-    "import": [{"file": ..., "format": "auto", "kind": "message_window", "limit": "20"}],
-    "demo": [{}],
-    "playground": [{"script": "user: hello"}],
-    "policies": [{"beginning": "acme/", "policy": "message_window:5"}],
-    "remove-policy": [{"prefix": "acme/"}],
-    "tokens": [{"name": "one", "role": "viewer"}],
-    "revoke-token": [{}],
-    "sign-in": [{"username": "nobody", "password": "wrong"}],
-    "theme": [{"theme": "dark"}],
-    "display": [{"switch": "type"}],
-}
-
-
-def names_of(table: dict[str, Any], method: str) -> set[str]:
-    return {name.partition(":")[2] for name, (_, methods) in table.items() if method in methods}
+ROWS = [{"role": "user", "content": "A-1182?"}, {"role": "assistant", "content": "In Dijon."}]
 
 
 @pytest.fixture
@@ -78,18 +39,16 @@ def stored(cluster):
     create_and_add("m", MessageWindow(3), SAID)
     services.branch("m", "branch", FIRST)
     create_and_add("other", MessageWindow(3), SAID)
+    for memory_id in ("torn", "mended"):
+        create_and_add(memory_id, MessageWindow(9), [*FIRST, CALL, *FIRST])
+    services.repair("mended", "openai")
     yield
-    own = ("m", "branch", "other", "new", "file", "transcript")
-    services.delete_all(Memory.objects.filter(pk__in=own).values_list("pk", flat=True))
-
-
-def test_no_post_is_left_out():
-    assert names_of(PAGES, "post") == POSTS.keys()
+    services.delete_all(Memory.objects.filter(pk__in=OWN).values_list("pk", flat=True))
 
 
 @pytest.mark.parametrize("name", POSTS)
 def test_each_form_of_the_site_is_carried_out(browser, stored, name):
-    arguments = PAGES[f"inspector:{name}"][0]
+    arguments = PAGES[f"inspector:{name}"][0] | ARGUMENTS.get(name, {})
     arguments = arguments | {"seq": 2} if "seq" in arguments else arguments
     for fields in POSTS[name]:
         if "file" in fields:
@@ -98,7 +57,7 @@ def test_each_form_of_the_site_is_carried_out(browser, stored, name):
         answer = browser.post(reverse(f"inspector:{name}", kwargs=arguments), fields)
         assert answer.status_code < 400
         b"".join(answer)  # an export is made while it is sent
-    for memory in Memory.objects.filter(pk__in=("m", "branch", "other", "new", "transcript")):
+    for memory in Memory.objects.filter(pk__in=OWN):
         assert verify(memory.pk) is None
 
 

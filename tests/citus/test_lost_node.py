@@ -114,8 +114,12 @@ def test_watchers_of_other_conversations_are_told(ids):
     assert found[ids.there].step == queries.memory(ids.there).version
 
 
-def test_what_lists_all_conversations_fails(page, api, ids):
-    assert page.get("/").status_code == api.get("/api/v1/memories/").status_code == 503
+def test_what_lists_all_conversations_fails_and_offers_to_open_one(page, api, ids):
+    failed = page.get("/")
+    assert failed.status_code == api.get("/api/v1/memories/").status_code == 503
+    for words in ("A node is down", "127.0.0.1:1 does not answer", "Sign out"):
+        assert words in " ".join(failed.content.decode().split())
+    assert page.get("/c/", {"id": ids.there}, follow=True).status_code == 200
 
 
 def test_a_conversation_can_be_changed_unless_its_node_is_down(api, ids):

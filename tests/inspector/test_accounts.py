@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 import requests
 from axes.models import AccessAttempt
+from django.contrib.admin.utils import quote
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -17,6 +18,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.settings import api_settings
 
+from chatmemory import MessageWindow, services
 from chatmemory.signals import vacuuming
 from inspector.access import get_account, make_token
 from inspector.project.accounts import ACCOUNTS_PER_ADDRESS
@@ -264,3 +266,9 @@ def test_staff_cannot_make_themselves_superuser(django_user_model):
     for account in (staff, chief):
         client.force_login(account)
         assert client.get("/admin/chatmemory/auditentry/").status_code == 200
+
+
+def test_the_admin_leads_from_a_conversation_into_the_inspector(admin_client):
+    services.create("acme/1", MessageWindow(2))
+    page = admin_client.get(f"/admin/chatmemory/memory/{quote('acme/1')}/change/").content.decode()
+    assert 'href="/c/acme~2F1/"' in page

@@ -22,6 +22,7 @@ PAGES = {
     "overview": "/",
     "overview-now": "/now/",
     "live-overview": "/live/",
+    "open": "/c/?id=m",
     "conversation": "/c/m/?at=1&msg=1&find=hi",
     "live": "/c/m/live/",
     "compare": "/c/m/compare/?phrase=hi",

@@ -320,7 +320,7 @@ class TestSavingAsANewConversation:
         assert window("other/one") == foreseen == ["c", "b", "d"]
         said = [row.text for row in queries.history("other/one").rows]
         assert said == ["a", "b", "c", "d"]
-        assert queries.memory("other/one").labels == {"from": "order-7741 step 4"}
+        assert queries.memory("other/one").labels == {"from": "step 4"}
         assert queries.memory(full).last_step == 4
 
     def test_saves_the_limit_that_was_tried(self, operator_client, full):
@@ -338,7 +338,7 @@ class TestSavingAsANewConversation:
         saved = operator_client.post(BRANCH, sent_by(response, "branch") | {"new_id": "saved"})
         assert saved["Location"] == "/c/saved/"
         assert "later" not in [row.text for row in queries.history("saved").rows]
-        assert queries.memory("saved").labels == {"from": f"order-7741 step {shown}"}
+        assert queries.memory("saved").labels == {"from": f"step {shown}"}
 
     @pytest.mark.parametrize(
         ("new_id", "words"),

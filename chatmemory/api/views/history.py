@@ -5,7 +5,7 @@ from __future__ import annotations
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory import explain, queries, services
+from chatmemory import explain, queries
 from chatmemory.api import requests
 from chatmemory.api.guard import Resource
 from chatmemory.api.operations import Asked, reads
@@ -19,6 +19,7 @@ from chatmemory.api.responses import (
     with_query,
 )
 from chatmemory.core.recall.incidents import incident_to_dict
+from chatmemory.keeper import QUICK_MESSAGES
 
 
 class MemoryHistory(Resource):
@@ -50,7 +51,7 @@ class MemoryIncidents(Resource):
         long conversation are found soon after each change: until then `is_current` is false.
         """
         kind = asked.get("kind")
-        known = services.current_incidents(memory_id, services.QUICK_MESSAGES)
+        known = queries.incidents_now(memory_id, QUICK_MESSAGES)
         found = [incident_to_dict(each) for each in known.incidents if kind in (None, each.kind)]
         answer = {"known_until": known.step, "is_current": known.is_current, "incidents": found}
         return response(IncidentsSerializer, answer)

@@ -28,6 +28,7 @@ __all__ = [
     "recall",
     "recall_curve",
     "recall_of",
+    "recall_sums",
 ]
 
 
@@ -117,6 +118,17 @@ def recall_of(history: History, policy: Policy | None) -> Recall:
         calls=found.prompts.calls,
         reusable_tokens=found.prompts.reusable,
     )
+
+
+def recall_sums(
+    conversations: Iterable[Sequence[History]], policies: Sequence[Policy | None]
+) -> list[Recall]:
+    """Return the sums over conversations, each given as one history for each policy."""
+    found = [Recall(policy) for policy in policies]
+    for histories in conversations:
+        for place, history in enumerate(histories):
+            found[place] = found[place].plus(recall_of(history, policies[place]))
+    return found
 
 
 def recall_curve(

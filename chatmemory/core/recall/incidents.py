@@ -37,6 +37,11 @@ from chatmemory.core.window import Window
 
 # The reasons for which messages leave under no limit, so that none would have kept them.
 _WITHOUT_LIMIT = frozenset({Reason.CLEARED, Reason.SET, Reason.SUMMARIZED})
+_KINDS = {
+    IncidentKind.SAID_AGAIN: "said again by the user",
+    IncidentKind.FETCHED_AGAIN: "fetched again by the same call",
+    IncidentKind.USED: "used by the assistant without a mention in memory",
+}
 
 
 @dataclass(frozen=True)
@@ -300,3 +305,13 @@ def incident_to_dict(incident: Incident) -> dict[str, Any]:
         if keeping.tried_every > 1:
             found["limit_tried_every"] = keeping.tried_every
     return found
+
+
+def incident_words(incident: Incident) -> str:
+    """Return an incident in one sentence, without its last point."""
+    limit = incident.keeping.limit if incident.keeping else None
+    kept = f"; a limit of {limit:,} would have kept it" if limit else ""
+    return (
+        f"{incident.fact}, said in #{incident.said}, left memory at step {incident.left_step} "
+        f"and was {_KINDS[incident.kind]} in #{incident.again}{kept}"
+    )

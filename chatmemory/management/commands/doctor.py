@@ -1,48 +1,24 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from django.core.management.base import CommandParser
-
 from chatmemory import queries
-from chatmemory.core.lint import PROVIDERS
-from chatmemory.linting import Diagnosis, lint, tell_diagnoses
-from chatmemory.management.base import FileCommand, add_file_arguments
+from chatmemory.management.base import ReportCommand
+from chatmemory.reports import doctor
+from chatmemory.reports.doctor import Diagnosis
+from chatmemory.reports.printing import Printer
 
 
-class Command(FileCommand):
-    help = (
-        "Tell which windows providers would refuse, and why: those of the stored conversations, or "
-        "of transcript files, each of whose conversations is taken as one window. Exits with 1 if "
-        "any would be refused."
-    )
+class Command(ReportCommand):
+    help = doctor.HELP
+    about_files = doctor
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        add_file_arguments(parser, "*")
-        parser.add_argument(
-            "--provider",
-            choices=list(PROVIDERS),
-            help="only what this provider would say; default: each of them",
-        )
-        parser.add_argument(
-            "--json", action="store_true", help="print a line of JSON for each finding"
-        )
-
-    def handle(self, *args: Any, **options: Any) -> None:
-        providers = [options["provider"]] if options["provider"] else list(PROVIDERS)
-        found = self.of_files(options, providers) if options["files"] else of_stored(providers)
-        if tell_diagnoses(found, self.stdout.write, as_json=options["json"]):
-            raise SystemExit(1)
-
-    def of_files(self, options: Mapping[str, Any], providers: Sequence[str]) -> Iterator[Diagnosis]:
-        for each in self.transcripts(options):
-            for provider in providers:
-                found = lint(each.messages, provider=provider)
-                yield each.name or str(each.number), provider, found
+    def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
+        return doctor.print_diagnoses(_of_stored(doctor.providers_of(options)), printer)
 
 
-def of_stored(providers: Iterable[str]) -> Iterator[Diagnosis]:
+def _of_stored(providers: Iterable[str]) -> Iterator[Diagnosis]:
     """Yield what each provider says of the stored conversations that are ill."""
     for provider in providers:
         for memory_id, found in queries.stored_findings(provider):

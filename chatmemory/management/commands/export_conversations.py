@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +13,7 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
 from chatmemory.models import Memory
 from chatmemory.queries.archives import archive_lines
+from chatmemory.reports.printing import add_json_argument
 
 
 class Command(DatabaseCommand):
@@ -26,9 +26,7 @@ class Command(DatabaseCommand):
         parser.add_argument("ids", nargs="*", metavar="ID")
         parser.add_argument("--all", action="store_true", help="all conversations")
         parser.add_argument("--label", metavar="NAME[:VALUE]", help="those with this label")
-        parser.add_argument(
-            "--json", action="store_true", help="with --output, tell as JSON what was written"
-        )
+        add_json_argument(parser, "conversation that --output has")
         parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -40,9 +38,13 @@ class Command(DatabaseCommand):
             find_memory(memory_id)  # raises MemoryNotFound
         self.export(archive_lines(ids), options["output"])
         if options["output"]:
-            told = {"file": str(options["output"]), "conversations": len(ids)}
-            words = f"{options['output']}: {counted(len(ids), 'conversation')} exported"
-            self.stdout.write(json.dumps(told) if options["json"] else words)
+            printer = self.printer(options)
+            for memory_id in ids:
+                printer.row({"conversation": memory_id})
+            printer.total(
+                {"file": str(options["output"]), "conversations": len(ids)},
+                f"{options['output']}: {counted(len(ids), 'conversation')} exported",
+            )
 
     def selected(self, label: str | None) -> list[str]:
         """Return the ids of those with a label, or of all."""

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from django.core.management.base import CommandParser
-from rest_framework.renderers import JSONRenderer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -13,10 +12,11 @@ from chatmemory import explain, queries
 from chatmemory.api.responses import HistoryMessageSerializer, window_head
 from chatmemory.conf import PAGE_MAX
 from chatmemory.core.messages import MessageType
-from chatmemory.core.texts import readable_text
+from chatmemory.core.texts import one_line, readable_text
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.queries import MessageDetail, Part, StandsFor, WindowRow, WindowView
+from chatmemory.reports.printing import add_json_argument
 
 SIZE = 40
 SHOWN = 2_000  # characters of a text, of which a row shows what there is room for
@@ -51,7 +51,7 @@ class Command(DatabaseCommand):
             metavar="NUMBER",
             help=f"the latest messages of the history, 1 to {PAGE_MAX}; default: {SIZE}",
         )
-        parser.add_argument("--json", action="store_true", help="print the same as JSON")
+        add_json_argument(parser, "message of the history")
 
     @one_snapshot()
     def handle(self, *args: Any, **options: Any) -> None:
@@ -59,7 +59,11 @@ class Command(DatabaseCommand):
         window = queries.window(memory_id, at)
         page = queries.history(memory_id, Part(size=options["last"]), at)
         if options["json"]:
-            self.print_json(memory_id, window, page.rows, page.earlier)
+            printer = self.printer(options)
+            for row in HistoryMessageSerializer(page.rows, many=True).data:
+                printer.row(row)
+            head = window_head(window).data
+            printer.total({"id": memory_id, **head, "earlier": page.earlier})
             return
         change = queries.step(memory_id, window.step).change if window.step else None
         said = explain.caption(change).summary if change else ""
@@ -72,7 +76,7 @@ class Command(DatabaseCommand):
         if not console.is_terminal:
             console.width = TO_A_FILE
         with console.capture() as printed:
-            console.print(Text(f"{_plain(memory_id)}, step {window.step:,}. {said}", "bold"))
+            console.print(Text(f"{one_line(memory_id)}, step {window.step:,}. {said}", "bold"))
             if page.earlier:
                 earlier = explain.counted(page.earlier, "earlier message")
                 console.print(f"{earlier} not shown{f', {more:,} in memory' if more else ''}")
@@ -81,18 +85,6 @@ class Command(DatabaseCommand):
             told = explain.counted(page.earlier + len(page.rows), "message")
             console.print(Text(f"In memory: {held}. In history: {told}.", "bold"))
         self.stdout.write(printed.get(), ending="")
-
-    def print_json(
-        self,
-        memory_id: str,
-        window: WindowView[WindowRow],
-        rows: Sequence[MessageDetail],
-        earlier: int,
-    ) -> None:
-        history = HistoryMessageSerializer(rows, many=True).data
-        answer = {"id": memory_id, **window_head(window).data}
-        answer |= {"history": history, "earlier": earlier}
-        self.stdout.write(JSONRenderer().render(answer).decode())
 
 
 def _rows(
@@ -154,11 +146,6 @@ def _table(rows: Sequence[ShownRow], width: int) -> Table:
     table.add_column("Memory", ratio=2, no_wrap=True, overflow="ellipsis")
     for row in rows:
         mark = "●" if row.is_in else "○"
-        cells = (f"#{row.seq}", row.role, _plain(row.said[:SHOWN]), f"{mark} {row.memory}")
+        cells = (f"#{row.seq}", row.role, one_line(row.said[:SHOWN]), f"{mark} {row.memory}")
         table.add_row(*map(Text, cells), style="" if row.is_in else "dim")
     return table
-
-
-def _plain(text: str) -> str:
-    """Return a text on one line, in which nothing is a command for the terminal."""
-    return "".join(each if each.isprintable() else " " for each in text)

@@ -17,6 +17,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
+from chatmemory.reports.printing import add_json_argument
 from chatmemory.services import remade
 from chatmemory.services.sqlite_files import damage
 from chatmemory.services.validation import check_id
@@ -75,9 +76,7 @@ class Command(DatabaseCommand):
             action="store_true",
             help="first put names and messages into the search index that are missing there",
         )
-        parser.add_argument(
-            "--json", action="store_true", help="print the number verified and what differs as JSON"
-        )
+        add_json_argument(parser, "contradiction")
 
     def handle(self, *args: Any, **options: Any) -> None:
         check_ignored("print_heads", ("heads", "repair_index", "json"), options)
@@ -111,15 +110,14 @@ class Command(DatabaseCommand):
         as_json: bool,
     ) -> None:
         if as_json:
-            rows = [
-                {"conversation": each.memory_id, "row": each.row, "what": each.what}
-                for each in found
-            ]
-            derived = [
-                {"conversation": memory_id, "derived": name} for memory_id, name in made_anew
-            ]
-            answer = {"verified": verified, "contradictions": rows, "made_anew": derived}
-            self.stdout.write(json.dumps(answer))
+            printer = self.printer({"json": True})
+            for each in found:
+                row = {"conversation": each.memory_id, "row": each.row, "what": each.what}
+                printer.row(row)
+            for memory_id, name in made_anew:
+                printer.row({"conversation": memory_id, "made_anew": name})
+            total = {"verified": verified, "contradictions": len(found)}
+            printer.total({**total, "made_anew": len(made_anew)})
             return
         for memory_id, name in made_anew:
             self.stderr.write(f"{memory_id!r}: its kept {name} differed and were made anew")

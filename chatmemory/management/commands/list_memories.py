@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from chatmemory import explain, queries
+from chatmemory.api.responses import MemorySerializer
+from chatmemory.conf import PAGE_MAX
+from chatmemory.core.given import check_text
+from chatmemory.core.texts import one_line
+from chatmemory.management.base import DatabaseCommand
+from chatmemory.queries import MemoryRow
+from chatmemory.reports.printing import add_json_argument
+
+SIZE = 40
+HEADING = ("id", "said", "in memory", "changed (UTC)")
+
+
+class Command(DatabaseCommand):
+    help = "List conversations, those that changed last first."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "words", nargs="?", default="", metavar="WORDS", help="in an id, a label or a message"
+        )
+        parser.add_argument("--prefix", default="", help="whose id begins with this")
+        parser.add_argument("--label", metavar="NAME[:VALUE]", default="", help="with this label")
+        parser.add_argument(
+            "--last",
+            type=int,
+            default=SIZE,
+            choices=range(1, PAGE_MAX + 1),
+            metavar="NUMBER",
+            help=f"how many, 1 to {PAGE_MAX}; default: {SIZE}",
+        )
+        add_json_argument(parser, "conversation")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        for name in ("words", "label", "prefix"):
+            check_text(options[name], name)
+        which = queries.MemoryFilter(
+            search=options["words"].strip(), label=options["label"], id_prefix=options["prefix"]
+        )
+        page, count = queries.memory_page(which, size=options["last"]), queries.count(which)
+        printer = self.printer(options)
+        rows = [_cells(memory) for memory in page.rows]
+        widths = [max(map(len, column)) for column in zip(HEADING, *rows, strict=True)]
+        if rows and not printer.as_json:
+            printer.line(_aligned(HEADING, widths))
+        for memory, cells in zip(page.rows, rows, strict=True):
+            printer.row(MemorySerializer(memory).data, _aligned(cells, widths))
+        told = explain.counted(count, "conversation")
+        more = f", of which {len(rows):,} are shown" if len(rows) < count else ""
+        printer.total({"conversations": count}, f"{told}{more}")
+
+
+def _cells(memory: MemoryRow) -> tuple[str, ...]:
+    held = explain.held_words(memory.policy, memory.window)
+    changed = f"{memory.updated_at.astimezone(UTC):%Y-%m-%d %H:%M}"
+    return one_line(memory.id), f"{memory.said_count:,}", held, changed
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    columns = zip(cells, widths, strict=True)
+    return "  ".join(cell.ljust(width) for cell, width in columns).rstrip()

@@ -1,0 +1,173 @@
+"""Exact terms that the summaries in agents' sessions lost."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
+from chatmemory.core.recall.compactions import (
+    APPENDED,
+    TAILS,
+    CameBack,
+    Evidence,
+    Level,
+    NeededTerm,
+    compaction_evidence,
+    terms_of,
+)
+from chatmemory.core.recall.facts import NO_WORDS, Words
+from chatmemory.core.sessions import Session
+from chatmemory.reports.files import add_file_arguments, transcript_files, transcripts_of
+from chatmemory.reports.printing import Printer, add_json_argument
+
+HELP = (
+    "Tell which exact terms the summaries of agents' sessions lost although they were needed "
+    "again. The files are not stored, and no database is needed."
+)
+
+IN_JSON = {"appended": (25, 50), "tail": (20_000,)}
+BACK = {
+    CameBack.TOOL: "came back from a tool",
+    CameBack.USER: "said again by the user",
+    CameBack.UNKNOWN: "no recorded mention",
+}
+
+
+@dataclass
+class Total:
+    """The sums of the compactions that were measured."""
+
+    compactions: int = 0
+    needed: int = 0
+    held: int = 0
+    numbers: int = 0
+    appended: Counter[int] = field(default_factory=Counter)
+    tail: Counter[int] = field(default_factory=Counter)
+    back: Counter[CameBack] = field(default_factory=Counter)
+
+    def add(self, found: Evidence, level: Level) -> None:
+        self.compactions += 1
+        self.needed += len(found.needed(level))
+        self.held += found.held(level)
+        self.numbers += sum(each.is_number for each in found.lost(level))
+        self.appended.update({terms: found.held(level, terms) for terms in APPENDED})
+        self.tail.update({tokens: found.in_tail(tokens, level) for tokens in TAILS})
+        self.back.update(each.back for each in found.lost(level))
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_file_arguments(parser, "+")
+    parser.add_argument(
+        "--level",
+        choices=[each.value for each in Level],
+        default=Level.ALL.value,
+        help="all terms (the default), those that the assistant had been told, or the rare "
+        "ones of these, which at most two of the sessions mention",
+    )
+    add_json_argument(parser, "compaction")
+
+
+def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
+    level = Level(options["level"])
+    sessions = list(sessions_of(options["files"], options["format"], printer))
+    if not sessions:
+        raise InvalidValue("none of the files holds a session of an agent")
+    mentions = Counter(term for _, each in sessions for term in terms_of(each, words))
+    total = Total()
+    for name, session in sessions:
+        for found in compaction_evidence(session, mentions=mentions, words=words):
+            if found.why_left_out:
+                where = f"compaction {found.number} of {name}"
+                printer.error(f"left out {where}: {found.why_left_out}")
+                continue
+            total.add(found, level)
+            printer.row(_row(name, found, level), *_in_words(name, found, level))
+    _print_total(total, level, printer)
+    return 0
+
+
+def sessions_of(
+    paths: Sequence[Path], format: str, printer: Printer
+) -> Iterator[tuple[str, Session]]:
+    """Yield the sessions of files, and tell which files have none: folders have others, too."""
+    for file in transcript_files(paths):
+        try:
+            for each in transcripts_of(file.path, format, printer):
+                if each.session is None:
+                    raise InvalidValue(f"{file.path}: its format does not record compactions")
+                yield each.name or str(each.number), each.session
+        except ChatMemoryError as error:
+            printer.error(f"left out {error}")
+
+
+def _print_total(total: Total, level: Level, printer: Printer) -> None:
+    sums = {"compactions": total.compactions, "needed": total.needed, "held": total.held}
+    others = {
+        name: {str(each): getattr(total, name)[each] for each in IN_JSON[name]} for name in IN_JSON
+    }
+    held = (
+        f"{total.compactions:,} compactions: of {_terms(total.needed, level)} that were needed "
+        f"again the summaries hold {total.held:,}; {_instead(total.appended, total.tail)}"
+    )
+    ways = ", ".join(f"{total.back[way]:,} {words}" for way, words in BACK.items())
+    lost = f"{total.needed - total.held:,} lost: {total.numbers:,} are plain numbers; {ways}"
+    printer.total(sums | others, held, lost)
+
+
+def _row(name: str, found: Evidence, level: Level) -> dict[str, Any]:
+    return {
+        "session": name,
+        "n": found.number,
+        "tokens_before": found.compaction.tokens_before,
+        "tokens_after": found.compaction.tokens_after,
+        "replaced": len(found.compaction.covered),
+        "needed": len(found.needed(level)),
+        "held": found.held(level),
+        "lost": list(map(_lost, found.lost(level))),
+        "appended": {str(terms): found.held(level, terms) for terms in IN_JSON["appended"]},
+        "tail": {str(tokens): found.in_tail(tokens, level) for tokens in IN_JSON["tail"]},
+    }
+
+
+def _lost(term: NeededTerm) -> dict[str, Any]:
+    came = None if term.came is None else term.came + 1
+    numbers = {"said": term.said + 1, "used": term.used + 1, "came": came}
+    return {"term": term.term, **numbers, "back": term.back.value}
+
+
+def _in_words(name: str, found: Evidence, level: Level) -> Iterator[str]:
+    one = found.compaction
+    tokens = " became ".join(
+        "an unknown number" if each is None else f"{each:,}"
+        for each in (one.tokens_before, one.tokens_after)
+    )
+    appended = {terms: found.held(level, terms) for terms in APPENDED}
+    tail = {each: found.in_tail(each, level) for each in TAILS}
+    yield (
+        f"{name}: compaction {found.number}{f' ({one.trigger})' if one.trigger else ''}, "
+        f"{tokens} tokens, {len(one.covered):,} messages replaced: of "
+        f"{_terms(len(found.needed(level)), level)} that were needed again the summary holds "
+        f"{found.held(level):,}; {_instead(appended, tail)}"
+    )
+    for term in found.lost(level):
+        came = "" if term.came is None else f" in #{term.came + 1}"
+        yield (
+            f"  lost {term.term}, said in #{term.said + 1}, used in #{term.used + 1}: "
+            f"{BACK[term.back]}{came}"
+        )
+
+
+def _terms(count: int, level: Level) -> str:
+    kind = "" if level is Level.ALL else f" {level}"
+    return f"{count:,}{kind} exact {'term' if count == 1 else 'terms'}"
+
+
+def _instead(appended: Mapping[int, int], tail: Mapping[int, int]) -> str:
+    terms = ", ".join(f"{held:,} with {each} terms" for each, held in appended.items())
+    tokens = ", ".join(f"{held:,} in the last {each:,} tokens" for each, held in tail.items())
+    return f"{terms}; {tokens}"

@@ -1,0 +1,104 @@
+"""Transcript files and folders that a command is given."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Literal, NamedTuple
+
+from chatmemory.core.exceptions import ChatMemoryError, InvalidValue, UnreadableTranscript
+from chatmemory.formats import Refused, Transcript, readable_formats, stream_transcripts
+from chatmemory.reports.printing import Printer
+
+ENDINGS = (".json", ".jsonl", ".ndjson")
+
+
+class TranscriptFile(NamedTuple):
+    """A file to read. `name` is its path without the ending: of a file in a folder that was given,
+    the path below the folder. `is_in_folder` tells these from files that were named.
+    """
+
+    path: Path
+    name: str
+    is_in_folder: bool
+
+
+def add_file_arguments(parser: ArgumentParser, nargs: Literal["*", "+"], *formats: str) -> None:
+    """Add the arguments of a command that reads transcripts: files and folders, and their format,
+    which may also be one of `formats`.
+    """
+    parser.add_argument(
+        "files",
+        nargs=nargs,
+        metavar="FILE",
+        type=Path,
+        help="a JSON or JSON Lines file with one or more conversations, or a folder: then its "
+        f"files with the endings {', '.join(ENDINGS)}, and those of its folders",
+    )
+    parser.add_argument(
+        "--format",
+        default="auto",
+        choices=["auto", *readable_formats(), *formats],
+        help="the format of the files; default: auto, which finds it out for each",
+    )
+
+
+def transcript_files(paths: Iterable[Path]) -> Iterator[TranscriptFile]:
+    """Yield the files that were named, and those in folders that were named, in order of names.
+
+    Raises InvalidValue for a folder without any.
+    """
+    for path in paths:
+        if not path.is_dir():
+            yield TranscriptFile(path, path.name.partition(".")[0], is_in_folder=False)
+            continue
+        found = sorted(each for each in path.rglob("*") if each.suffix in ENDINGS)
+        if not found:
+            raise InvalidValue(
+                f"{path}: the folder has no file that ends with {', '.join(ENDINGS)}"
+            )
+        for each in found:
+            *folders, last = each.relative_to(path).parts
+            name = "-".join([*folders, last.partition(".")[0]])
+            yield TranscriptFile(each, name, is_in_folder=True)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """Open a transcript for the block. Raises InvalidValue for what cannot be read."""
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise InvalidValue(f"{path}: {error.strerror}") from error
+    try:
+        with file:
+            yield file
+    except UnreadableTranscript as error:
+        raise InvalidValue(f"{path}: {error}") from error
+
+
+def transcripts(paths: Sequence[Path], format: str, printer: Printer) -> Iterator[Transcript]:
+    """Yield the conversations of files and folders.
+
+    Conversations that cannot be read are left out with a line that says why, and so are files of a
+    folder that hold none. Raises InvalidValue for such a file that was named.
+    """
+    for file in transcript_files(paths):
+        try:
+            yield from transcripts_of(file.path, format, printer)
+        except ChatMemoryError as error:
+            if not file.is_in_folder:
+                raise
+            printer.error(f"left out {error}")
+
+
+def transcripts_of(path: Path, format: str, printer: Printer) -> Iterator[Transcript]:
+    """Yield the conversations of one file. Raises InvalidValue if it cannot be read."""
+    with opened(path) as file:
+        for each in stream_transcripts(file, format).conversations:
+            if isinstance(each, Refused):
+                printer.error(f"left out {each.where}: {each.why}")
+            else:
+                yield each

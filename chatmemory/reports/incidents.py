@@ -1,0 +1,83 @@
+"""Facts in files that would have left memory and come up again."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.recall.facts import NO_WORDS, Words
+from chatmemory.core.recall.incidents import (
+    Incident,
+    IncidentKind,
+    incident_to_dict,
+    incident_words,
+    incidents_under,
+)
+from chatmemory.core.written_policies import policy_from_text
+from chatmemory.reports.files import add_file_arguments, transcripts
+from chatmemory.reports.printing import Printer, add_json_argument
+
+HELP = (
+    "Tell which facts left memory and came up again: in files, if their conversations had a "
+    "policy, where nothing is stored; or in the stored conversations."
+)
+KINDS = tuple(kind.value for kind in IncidentKind)
+Found = Iterable[tuple[str, Sequence[Incident]]]  # the incidents of each conversation
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_file_arguments(parser, "*")
+    parser.add_argument("--policy", help="of the files, such as token_window:2000")
+    parser.add_argument(
+        "--stored", action="store_true", help="the incidents of all stored conversations"
+    )
+    add_json_argument(parser, "conversation")
+    parser.add_argument(
+        "--fail-on",
+        metavar="KIND,KIND",
+        default="",
+        help=f"exit with 1 if there is an incident of these kinds: {', '.join(KINDS)}",
+    )
+
+
+def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
+    return print_incidents(_of_files(options, printer, words), printer, check(options))
+
+
+def check(options: Mapping[str, Any]) -> Sequence[str]:
+    """Return the kinds on which to fail. Raises InvalidValue for options that cannot be used."""
+    if options["stored"] == bool(options["files"]):
+        raise InvalidValue("name files with a --policy, or use --stored")
+    if options["stored"] == bool(options["policy"]):
+        raise InvalidValue("--policy is that of files: give it with them, and only then")
+    kinds = options["fail_on"].split(",") if options["fail_on"] else []
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InvalidValue(f"--fail-on: {kind!r} is none of {', '.join(KINDS)}")
+    return kinds
+
+
+def _of_files(
+    options: Mapping[str, Any], printer: Printer, words: Words
+) -> Iterator[tuple[str, Sequence[Incident]]]:
+    policy = policy_from_text(options["policy"])
+    for each in transcripts(options["files"], options["format"], printer):
+        yield each.name or str(each.number), incidents_under(policy, each.messages, words)
+
+
+def print_incidents(conversations: Found, printer: Printer, fail_on: Sequence[str]) -> int:
+    """Print the incidents and their counts. Return 1 if there is one of a kind in `fail_on`."""
+    total: Counter[str] = Counter(dict.fromkeys([*KINDS, "conversations"], 0))
+    for name, found in conversations:
+        if found:
+            total.update(each.kind for each in found)
+            total["conversations"] += 1
+            rows = [incident_to_dict(each) for each in found]
+            told = [f"{name}: {incident_words(each)}" for each in found]
+            printer.row({"conversation": name, "incidents": rows}, *told)
+    counts = ", ".join(f"{total[kind]:,} {kind}" for kind in KINDS)
+    printer.total(total, f"{counts}; conversations with any: {total['conversations']:,}")
+    return 1 if any(total[kind] for kind in fail_on) else 0

@@ -1,0 +1,55 @@
+"""Output of commands: lines for people, or JSON Lines of one shape."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Printer:
+    """Prints rows and their sums, as words or as JSON.
+
+    With `as_json` each row is a JSON object on a line of its own, and the last line is an object
+    with the one member `total`. `line` prints to standard output, and `error` to standard error.
+    """
+
+    line: Callable[[str], object]
+    error: Callable[[str], object]
+    as_json: bool = False
+
+    def row(self, values: Mapping[str, Any], *words: str) -> None:
+        self._print(values, words)
+
+    def total(self, values: Mapping[str, Any], *words: str) -> None:
+        self._print({"total": values}, words)
+
+    def _print(self, values: Mapping[str, Any], words: tuple[str, ...]) -> None:
+        for line in (json.dumps(values),) if self.as_json else words:
+            self.line(line)
+
+
+def add_json_argument(parser: ArgumentParser, row: str) -> None:
+    """Add --json to a command; `row` says what each line is about."""
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help=f'print JSON Lines: an object for each {row}, then {{"total": {{…}}}}',
+    )
+
+
+def discard_unwritten() -> None:
+    """Discard what could not be printed, so that Python does not try it again when it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            with open(os.devnull, "w") as nowhere, suppress(OSError):
+                os.dup2(nowhere.fileno(), stream.fileno())

@@ -1,0 +1,70 @@
+"""What a command does where the data folder has no database yet.
+
+Nobody who types `chatmemory import` on a new machine should have to know of migrations. A command
+that writes makes the schema; a command that reads leaves the file alone, and answers from an empty
+database in memory. This is only for the SQLite file of the data folder: a database that
+DATABASE_URL names belongs to somebody else, who migrates it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.apps import apps
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DatabaseError, connections
+
+# Commands that write into a database that has nothing yet; `run` migrates by itself
+WRITING = {
+    *("import_transcripts", "mcp", "create_token", "load_demo", "createsuperuser", "sign_in_link"),
+}
+READING = {
+    *("list_memories", "show_memory", "export_conversations", "verify_memories", "purge_memories"),
+    *("recall", "incidents", "doctor"),
+}
+
+
+def prepare_database(command: str) -> None:
+    """Give a command of manage.py tables, if the database of the data folder has none."""
+    connection = connections["default"]
+    if connection.settings_dict["NAME"] != str(settings.DATABASE_FILE):
+        return
+    if command in WRITING:
+        with _alone():
+            if _is_empty():
+                _migrate()
+    elif command in READING and _is_empty():
+        connection.close()
+        connection.settings_dict["NAME"] = ":memory:"
+        _migrate()
+
+
+def _is_empty() -> bool:
+    """Return whether the database has no table of conversations. If it cannot be read, the command
+    tells why.
+    """
+    table = apps.get_model("chatmemory", "Memory")._meta.db_table
+    try:
+        return table not in connections["default"].introspection.table_names()
+    except DatabaseError:
+        return False
+
+
+def _migrate() -> None:
+    call_command("migrate", verbosity=0, interactive=False)
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Wait until no other process makes the schema: agents start several at once."""
+    file = settings.DATABASE_FILE.with_name("making_schema.lock")
+    lock = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
