@@ -1,4 +1,5 @@
-"""Live updates: watchers of a conversation receive its newest step soon after the commit.
+"""Live updates: watchers of a conversation receive its newest step soon after the commit, and are
+told when something derived of it was kept.
 
 One follower per process serves any number of watchers. On SQLite it polls `PRAGMA data_version`,
 which changes with every commit of another connection; on PostgreSQL it LISTENs for the NOTIFY that
@@ -17,14 +18,19 @@ from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, asynccontextmanager, suppress
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 from django.db import DatabaseError, OperationalError, close_old_connections
+from django.db.models import F, Value
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Coalesce
 
 from chatmemory import database
 from chatmemory.models import Memory
 from chatmemory.queries import microseconds, newest_change_or_erasure, unreachable_nodes
-from chatmemory.services import CHANNEL
+from chatmemory.services import CHANNEL, KEEPERS, newest_kept
 from chatmemory.services.database_errors import leaving_out_lost_nodes
 
 SQLITE_SECONDS = 0.05
@@ -40,25 +46,28 @@ logger = logging.getLogger(__name__)
 
 
 class Newest(NamedTuple):
-    """The newest step of a conversation, and the `moment` when it was made; None for all."""
+    """The newest step of a conversation, how far its kept rows are, as a number that grows with
+    them, and the `moment` when it was made; None for all.
+    """
 
     step: int
+    kept: int = 0
     made: int | None = None
 
 
 class Watcher:
-    """A watcher of one conversation, or of all. It keeps only the newest step, without a queue."""
+    """A watcher of one conversation, or of all. It keeps only the newest numbers, no queue."""
 
     def __init__(self, made: int | None = None) -> None:
-        self.step = 0
+        self.step = self.kept = 0
         self.has_left = False
         self.is_deleted = False
         self._made = made
         self._moved = asyncio.Event()
 
-    def announce(self, step: int) -> None:
-        if step > self.step:
-            self.step = step
+    def announce(self, step: int, kept: int = 0) -> None:
+        if step > self.step or kept > self.kept:
+            self.step, self.kept = max(step, self.step), max(kept, self.kept)
             self.wake()
 
     def find(self, newest: Newest | None) -> None:
@@ -68,7 +77,7 @@ class Watcher:
             self.leave()
         else:
             self._made = newest.made
-            self.announce(newest.step)
+            self.announce(newest.step, newest.kept)
 
     def leave(self) -> None:
         """End every wait, because nobody reads what it waits for."""
@@ -79,12 +88,14 @@ class Watcher:
         """End the wait of now, though no step has come."""
         self._moved.set()
 
-    async def later_than(self, step: int) -> int:
-        """Wait for a step later than `step`, or for `wake` or `leave`, and return the newest step.
+    async def later_than(self, step: int, kept: int = 0) -> int:
+        """Wait for a step later than `step`, for more than was `kept`, or for `wake` or `leave`.
+
+        Return the newest step.
 
         A cancelled wait can be repeated.
         """
-        if self.step <= step and not self.has_left:
+        if self.step <= step and self.kept <= kept and not self.has_left:
             self._moved.clear()
             await self._moved.wait()
         return self.step
@@ -165,12 +176,19 @@ def _newest(memory_ids: list[str]) -> dict[str, Newest | None]:
 
 
 def _read(memory_ids: list[str]) -> dict[str, Newest | None]:
-    rows = Memory.objects.filter(id__in=memory_ids).values_list("pk", "last_step", "created_at")
+    rows = Memory.objects.filter(id__in=memory_ids).annotate(kept=_steps_kept())
     found: dict[str, Newest | None] = dict.fromkeys(memory_ids)
-    found |= {memory_id: Newest(step, microseconds(at)) for memory_id, step, at in rows}
+    for memory_id, step, kept, at in rows.values_list("pk", "last_step", "kept", "created_at"):
+        found[memory_id] = Newest(step, kept, microseconds(at))
     if ALL_CONVERSATIONS in memory_ids:
-        found[ALL_CONVERSATIONS] = Newest(newest_change_or_erasure())
+        found[ALL_CONVERSATIONS] = Newest(newest_change_or_erasure(), newest_kept())
     return found
+
+
+def _steps_kept() -> Combinable:
+    """Return the sum of the steps up to which the rows of a conversation are known."""
+    steps = [Coalesce(F(f"{each.model.__name__.lower()}__step"), 0) for each in KEEPERS]
+    return reduce(add, steps, Value(0))
 
 
 async def _sqlite() -> AsyncGenerator[None, None]:

@@ -52,8 +52,8 @@ _FLAGS = {
     Flag.OVERSIZED: Q(oversized_step__gt=F("last_step") - LATELY_STEPS),
     Flag.OVER_LIMIT: Q(window_load__gt=F("policy_limit")),
     Flag.NEVER_IN_MEMORY: Q(missed_step__gt=F("last_step") - LATELY_STEPS),
-    Flag.SAID_AGAIN: Q(found_incidents__newest_at__isnull=False),
-    Flag.COMPACTED_WITH_LOSS: Q(found_incidents__terms_lost__gt=0),
+    Flag.SAID_AGAIN: Q(keptincidents__newest_at__isnull=False),
+    Flag.COMPACTED_WITH_LOSS: Q(keptcompactions__terms_lost__gt=0),
 }
 _FLAGS |= {Flag.ANY: reduce(or_, _FLAGS.values()), Flag.REFUSED: _REFUSED}
 

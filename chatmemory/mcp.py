@@ -39,7 +39,15 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.recall.incidents import Incident, IncidentKind, incident_to_dict
 from chatmemory.core.texts import named, readable_text
 from chatmemory.core.written_policies import policies_from_text, text_of_policy
-from chatmemory.queries import ConversationQuery, Flag, MemoryFilter, MessageDetail, Part
+from chatmemory.queries import (
+    CompactionsUntil,
+    ConversationQuery,
+    Flag,
+    IncidentsUntil,
+    MemoryFilter,
+    MessageDetail,
+    Part,
+)
 from chatmemory.services.database_errors import explain_error
 
 SIZE = 20  # rows of an answer
@@ -247,11 +255,12 @@ class Tools:
         Each with the step at which it left, and the limit that would have kept it. This answers why
         an assistant asked again for what it had been told.
         """
-        everything = services.current_incidents(self._visible(conversation)).incidents
+        known = services.current_incidents(self._visible(conversation), services.QUICK_MESSAGES)
+        everything = known.incidents
         told = [each for each in everything if each.kind is not IncidentKind.USED]
         used = len(everything) - len(told)
         shown = told[::-1][:SIZE]
-        words = [f"{explain.counted(len(told), 'incident')}."]
+        words = [f"{explain.counted(len(told), 'incident')}.{_until(known)}"]
         words += [_incident_words(conversation, each) for each in shown]
         words += [f"{explain.used_words(used, are_imported=False)}."] if used else []
         at = shown[0].step if shown else None
@@ -264,6 +273,8 @@ class Tools:
             ],
             count=len(told),
             used_without_mention=used,
+            known_until=known.step,
+            is_current=known.is_current,
         )
 
     def what_did_summaries_lose(self, conversation: str) -> CallToolResult:
@@ -271,8 +282,9 @@ class Tools:
 
         Of the last five summaries.
         """
-        found = services.current_incidents(self._visible(conversation)).compactions
-        words, rows = [f"{explain.counted(len(found), 'compaction')}."], []
+        known = services.current_compactions(self._visible(conversation), services.QUICK_MESSAGES)
+        found = known.compactions
+        words, rows = [f"{explain.counted(len(found), 'compaction')}.{_until(known)}"], []
         for each in found[-SUMMARIES:]:
             shown = queries.evidence_of(conversation, each.step)
             if shown is None:  # the database is read-only
@@ -287,11 +299,17 @@ class Tools:
                 f"  lost {term.term}, said in #{term.said}, used in #{term.used}: {term.back}"
                 for term in lost
             ]
-            known = EvidenceSerializer({**evidence_fields(shown), "lost": lost}).data
+            told = EvidenceSerializer({**evidence_fields(shown), "lost": lost}).data
             url = self._conversation(conversation, at=each.step)
-            rows.append({"step": each.step, "seq": each.summary, **known, "url": url})
+            rows.append({"step": each.step, "seq": each.summary, **told, "url": url})
         at = found[-1].step if found else None
-        return self._answer(words, self._conversation(conversation, at=at), summaries=rows)
+        return self._answer(
+            words,
+            self._conversation(conversation, at=at),
+            summaries=rows,
+            known_until=known.step,
+            is_current=known.is_current,
+        )
 
     def doctor(self, provider: str = "", rule: str = "") -> CallToolResult:
         """List conversations whose windows a provider would refuse next, the newest first.
@@ -396,6 +414,10 @@ def _incident_words(conversation: str, incident: Incident) -> str:
     asked = f"The assistant had asked in {named(incident.asked)}. " if incident.asked else ""
     how = explain.how_it_left(left, incident.last)
     return f"{explain.incident_words(incident)}. {asked}How {named(incident.last)} left: {how}."
+
+
+def _until(known: IncidentsUntil | CompactionsUntil) -> str:
+    return "" if known.is_current else f" The conversation is known up to step {known.step:,}."
 
 
 def _short(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The tables of conversations, and beside them those of `records`.
+"""The tables of conversations, and beside them those of `records` and `kept`.
 
 A conversation is stored in four tables. `Message` is the history, to which messages are only
 appended. `Stay` is a message's time in the window, from `entered_step` to `left_step`. `Step` is
@@ -15,6 +15,7 @@ from django.utils import timezone
 from chatmemory.core.codec import payload_of
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
+from chatmemory.kept import KeptCompactions, KeptIncidents
 from chatmemory.managers import AnyMemoryManager, MemoryManager, TableManager
 from chatmemory.records import (
     ApiToken,
@@ -29,8 +30,9 @@ __all__ = [
     "ApiToken",
     "AuditEntry",
     "DefaultPolicy",
-    "FoundIncidents",
     "IdempotentAnswer",
+    "KeptCompactions",
+    "KeptIncidents",
     "Memory",
     "Message",
     "RecallFigures",
@@ -48,7 +50,6 @@ _REFUSED = Q(refused_by__gt=0)
 _OVERSIZED = Q(oversized_step__isnull=False)
 _MISSED = Q(missed_step__isnull=False)
 _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
-_LOSING = Q(terms_lost__gt=0)
 # Steps of the life of a conversation: no import and no branch made it by them.
 LIVED = ~Q(note="imported") & ~Q(note="branched")
 _EVICTING = Q(count_after__lte=F("count_before")) & LIVED
@@ -346,44 +347,3 @@ class RecallFigures(models.Model):
 
     def __str__(self) -> str:
         return f"{self.memory_id} figures {self.key}"
-
-
-class FoundIncidents(models.Model):
-    """The incidents that were found in a conversation, and what its compactions lost: numbers,
-    with the names of triggers and summarizers, and no part of it.
-
-    They are those up to `step`, with the `words` that are facts by the settings. `rows` has them as
-    `queries.incidents` reads them, `compactions` as `queries.compactions` does; the newest is one
-    of a user or a tool.
-    """
-
-    memory = models.OneToOneField(
-        Memory, models.CASCADE, primary_key=True, related_name="found_incidents"
-    )
-    step = models.BigIntegerField()
-    words = models.CharField(max_length=32, help_text="digest of the words that are facts")
-    rows = models.JSONField(default=list)
-    said_again = models.IntegerField(default=0)
-    fetched_again = models.IntegerField(default=0)
-    used = models.IntegerField(default=0)
-    compactions = models.JSONField(default=list)
-    compacted = models.IntegerField(default=0, help_text="how many compactions it has rows of")
-    terms_lost = models.IntegerField(
-        default=0, help_text="exact terms that were needed and that summaries lost"
-    )
-    newest_step = models.BigIntegerField(null=True)
-    newest_at = models.DateTimeField(null=True)
-
-    objects = TableManager()
-
-    class Meta:
-        verbose_name_plural = "found incidents"
-        indexes = [
-            models.Index(
-                F("newest_at").desc(), condition=Q(newest_at__isnull=False), name="incident_newest"
-            ),
-            models.Index("memory", condition=_LOSING, name="incident_lost_terms"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.memory_id} incidents"

@@ -1,13 +1,13 @@
-"""The schema of this version, and the refusal of databases that have another one.
+"""The refusal of databases whose schema no migration of this version leads to ours.
 
-Until the first release each app has one migration, and a change of the schema replaces it under a
-new name. So a database of another version has recorded a name that is not here: its tables are not
-ours, and no migration leads from them to ours.
+Such a database has recorded a migration that is not here. A newer version has added one after ours;
+or the database is older than `0001`, which replaced all migrations before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from django.core.checks import Error
 from django.core.exceptions import ImproperlyConfigured
@@ -20,15 +20,24 @@ from django.db.migrations.recorder import MigrationRecorder
 from chatmemory import database
 
 APP = "chatmemory"
-WHAT_TO_DO = (
+EXPORT = (
     "Export its conversations with the earlier checkout: manage.py export_conversations --all "
     "--output FILE. Then migrate an empty database with this one, and import them here: manage.py "
     "import_transcripts FILE. Default policies, tokens and accounts are not carried."
 )
+INSTALL = "Install the version that migrated it, or a newer one."
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Why this version cannot use a database, as the rest of a sentence, and what to do."""
+
+    reason: str
+    what_to_do: str
 
 
 def check_schema(databases: Sequence[str] | None = None, **_: object) -> list[Error]:
-    """A system check: the database has no other schema. Nothing is said of one that is down."""
+    """A system check: the database has no other schema. A database that is down is skipped."""
     errors = []
     for using in databases or [database.alias()]:
         try:
@@ -36,7 +45,7 @@ def check_schema(databases: Sequence[str] | None = None, **_: object) -> list[Er
         except (AnyDatabaseError, ImproperlyConfigured):
             continue
         if found:
-            errors.append(Error(found, hint=WHAT_TO_DO, id="chatmemory.E003"))
+            errors.append(Error(found.reason, hint=found.what_to_do, id="chatmemory.E003"))
     return errors
 
 
@@ -46,23 +55,33 @@ def refuse_other_schema(using: str, **_: object) -> None:
     `call_command("migrate")` skips system checks, but sends the signal `pre_migrate`.
     """
     if found := _difference_in(using):
-        raise CommandError(f"{found} {WHAT_TO_DO}")
+        raise CommandError(f"{found.reason} {found.what_to_do}")
 
 
-def difference(recorded: Iterable[str]) -> str | None:
-    """Return what tells the database with these migrations of ours from this version, or None."""
+def difference(recorded: Iterable[str]) -> Difference | None:
+    """Return why no migration leads a database that has recorded these migrations of ours to this
+    version's schema; None if it can be migrated, or needs no migration.
+    """
     loader = MigrationLoader(None, ignore_no_migrations=True)
-    unknown = sorted(name for name in recorded if (APP, name) not in loader.disk_migrations)
+    names = sorted(recorded)
+    unknown = [name for name in names if (APP, name) not in loader.disk_migrations]
     if not unknown or APP in loader.unmigrated_apps:
         return None
-    names = " to ".join(dict.fromkeys((unknown[0], unknown[-1])))
-    return f"was made by another version of chatmemory: its schema is {names}, which is not ours."
+    if len(unknown) < len(names):
+        told = f"was migrated by a newer version of chatmemory, to {unknown[-1]}."
+        return Difference(told, INSTALL)
+    ends = " to ".join(dict.fromkeys((unknown[0], unknown[-1])))
+    told = f"was made by another version of chatmemory: its schema is {ends}, which is not ours."
+    return Difference(told, EXPORT)
 
 
-def _difference_in(using: str) -> str | None:
+def _difference_in(using: str) -> Difference | None:
     if not database.has_tables(using):
         return None
     connection = connections[using]
     applied = MigrationRecorder(connection).applied_migrations()
     found = difference(name for app, name in applied if app == APP)
-    return f"The database {using!r} ({connection.settings_dict['NAME']}) {found}" if found else None
+    if not found:
+        return None
+    name = connection.settings_dict["NAME"]
+    return replace(found, reason=f"The database {using!r} ({name}) {found.reason}")

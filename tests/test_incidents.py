@@ -1,26 +1,20 @@
-"""Incidents of stored conversations: found by the ledger, a command, and the thread of a server."""
+"""Incidents of stored conversations: found by the ledger, by a command, and by a server."""
 
 from __future__ import annotations
 
 import json
-import logging
-from datetime import timedelta
 from itertools import count
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection
 from hypothesis import given
 
 from chatmemory import MessageType, MessageWindow, queries, services
 from chatmemory.core.loads import Keeping
 from chatmemory.core.recall.incidents import incidents_under
-from chatmemory.models import FoundIncidents, Memory, Message
+from chatmemory.models import KeptIncidents
 from chatmemory.queries.incidents import computed_incidents
-from chatmemory.services import IncidentFinder
-from chatmemory.services import findings as finding
 from chatmemory.stores.database import DjangoChatMemoryStore
-from inspector.live.incidents import IncidentThread
 
 from .conversations import create_and_add, users
 from .core.test_incidents import conversations, installed_policies
@@ -61,14 +55,14 @@ def test_they_are_kept_until_the_conversation_changes():
     create_and_add("a", MessageWindow(2), SAID)
     assert kept("a") == (0, [])
     assert not queries.incidents("a").is_current
-    services.current_incidents("a")
+    services.keep("a")
     assert kept("a") == (4, ["A-1182"])
     assert queries.incidents("a") == computed_incidents("a")
     assert queries.incidents("a").is_current
     services.add("a", users("well", "well", "A-1182?"))
     assert kept("a") == (4, ["A-1182"])
     assert not queries.incidents("a").is_current
-    services.current_incidents("a")
+    services.keep("a")
     assert kept("a") == (7, ["A-1182", "A-1182"])
 
 
@@ -81,26 +75,13 @@ def test_they_are_looked_for_among_the_newest_four_million_characters(long, expe
 
 def test_other_words_are_facts_after_a_change_of_the_settings(settings):
     create_and_add("a", MessageWindow(2), users("the Fjord bowl", "well", "well", "a Fjord bowl"))
-    services.current_incidents("a")
+    services.keep("a")
     assert kept("a") == (4, [])
     settings.CHATMEMORY = {**getattr(settings, "CHATMEMORY", {}), "FACT_TERMS": ["Fjord"]}
     assert kept("a") == (0, [])
     assert not queries.incidents("a").is_current
-    services.current_incidents("a")
+    services.keep("a")
     assert kept("a") == (4, ["Fjord"])
-
-
-def test_none_are_kept_of_a_conversation_that_changes_meanwhile(monkeypatch):
-    create_and_add("a", MessageWindow(2), SAID)
-
-    def found_then_changed(memory_id):
-        found = computed_incidents(memory_id)
-        services.add(memory_id, users("well"))
-        return found
-
-    monkeypatch.setattr("chatmemory.services.findings.computed_incidents", found_then_changed)
-    services.current_incidents("a")
-    assert kept("a") == (0, [])
 
 
 def test_no_limit_helps_where_a_client_decided():
@@ -110,105 +91,6 @@ def test_no_limit_helps_where_a_client_decided():
     client.update_messages("a", SAID[1:])
     (found,) = computed_incidents("a").incidents
     assert (found.said, found.left_step, found.keeping) == (1, 2, Keeping(None))
-
-
-# What a server does: conversations that change are looked at again, soon.
-
-
-LONG = 60.0  # seconds, enough for all
-
-
-def known_steps() -> dict[str, int]:
-    """The step up to which incidents are known, by conversation."""
-    return dict(FoundIncidents.objects.values_list("memory_id", "step"))
-
-
-def test_those_of_what_changes_are_found_and_only_of_that(django_assert_max_num_queries):
-    finder = IncidentFinder()
-    create_and_add("a", MessageWindow(2), SAID)
-    create_and_add("b", MessageWindow(2), users("hi"))
-    services.create("empty", MessageWindow(2))
-    finder.find_some(LONG)
-    assert known_steps() == {"a": 4, "b": 1}
-    assert [each.fact for each in queries.incidents("a").incidents] == ["A-1182"]
-    services.add("b", users("hi again"))
-    finder.find_some(LONG)
-    assert known_steps() == {"a": 4, "b": 2}
-    with django_assert_max_num_queries(3):
-        finder.find_some(LONG)
-
-
-def test_what_had_changed_before_follows_what_changes_now():
-    for n in range(3):
-        create_and_add(f"old-{n}", MessageWindow(2), SAID)
-        Memory.objects.filter(id=f"old-{n}").update(
-            updated_at=queries.memory(f"old-{n}").updated_at - timedelta(days=3 - n)
-        )
-    finder = IncidentFinder()
-    create_and_add("new", MessageWindow(2), SAID)
-    finder.find_some(0)
-    assert known_steps() == {"new": 4}
-    for _ in range(4):
-        finder.find_some(0)
-    assert len(known_steps()) == 4
-
-
-def test_a_conversation_that_cannot_be_read_is_told_once_and_stops_no_other(caplog):
-    create_and_add("bad", MessageWindow(2), SAID)
-    create_and_add("good", MessageWindow(2), SAID)
-    Message.objects.filter(memory="bad", seq=1).update(frame="{")
-    finder = IncidentFinder()
-    with caplog.at_level(logging.ERROR):
-        finder.find_some(LONG)
-        finder.find_some(LONG)
-    assert known_steps() == {"good": 4}
-    assert [record.args for record in caplog.records] == [("bad",)]
-
-
-def test_one_that_changes_or_is_deleted_meanwhile_is_found_the_next_time(monkeypatch):
-    create_and_add("a", MessageWindow(2), SAID)
-    create_and_add("gone", MessageWindow(2), SAID)
-    computed, is_first = finding.computed_incidents, iter([True])
-
-    def found_then_changed(memory_id):
-        if memory_id == "gone":
-            services.delete("gone")
-        result = computed(memory_id)
-        if next(is_first, False):
-            services.add(memory_id, users("A-1182"))
-        return result
-
-    monkeypatch.setattr(finding, "computed_incidents", found_then_changed)
-    finder = IncidentFinder()
-    finder.find_some(LONG)
-    finder.find_some(LONG)
-    assert known_steps() == {"a": 5}
-
-
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="a role that may not write is another")
-def test_nothing_is_looked_for_where_nothing_can_be_written():
-    create_and_add("a", MessageWindow(2), SAID)
-    with connection.cursor() as cursor:
-        cursor.execute("PRAGMA query_only = ON")
-        IncidentFinder().find_some(LONG)
-        cursor.execute("PRAGMA query_only = OFF")
-    assert known_steps() == {}
-
-
-def test_a_failing_thread_tells_it_once_and_goes_on(monkeypatch, caplog):
-    rounds, thread = [], IncidentThread()
-
-    def fail(self, seconds):
-        rounds.append(seconds)
-        if len(rounds) == 3:
-            thread.stop()
-        raise OperationalError("down")
-
-    monkeypatch.setattr(IncidentFinder, "find_some", fail)
-    monkeypatch.setattr("inspector.live.incidents.PAUSE_SECONDS", 0)
-    thread.run()
-    assert len(rounds) == 3
-    assert len(caplog.records) == 1
 
 
 def test_a_server_finds_them_within_five_seconds(served):
@@ -305,4 +187,4 @@ def test_stored_conversations_have_those_of_their_ledger(capsys):
     conversation, total = map(json.loads, capsys.readouterr().out.splitlines())
     assert conversation["conversation"] == "kept"
     assert total["total"] == {"said_again": 1, "fetched_again": 0, "used": 0, "conversations": 1}
-    assert FoundIncidents.objects.count() == 2
+    assert KeptIncidents.objects.count() == 2

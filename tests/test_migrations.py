@@ -1,21 +1,22 @@
-"""The one migration of the schema, databases of other versions, and those that are no cluster."""
+"""Migrations, databases of other versions, and databases that are no cluster."""
 
 from __future__ import annotations
 
 import subprocess
 
 import pytest
-from django.apps import apps
+from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 from django.core.management.base import SystemCheckError
 from django.db import connection
-from django.db.migrations import RunPython
+from django.db.migrations import CreateModel, RunPython
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from chatmemory import MessageWindow, UserMessage
+from chatmemory.access.roles import GROUPS
 from chatmemory.distribution import distributed_tables
 from chatmemory.models import Memory
 from chatmemory.schema import check_schema
@@ -46,19 +47,16 @@ def ours() -> list[str]:
     return [name for name in connection.introspection.table_names() if name.startswith(APP)]
 
 
-def test_there_is_one_until_the_first_release():
-    assert len(migrations()) == 1
-
-
 def test_routers_are_told_of_which_model_the_rows_are():
     """Those that decide by model would otherwise change rows of a database without our tables."""
-    models = {model._meta.model_name for model in apps.get_app_config(APP).get_models()}
-    told = {
-        operation.hints.get("model_name")
+    operations = [
+        operation
         for (app, _), migration in MigrationLoader(None).disk_migrations.items()
         for operation in migration.operations
-        if app == APP and isinstance(operation, RunPython)
-    }
+        if app == APP
+    ]
+    models = {each.name_lower for each in operations if isinstance(each, CreateModel)}
+    told = {each.hints.get("model_name") for each in operations if isinstance(each, RunPython)}
     assert told
     assert told <= models
 
@@ -71,6 +69,14 @@ def test_it_can_be_undone_and_applied_again(transactional_db):
         call_command("migrate", verbosity=0)
     create_and_add("m", MessageWindow(3), [UserMessage("a needle")])
     assert [row.pk for row in Memory.objects.containing("needle")] == ["m"]
+
+
+def test_our_tables_may_come_before_those_of_accounts(tmp_path, django_db_blocker):
+    with django_db_blocker.unblock(), database(tmp_path) as url, connected_to(url):
+        call_command("migrate", APP, verbosity=0)
+        assert not Memory.objects.exists()
+        call_command("migrate", verbosity=0)
+        assert set(GROUPS.values()) == set(Group.objects.values_list("name", flat=True))
 
 
 @pytest.mark.parametrize("arguments", [[], [APP], [APP, "zero"], ["auth"]])
@@ -97,17 +103,29 @@ def test_check_tells_of_another_version(earlier, options):
 
 
 def test_other_databases_are_let_alone(db, tmp_path):
-    """This version's, an empty one, one that is down; and where our migrations are turned off."""
+    """This version's, an empty one, and one that is down."""
     assert not check_schema()
     with connected_to(f"sqlite:///{tmp_path}/empty.sqlite3"):
         assert not check_schema()
     with connected_to(f"postgresql://ada:lovelace@127.0.0.1:{free_port()}/chats"):
         call_command("check")
-    MigrationRecorder(connection).record_applied(APP, "0001_schema_of_2099_01_01")
+
+
+def test_a_database_of_a_newer_version_is_refused(db):
+    MigrationRecorder(connection).record_applied(APP, "0099_a_later_change")
     (error,) = check_schema()
-    assert "its schema is 0001_schema_of_2099_01_01, which is not ours" in error.msg
+    assert "was migrated by a newer version of chatmemory, to 0099_a_later_change." in error.msg
+    assert error.hint == "Install the version that migrated it, or a newer one."
+    with pytest.raises(CommandError, match="by a newer version of chatmemory, to 0099"):
+        call_command("migrate", verbosity=0)
     with override_settings(MIGRATION_MODULES={APP: None}):
         assert not check_schema()
+
+
+def test_a_database_that_lacks_migrations_is_not_refused(db):
+    for name in sorted(migrations())[1:]:
+        MigrationRecorder(connection).record_unapplied(APP, name)
+    assert not check_schema()
 
 
 def test_commands_end_before_they_begin(template, tmp_path, django_db_blocker):
@@ -118,7 +136,8 @@ def test_commands_end_before_they_begin(template, tmp_path, django_db_blocker):
         Served(url, tmp_path, template.token) as site,
     ):
         with connected_to(url):
-            MigrationRecorder.Migration.objects.filter(app=APP).update(name="0001_initial")
+            MigrationRecorder.Migration.objects.filter(app=APP).delete()
+            MigrationRecorder(connection).record_applied(APP, "0001_initial")
         for command in ("migrate", "check", "serve", "create_token app"):
             with pytest.raises(subprocess.CalledProcessError) as ended:
                 site.manage(*command.split())

@@ -30,7 +30,7 @@ from chatmemory.core.recall.compactions import (
 from chatmemory.core.recall.facts import IncidentKind, facts_of
 from chatmemory.core.sessions import Compaction, Session
 from chatmemory.formats import Reading, Transcript, read_transcripts
-from chatmemory.models import FoundIncidents, Memory, Message, Step
+from chatmemory.models import KeptCompactions, Memory, Message, Step
 from chatmemory.services import protocol
 
 from .conversations import create_and_add, users
@@ -72,7 +72,7 @@ def listed(terms, first=0):
 
 def shown(memory_id):
     """What is kept of each compaction of a conversation, in the order of steps."""
-    services.current_incidents(memory_id)
+    services.keep(memory_id)
     steps = Step.objects.filter(memory=memory_id, kind="compact").order_by("n")
     found = [queries.evidence_of(memory_id, n) for n in steps.values_list("n", flat=True)]
     return [each for each in found if each]
@@ -89,7 +89,7 @@ def check_same(memory_id, session):
         assert evidence.dropped_count == len(each.dropped)
         assert listed(kept.listed) == listed(each.lost()[:100], first=1)
     lost = sum(len(each.lost()) for each in expected if not each.why_left_out)
-    assert FoundIncidents.objects.get(memory=memory_id).terms_lost == lost
+    assert KeptCompactions.objects.get(memory=memory_id).terms_lost == lost
     assert is_flagged(memory_id) == bool(lost)
 
 

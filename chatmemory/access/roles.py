@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.apps import apps
+from django.apps import apps as installed
+from django.apps.registry import Apps
 from django.db import router
 from django.db.models import TextChoices
 
@@ -35,7 +36,16 @@ GROUPS: dict[str, str] = {
 _OF_ADMINS = ("view_auditentry",)
 
 
-def make_groups(using: str, **_: Any) -> None:
+def has_accounts(using: str, apps: Apps) -> bool:
+    """Return whether a database has the tables of accounts; `apps` has the models migrated so far.
+
+    `migrate chatmemory` may come before `migrate`.
+    """
+    group = apps.all_models["auth"].get("group")
+    return group is not None and router.allow_migrate_model(using, group)
+
+
+def make_groups(using: str, apps: Apps = installed, **_: Any) -> None:
     """Create a group for each role in a database that has accounts.
 
     Permissions that were added to a group by hand stay. A group that has the name of a role, but
@@ -43,11 +53,11 @@ def make_groups(using: str, **_: Any) -> None:
     """
     from django.contrib.auth.management import create_permissions
 
-    if not router.allow_migrate_model(using, apps.get_model("auth", "Group")):
+    if not has_accounts(using, apps):
         return
-    create_permissions(apps.get_app_config("chatmemory"), verbosity=0, using=using)
+    create_permissions(installed.get_app_config("chatmemory"), verbosity=0, using=using)
     group_model, permission_model = (
-        apps.get_model("auth", name) for name in ("Group", "Permission")
+        installed.get_model("auth", name) for name in ("Group", "Permission")
     )
     for role, name in GROUPS.items():
         names = [grant.partition(".")[2] for grant in GRANTS[role]]

@@ -433,6 +433,10 @@ class IncidentSerializer(Json):
 
 
 class IncidentsSerializer(Json):
+    known_until = serializers.IntegerField(
+        help_text="The step up to which the conversation was examined; 0 for not yet."
+    )
+    is_current = serializers.BooleanField(help_text="Whether that is the newest step.")
     incidents = IncidentSerializer(many=True)
 
 

@@ -1,8 +1,4 @@
-"""The whole schema, as `makemigrations` writes it, and after it what models cannot say.
-
-Until the first release a change of the schema replaces this file, under a new name; see
-`chatmemory.schema`.
-"""
+"""The first schema, as `makemigrations` wrote it, and after it what models cannot say."""
 
 import django.db.models.deletion
 import django.utils.timezone

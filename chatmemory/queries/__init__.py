@@ -25,9 +25,12 @@ from chatmemory.managers import CLIENT, Flag
 from chatmemory.queries.compactions import (
     CompactionOf,
     Compactions,
+    CompactionsUntil,
     ShownEvidence,
     StandsFor,
     StoredEvidence,
+    evidence_of,
+    fleet_compactions,
     stands_for,
     summaries_holding,
 )
@@ -78,10 +81,9 @@ from chatmemory.queries.history import (
 )
 from chatmemory.queries.incidents import (
     IncidentsAt,
+    IncidentsUntil,
     NewestIncident,
     ShownIncident,
-    evidence_of,
-    fleet_compactions,
     incidents,
     latest_incidents,
 )

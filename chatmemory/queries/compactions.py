@@ -1,4 +1,4 @@
-"""What the compactions of a stored conversation lost: found with its incidents, kept as numbers.
+"""What the compactions of a stored conversation lost: found in its ledger, kept as numbers.
 
 The term of a kept row is read again from a message that mentions it. And what summaries stand for:
 the messages that left when one took their place, and their terms.
@@ -6,18 +6,20 @@ the messages that left when one took their place, and their terms.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from django.db.models import Q
+from django.db.models import Min, Q
 
 from chatmemory import database
 from chatmemory.conf import fact_words
 from chatmemory.core.compaction import appended_terms
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.eviction import Reason
+from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import DEFAULT_ESTIMATOR
 from chatmemory.core.recall.compactions import (
@@ -37,12 +39,19 @@ from chatmemory.core.sessions import (
 )
 from chatmemory.core.texts import printable
 from chatmemory.formats import FORMATS
+from chatmemory.keeper import Keeper, version_of
+from chatmemory.kept import KeptCompactions, KeptRow
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries.history import message_row
+from chatmemory.queries.history import message_row, newest_said
+from chatmemory.queries.searching import MemoryFilter
 
 NEWEST_COMPACTIONS = 100  # of a conversation, of which it is found what they lost
 LOST_LISTED = 100
+SUMMED = 2_000  # conversations whose compactions are summed up
+RULES = 1  # raise it with each change of what a loss is
 NAME_LENGTH = 80  # of a model
 
 
@@ -123,27 +132,55 @@ class StoredEvidence(NamedTuple):
         return self.dropped_count - sum(not each.is_number for each in self.needed_terms.lost())
 
 
-# Finding it
+# Keeping it
 
 
-def kept_compactions(
-    memory: Memory, said: Mapping[int, ChatMessage], injected: Mapping[int, ChatMessage], since: int
-) -> list[StoredEvidence]:
-    """Return what the newest 100 compactions from a step on lost, by step.
+class CompactionKeeper(Keeper):
+    """Keeps what the newest 100 compactions of each conversation lost."""
 
-    `said` and `injected` are the messages of the conversation from then on, by seq.
+    model = KeptCompactions
+
+    def version(self) -> str:
+        return version_of(RULES, fact_words(), StoredEvidence._fields, KeptTerm._fields)
+
+    def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
+        found = found_compactions(memory)
+        return {
+            "content": json.dumps(found),
+            "compacted": len(found),
+            "terms_lost": lost_count(found),
+        }
+
+
+def found_compactions(memory: Memory) -> list[StoredEvidence]:
+    """Return what the newest 100 compactions lost, by step: those among the newest 10,000 messages,
+    or 4 million characters.
     """
-    found = Step.objects.filter(memory=memory, kind=Step.Kind.COMPACT, n__gte=since)
-    newest = [step for step in found.order_by("-n")[:NEWEST_COMPACTIONS] if step.seq in injected]
+    compacting = Step.objects.filter(memory=memory, kind=Step.Kind.COMPACT)
+    newest = list(compacting.order_by("-n")[:NEWEST_COMPACTIONS])
     if not newest:
         return []
-    steps = newest[::-1]
+    messages, history = newest_said(memory.pk)
+    first = min(history.numbers, default=1)
+    injected = injected_since(memory, first)
+    stays = Stay.objects.filter(memory=memory, seq__gte=first)
+    since = stays.aggregate(since=Min("entered_step"))["since"] or 1
+    steps = [each for each in newest[::-1] if each.n >= since and each.seq in injected]
+    if not steps:
+        return []
+    said = dict(zip(history.numbers, messages, strict=True))
     session, seqs = _session(memory, said, injected, steps)
     count = estimator_for(DEFAULT_ESTIMATOR).estimate_token_count_in_text
     return [
         _kept(each, step.n, session, seqs, count(appended_terms(each.dropped[:LIMIT])))
         for each, step in zip(compaction_evidence(session, words=fact_words()), steps, strict=True)
     ]
+
+
+def injected_since(memory: Memory, first: int) -> dict[int, ChatMessage]:
+    """Return the messages that were put into the window, such as summaries, from a seq on."""
+    rows = Message.objects.filter(memory=memory, seq__gte=first, origin=Message.Origin.SYNTHETIC)
+    return {row.seq: read_message(row) for row in rows}
 
 
 def _session(
@@ -249,10 +286,49 @@ def lost_count(kept: Iterable[StoredEvidence]) -> int:
 # Reading what is kept
 
 
-def read_kept(rows: Iterable[Sequence[object]]) -> list[StoredEvidence]:
-    """Return the rows as they were kept."""
-    kept = [StoredEvidence._make(row) for row in rows]
-    return [each._replace(terms=tuple(map(KeptTerm._make, each.terms))) for each in kept]
+@dataclass(frozen=True)
+class CompactionsUntil:
+    """What compactions lost up to a step, by step; `is_current` if that is the newest step."""
+
+    step: int
+    compactions: Sequence[StoredEvidence]
+    is_current: bool = True
+
+
+def compactions_in(memory: Memory, kept: KeptRow | None) -> CompactionsUntil:
+    """Return what a kept row tells. Raises CorruptRow."""
+    if kept is None:
+        return CompactionsUntil(0, (), is_current=not memory.last_step)
+    with kept.reading() as values:
+        return CompactionsUntil(kept.step, _rows(values), kept.step == memory.last_step)
+
+
+def _rows(values: Iterable[Sequence[Any]]) -> list[StoredEvidence]:
+    """Return the compactions of a row's JSON. Raises TypeError for other JSON."""
+    kept = [StoredEvidence(*each) for each in values]
+    for each in kept:
+        if not all(isinstance(number, int) for number in (each.step, each.summary, each.replaced)):
+            raise TypeError("steps and messages are numbers")
+    return [each._replace(terms=tuple(KeptTerm(*term) for term in each.terms)) for each in kept]
+
+
+@one_snapshot()
+def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
+    """Return what the compaction of a step lost; None while it is not known, and of other steps.
+
+    Raises MemoryNotFound, and CorruptRow for an altered row.
+    """
+    return evidence_at(find_memory(memory_id), step)
+
+
+def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> ShownEvidence | None:
+    """Return the same of a conversation that was read."""
+    kept = CompactionKeeper().row(memory)
+    if kept is None:
+        return None
+    with kept.reading() as values:
+        rows = (row for row in _rows(values) if row.step == step)
+        return next((shown_evidence(memory, row, kept.step, lists_dropped) for row in rows), None)
 
 
 @dataclass(frozen=True)
@@ -324,13 +400,35 @@ class Compactions:
     """The compactions of the conversations that a filter finds, as far as they were found.
 
     `left_out` of them cannot be measured. Of `matching` conversations with a compaction, the newest
-    2,000 are read.
+    2,000 are read. `unreadable` has a sentence for each kept row that cannot be read.
     """
 
     measured: Sequence[CompactionOf]
     left_out: int
     matching: int
     conversations: int
+    unreadable: Sequence[str] = ()
+
+
+def fleet_compactions(which: MemoryFilter) -> Compactions:
+    """Return what is kept of the compactions of conversations, by one query and a count."""
+    version = CompactionKeeper().version()
+    chosen = KeptCompactions.objects.filter(
+        memory__in=which.rows(), compacted__gt=0, version=version
+    )
+    rows = list(chosen.order_by("-memory__updated_at", "memory_id")[:SUMMED])
+    found: list[CompactionOf] = []
+    unreadable: list[str] = []
+    for row in rows:
+        try:
+            with row.reading() as values:
+                found += [CompactionOf(row.pk, each) for each in _rows(values)]
+        except CorruptRow as error:
+            unreadable.append(str(error))
+    measured = [each for each in found if not each.evidence.why_left_out]
+    matching = len(rows) if len(rows) < SUMMED else chosen.count()
+    left_out = len(found) - len(measured)
+    return Compactions(measured, left_out, matching, len(rows), unreadable)
 
 
 # What summaries stand for

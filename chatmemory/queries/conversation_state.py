@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from chatmemory import database
 from chatmemory.core.codec import GAP, attributes_beside, frame_of, message_from_frame
-from chatmemory.core.exceptions import InvalidMessage, MessageNotFound
+from chatmemory.core.exceptions import CorruptRow, InvalidMessage, MessageNotFound
 from chatmemory.core.lint import Turn, Verdict, verdicts
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.stored_policies import can_decide
@@ -277,14 +277,17 @@ def _with_incidents(state: ConversationState, memory: Memory) -> ConversationSta
     query = state.query
     if query.msg or query.find:
         return state
-    found = incidents_at(
-        memory,
-        state.at,
-        query.incident,
-        state.detail,
-        lists_used=query.lists_used,
-        lists_dropped=query.lists_dropped,
-    )
+    try:
+        found = incidents_at(
+            memory,
+            state.at,
+            query.incident,
+            state.detail,
+            lists_used=query.lists_used,
+            lists_dropped=query.lists_dropped,
+        )
+    except CorruptRow as error:
+        found = IncidentsAt(state.at, is_current=True, unreadable=str(error))
     return replace(state, incidents=found)
 
 

@@ -102,6 +102,11 @@ def microseconds(at: datetime) -> int:
     return (at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
 
 
+def time_of(moment: int) -> datetime:
+    """Return the time of microseconds since 1970."""
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=moment)
+
+
 def evicting_adds() -> QuerySet[Step]:
     """Return the adds that evicted a message, with the number that each has `evicted`. Those by
     which an import or a branch made a conversation are left out.

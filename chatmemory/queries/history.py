@@ -30,6 +30,9 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.rows import MessageDetail, Page, step_row, with_stays
 
+# Among which facts are looked for: so many messages, or as many as have so many characters.
+NEWEST_MESSAGES, NEWEST_CHARACTERS = 10_000, 4_000_000
+
 NEAREST_WORDS = 5
 NEAREST_PLACES = 20
 WORD_MAX = 100
@@ -261,6 +264,13 @@ def said_with_history(
     overhead = estimator_for(name).estimate_token_count_in_messages([])
     seqs = [row.seq for row in rows]
     return messages, history_from(messages, tokens, overhead, seqs, fact_words())
+
+
+def newest_said(memory_id: str, estimator: str | None = None) -> tuple[list[ChatMessage], History]:
+    """Return the messages among which incidents and losses are looked for: the newest 10,000, or as
+    many of these as have 4 million characters together.
+    """
+    return said_with_history(memory_id, estimator, NEWEST_MESSAGES, NEWEST_CHARACTERS)
 
 
 def _first_within(said: QuerySet[Message], latest: int | None, characters: int) -> int:

@@ -5,20 +5,20 @@ The fact of a kept incident is read again from its message.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, OuterRef
 
 from chatmemory.conf import fact_words
 from chatmemory.core.eviction import REASONS
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.loads import Keeping
-from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.facts import History, facts_of
 from chatmemory.core.recall.incidents import (
@@ -31,41 +31,36 @@ from chatmemory.core.recall.incidents import (
 )
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text
+from chatmemory.keeper import Keeper, version_of
+from chatmemory.kept import KeptIncidents, KeptRow
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
-from chatmemory.models import LIVED, FoundIncidents, Memory, Message, Stay, Step
+from chatmemory.models import LIVED, Memory, Message, Stay, Step
 from chatmemory.queries.compactions import (
-    CompactionOf,
-    Compactions,
-    KeptTerm,
     ShownEvidence,
-    StoredEvidence,
-    kept_compactions,
+    evidence_at,
+    injected_since,
     messages_of,
-    read_kept,
-    shown_evidence,
     sorted_facts,
 )
-from chatmemory.queries.history import estimator_of, said_with_history
+from chatmemory.queries.feed import microseconds, time_of
+from chatmemory.queries.history import estimator_of, newest_said
 from chatmemory.queries.phrase import change_at
 from chatmemory.queries.rows import MessageDetail, StepDetail
-from chatmemory.queries.searching import MemoryFilter, any_of
+from chatmemory.queries.searching import any_of
+from chatmemory.signals import incidents_found
 
-# That incidents are looked for among: so many messages, or as many as have so many characters.
-NEWEST_MESSAGES, NEWEST_CHARACTERS = 10_000, 4_000_000
+RULES = 1  # raise it with each change of what an incident is
 
 
 @dataclass(frozen=True)
 class IncidentsUntil:
-    """The incidents up to a step, in order, and what compactions lost; `is_current` if that is the
-    newest step.
-    """
+    """The incidents up to a step, in order; `is_current` if that is the newest step."""
 
     step: int
     incidents: Sequence[Incident]
-    compactions: Sequence[StoredEvidence] = ()
     is_current: bool = True
 
 
@@ -86,16 +81,78 @@ class KeptIncident(NamedTuple):
     tried_every: int | None
 
 
-@one_snapshot()
-def incidents(memory_id: str) -> IncidentsUntil:
-    """Return the incidents of a conversation that were found last. Raises MemoryNotFound."""
-    memory = find_memory(memory_id)
-    kept = _kept(memory)
+_OPTIONAL = {"asked", "tokens", "limit", "tried_every"}
+_WORDS = {"kind", "cause"}
+
+
+class IncidentKeeper(Keeper):
+    """Keeps the incidents of each conversation, and tells of new ones by a signal."""
+
+    model = KeptIncidents
+
+    def version(self) -> str:
+        return version_of(RULES, fact_words(), KeptIncident._fields)
+
+    def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
+        found = found_incidents(memory)
+        counts = Counter(each.kind for each in found)
+        repeated = [each.step for each in found if each.kind is not IncidentKind.USED]
+        newest = repeated[-1] if repeated else None
+        return {
+            "content": json.dumps([_kept_incident(each) for each in found]),
+            "newest_step": newest,
+            "newest_at": newest and microseconds(find_step(memory, newest).at),
+            **{kind.value: counts[kind] for kind in IncidentKind},
+        }
+
+    def kept(self, row: KeptRow, before: KeptRow | None) -> None:
+        """Send `incidents_found` with the number of new incidents of users and tools by kind."""
+        known = before.step if before else 0
+        with row.reading() as values:
+            new = Counter(each.kind for each in _rows(values) if each.step > known)
+        new.pop(IncidentKind.USED.value, None)
+        if new:
+            incidents_found.send_robust(Memory, memory_id=row.pk, new=dict(new))
+
+
+def _kept_incident(found: Incident) -> KeptIncident:
+    keeping = found.keeping
+    whole = (found.kind, found.place, found.said, found.last, found.left_step, found.cause)
+    again = (found.asked, found.again, found.step, found.tokens)
+    limits = (keeping.limit, keeping.tried_every) if keeping else (None, None)
+    return KeptIncident(*whole, *again, *limits)
+
+
+def _rows(values: Iterable[Iterable[Any]]) -> list[KeptIncident]:
+    """Return the incidents of a row's JSON. Raises TypeError or ValueError for other JSON."""
+    return [_checked(KeptIncident(*each)) for each in values]
+
+
+def _checked(row: KeptIncident) -> KeptIncident:
+    for name, value in zip(row._fields, row, strict=True):
+        expected = str if name in _WORDS else int
+        if not isinstance(value, expected) and not (value is None and name in _OPTIONAL):
+            raise TypeError(f"{name} is {value!r}")
+    return row
+
+
+def incidents_in(memory: Memory, kept: KeptRow | None) -> IncidentsUntil:
+    """Return the incidents of a kept row, with their facts. Raises CorruptRow."""
     if kept is None:
         return IncidentsUntil(0, (), is_current=not memory.last_step)
-    found = _with_facts(memory, map(KeptIncident._make, kept.rows))
-    lost = read_kept(kept.compactions)
-    return IncidentsUntil(kept.step, found, lost, is_current=kept.step == memory.last_step)
+    with kept.reading() as values:
+        found = _with_facts(memory, _rows(values))
+    return IncidentsUntil(kept.step, found, is_current=kept.step == memory.last_step)
+
+
+@one_snapshot()
+def incidents(memory_id: str) -> IncidentsUntil:
+    """Return the incidents of a conversation that were found last.
+
+    Raises MemoryNotFound, and CorruptRow for a kept row that somebody altered.
+    """
+    memory = find_memory(memory_id)
+    return incidents_in(memory, _kept(memory))
 
 
 def _with_facts(memory: Memory, rows: Iterable[KeptIncident]) -> list[Incident]:
@@ -103,15 +160,6 @@ def _with_facts(memory: Memory, rows: Iterable[KeptIncident]) -> list[Incident]:
     messages = messages_of(memory.pk, {row.again for row in kept})
     facts = {seq: sorted_facts(message) for seq, message in messages.items()}
     return [_incident(row, facts[row.again]) for row in kept]
-
-
-def kept_row(found: Incident) -> KeptIncident:
-    """Return the numbers of an incident, of which `incidents` makes it again."""
-    keeping = found.keeping
-    whole = (found.kind, found.place, found.said, found.last, found.left_step, found.cause)
-    again = (found.asked, found.again, found.step, found.tokens)
-    limits = (keeping.limit, keeping.tried_every) if keeping else (None, None)
-    return KeptIncident(*whole, *again, *limits)
 
 
 def _incident(row: KeptIncident, facts: Sequence[str]) -> Incident:
@@ -133,17 +181,10 @@ def _incident(row: KeptIncident, facts: Sequence[str]) -> Incident:
     )
 
 
-def words_digest() -> str:
-    """Return a digest of the words that are facts by the settings, and of what is kept."""
-    known = repr((fact_words(), KeptIncident._fields, StoredEvidence._fields, KeptTerm._fields))
-    return hashlib.sha256(known.encode()).hexdigest()[:32]
-
-
 # What a page of a conversation shows of them
 
 LISTED = 100  # uses without a recorded mention
 LOOKED_AT = 1_000  # incidents whose facts are read at a time
-SUMMED = 2_000  # conversations whose compactions are summed up
 
 
 @dataclass(frozen=True)
@@ -175,16 +216,17 @@ class IncidentsAt:
     `shown` is the one of a user or a tool that was asked for. `used` is the number of uses without
     a recorded mention, and `listed` are the newest of them, if they were asked for. `are_imported`
     tells that those came with an import, of which nobody knows what memory held. `evidence` is what
-    the step lost, if it compacted.
+    the step lost, if it compacted. `unreadable` says that what is kept cannot be read.
     """
 
     until: int
     is_current: bool
-    shown: ShownIncident | None
-    used: int
-    listed: Sequence[Incident]
-    are_imported: bool
+    shown: ShownIncident | None = None
+    used: int = 0
+    listed: Sequence[Incident] = ()
+    are_imported: bool = False
     evidence: ShownEvidence | None = None
+    unreadable: str = ""
 
 
 def incidents_at(
@@ -196,60 +238,28 @@ def incidents_at(
     lists_used: bool = False,
     lists_dropped: bool = False,
 ) -> IncidentsAt | None:
-    """Return the incidents up to a step, with the one of a number; None if none are kept.
+    """Return the incidents up to a step, with the one of a number, and what the step lost; None if
+    neither is kept.
 
-    Only the messages of what is shown are read.
+    Only the messages of what is shown are read. Raises CorruptRow for an altered row.
     """
-    kept = _kept(memory)
+    kept, evidence = _kept(memory), evidence_at(memory, at, lists_dropped)
     if kept is None:
-        return None
-    rows = [row for row in map(KeptIncident._make, kept.rows) if row.step <= at]
-    used = [row for row in reversed(rows) if row.kind == IncidentKind.USED]
-    others = [row for row in rows if row.kind != IncidentKind.USED]
-    others.sort(key=lambda row: -row.step)
-    return IncidentsAt(
-        until=kept.step,
-        is_current=kept.step == memory.last_step,
-        shown=_shown(memory, others, number, detail) if others else None,
-        used=len(used),
-        listed=_with_facts(memory, used[:LISTED]) if lists_used else (),
-        are_imported=bool(used) and find_step(memory, used[0].step).note == Step.IMPORTED,
-        evidence=_evidence(memory, kept, at, lists_dropped),
-    )
-
-
-def fleet_compactions(which: MemoryFilter) -> Compactions:
-    """Return what is kept of the compactions of conversations, by one query and a count."""
-    words = words_digest()
-    chosen = which.rows().filter(found_incidents__compacted__gt=0, found_incidents__words=words)
-    newest = chosen.order_by("-updated_at", "id")
-    rows = list(newest.values_list("id", "found_incidents__compactions")[:SUMMED])
-    found = [
-        CompactionOf(memory_id, kept)
-        for memory_id, compactions in rows
-        for kept in read_kept(compactions)
-    ]
-    measured = [each for each in found if not each.evidence.why_left_out]
-    matching = len(rows) if len(rows) < SUMMED else chosen.count()
-    return Compactions(measured, len(found) - len(measured), matching, len(rows))
-
-
-@one_snapshot()
-def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
-    """Return what the compaction of a step lost; None while it is not known, and of other steps.
-
-    Raises MemoryNotFound.
-    """
-    memory = find_memory(memory_id)
-    kept = _kept(memory)
-    return _evidence(memory, kept, step) if kept else None
-
-
-def _evidence(
-    memory: Memory, kept: FoundIncidents, step: int, lists_dropped: bool = False
-) -> ShownEvidence | None:
-    rows = (row for row in read_kept(kept.compactions) if row.step == step)
-    return next((shown_evidence(memory, row, kept.step, lists_dropped) for row in rows), None)
+        return IncidentsAt(0, evidence=evidence, is_current=False) if evidence else None
+    with kept.reading() as values:
+        rows = [row for row in _rows(values) if row.step <= at]
+        used = [row for row in reversed(rows) if row.kind == IncidentKind.USED]
+        others = [row for row in rows if row.kind != IncidentKind.USED]
+        others.sort(key=lambda row: -row.step)
+        return IncidentsAt(
+            until=kept.step,
+            is_current=kept.step == memory.last_step,
+            shown=_shown(memory, others, number, detail) if others else None,
+            used=len(used),
+            listed=_with_facts(memory, used[:LISTED]) if lists_used else (),
+            are_imported=bool(used) and find_step(memory, used[0].step).note == Step.IMPORTED,
+            evidence=evidence,
+        )
 
 
 def _shown(
@@ -284,11 +294,12 @@ def next_need(memory: Memory, message: MessageDetail, left_step: int) -> NextNee
     if kept is None:
         return None
     said = facts_of(message.message, fact_words())
-    later = [row for row in map(KeptIncident._make, kept.rows) if row.step > left_step and said]
-    for first in range(0, len(later), LOOKED_AT):
-        for each in _with_facts(memory, later[first : first + LOOKED_AT]):
-            if each.fact in said:
-                return NextNeed(each, kept.step)
+    with kept.reading() as values:
+        later = [row for row in _rows(values) if row.step > left_step and said]
+        for first in range(0, len(later), LOOKED_AT):
+            for each in _with_facts(memory, later[first : first + LOOKED_AT]):
+                if each.fact in said:
+                    return NextNeed(each, kept.step)
     return NextNeed(None, kept.step)
 
 
@@ -299,28 +310,31 @@ class NextNeed(NamedTuple):
     until: int
 
 
-def _kept(memory: Memory) -> FoundIncidents | None:
-    return FoundIncidents.objects.filter(memory=memory, words=words_digest()).first()
+def _kept(memory: Memory) -> KeptRow | None:
+    return IncidentKeeper().row(memory)
 
 
 @one_snapshot()
 def computed_incidents(memory_id: str) -> IncidentsUntil:
-    """Find the incidents among the newest 10,000 messages of a conversation, or 4 million
-    characters, and what the compactions among them lost.
-
-    The limit of each is that of the policy in force at its step. Raises MemoryNotFound.
-    """
+    """Find the incidents of a conversation anew, see `found_incidents`. Raises MemoryNotFound."""
     memory = find_memory(memory_id)
-    messages, history = _newest_said(memory_id)
+    return IncidentsUntil(memory.last_step, found_incidents(memory))
+
+
+def found_incidents(memory: Memory) -> list[Incident]:
+    """Find the incidents among the newest 10,000 messages, or 4 million characters.
+
+    The limit of each is that of the policy in force at its step.
+    """
+    messages, history = newest_said(memory.pk)
     if not messages:
-        return IncidentsUntil(memory.last_step, ())
+        return []
     first = history.numbers[0]
     times = _times(memory, first)
     steps: dict[int, int] = {}
     for time in times:
         steps[time.number] = min(time.entered, steps.get(time.number, time.entered))
-    rows = Message.objects.filter(memory=memory, seq__gte=first, origin=Message.Origin.SYNTHETIC)
-    injected = {row.seq: read_message(row) for row in rows}
+    injected = injected_since(memory, first)
     said = zip(history.numbers, messages, history.facts, strict=True)
     arrivals = [
         StepMessage(seq, steps[seq], message, facts) for seq, message, facts in said if seq in steps
@@ -329,13 +343,7 @@ def computed_incidents(memory_id: str) -> IncidentsUntil:
         facts = facts_of(injected[seq], fact_words())
         arrivals.append(StepMessage(seq, steps[seq], injected[seq], facts, is_said=False))
     found = incidents_of(sorted(arrivals, key=lambda each: each.number), times)
-    known = dict(zip(history.numbers, messages, strict=True))
-    lost = kept_compactions(memory, known, injected, min(steps.values(), default=1))
-    return IncidentsUntil(memory.last_step, list(_with_limits(memory, found, history)), lost)
-
-
-def _newest_said(memory_id: str, estimator: str | None = None) -> tuple[list[ChatMessage], History]:
-    return said_with_history(memory_id, estimator, NEWEST_MESSAGES, NEWEST_CHARACTERS)
+    return list(_with_limits(memory, found, history))
 
 
 def _times(memory: Memory, first: int) -> list[MemoryTime]:
@@ -359,7 +367,7 @@ def _with_limits(memory: Memory, found: list[Incident], own: History) -> Iterato
             yield replace(each, keeping=Keeping(None))
             continue
         if policy.estimator not in histories:
-            histories[policy.estimator] = _newest_said(memory.pk, policy.estimator)[1]
+            histories[policy.estimator] = newest_said(memory.pk, policy.estimator)[1]
         yield from with_limits([each], histories[policy.estimator], policy)
 
 
@@ -380,70 +388,72 @@ class NewestIncident:
     tool: str
 
 
-def newest_incidents(rows: Iterable[Memory]) -> dict[str, NewestIncident]:
+@dataclass(frozen=True)
+class NewestIncidents:
+    """The newest incidents of some conversations by id, and the rows that cannot be read, with the
+    sentence that says so.
+    """
+
+    by_id: Mapping[str, NewestIncident]
+    unreadable: Mapping[str, str]
+
+
+def newest_incidents(rows: Iterable[Memory]) -> NewestIncidents:
     """Return the newest incident of each of these conversations that has any, by one query.
 
-    The rows are read together with their `found_incidents`.
+    The rows are read together with their `keptincidents`.
     """
-    kept = [getattr(row, "found_incidents", None) for row in rows]
-    words = words_digest()
-    having = [each for each in kept if each and each.newest_at and each.words == words]
-    return {each.memory_id: each for each in _newest(having)}
+    kept = [getattr(row, "keptincidents", None) for row in rows]
+    version = IncidentKeeper().version()
+    return _newest([each for each in kept if each and each.newest_at and each.version == version])
 
 
-def latest_incidents(size: int) -> list[NewestIncident]:
+def latest_incidents(size: int) -> NewestIncidents:
     """Return the newest incidents of the conversations that had one last, the latest first,
     without those of imports and branches.
     """
-    kept = FoundIncidents.objects.filter(newest_at__isnull=False, words=words_digest())
+    version = IncidentKeeper().version()
+    kept = KeptIncidents.objects.filter(newest_at__isnull=False, version=version)
     live = Step.objects.filter(LIVED, memory=OuterRef("memory"), n=OuterRef("newest_step"))
     shown = kept.filter(Exists(live), memory__deleted_at=None)
-    return _newest(shown.order_by("-newest_at", "memory_id")[:size])
+    return _newest(list(shown.order_by("-newest_at", "memory_id")[:size]))
 
 
-def _newest(kept: Iterable[FoundIncidents]) -> list[NewestIncident]:
+def _newest(kept: Sequence[KeptIncidents]) -> NewestIncidents:
     """Return those whose message can be read, which a redaction may have changed meanwhile."""
-    rows = {each.pk: (each, _newest_row(each)) for each in kept}
-    if not rows:
-        return []
-    wanted = any_of({memory_id: [row.again] for memory_id, (_, row) in rows.items()})
-    messages = {each.memory_id: each for each in Message.objects.filter(wanted)}
-    found = []
-    for memory_id, (each, row) in rows.items():
-        assert each.newest_at
-        with suppress(CorruptRow, LookupError):
-            again = read_message(messages[memory_id])
-            incident = _incident(row, sorted_facts(again))
-            tool = getattr(again, "tool_name", None) or ""
-            count = each.said_again + each.fetched_again
-            found.append(NewestIncident(memory_id, incident, each.newest_at, count, tool))
-    return found
+    rows: dict[str, KeptIncident] = {}
+    found: dict[str, NewestIncident] = {}
+    unreadable: dict[str, str] = {}
+    for each in kept:
+        try:
+            rows[each.pk] = _newest_row(each)
+        except CorruptRow as error:
+            unreadable[each.pk] = str(error)
+    if rows:
+        wanted = any_of({memory_id: [row.again] for memory_id, row in rows.items()})
+        messages = {row.memory_id: row for row in Message.objects.filter(wanted)}
+        for each in kept:
+            if each.pk in rows:
+                with suppress(CorruptRow):
+                    found[each.pk] = _shortly(each, rows[each.pk], messages)
+    return NewestIncidents(found, unreadable)
 
 
-def _newest_row(kept: FoundIncidents) -> KeptIncident:
+def _shortly(
+    kept: KeptIncidents, row: KeptIncident, messages: Mapping[str, Message]
+) -> NewestIncident:
+    with kept.reading():
+        again = read_message(messages[kept.pk])
+        incident = _incident(row, sorted_facts(again))
+        tool = getattr(again, "tool_name", None) or ""
+        count = kept.said_again + kept.fetched_again
+        return NewestIncident(kept.pk, incident, time_of(kept.newest_at or 0), count, tool)
+
+
+def _newest_row(kept: KeptIncidents) -> KeptIncident:
     """Return the row of the newest incident of a user or a tool; of a message, its first."""
-    rows = [row for row in map(KeptIncident._make, kept.rows) if row.kind != IncidentKind.USED]
-    return next(row for row in rows if row.step == kept.newest_step)
-
-
-# What is to be found anew
-
-STALE_AT_ONCE = 50
-
-
-def stale_incidents(
-    since: datetime | None = None, before: datetime | None = None, leaving_out: Collection[str] = ()
-) -> dict[str, datetime]:
-    """Return the time of the last change of conversations that have changed since their incidents
-    were found, those that changed last first. Those that changed before `since` are not looked at,
-    nor those that did after `before`.
-    """
-    fresh = Q(found_incidents__step=F("last_step"), found_incidents__words=words_digest())
-    rows = Memory.objects.exclude(fresh).exclude(last_step=0).exclude(id__in=leaving_out)
-    rows = rows.filter(imported=None)  # no import goes on
-    if since:
-        rows = rows.filter(updated_at__gte=since)
-    if before:
-        rows = rows.filter(updated_at__lte=before)
-    newest = rows.order_by("-updated_at", "-id").values_list("id", "updated_at")
-    return dict(newest[:STALE_AT_ONCE])
+    with kept.reading() as values:
+        rows = [row for row in _rows(values) if row.kind != IncidentKind.USED]
+        found = [row for row in rows if row.step == kept.newest_step]
+        time_of(kept.newest_at or 0)
+        return found[0]

@@ -24,7 +24,7 @@ from chatmemory.core.written_policies import measured, text_of_policy
 from chatmemory.formats import Transcript
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import MemoryQuerySet
-from chatmemory.models import FoundIncidents, RecallFigures
+from chatmemory.models import KeptIncidents, RecallFigures
 from chatmemory.queries.incidents import incidents
 from chatmemory.queries.recall import COMPARED_MAX, READ_AT_ONCE, recall_history
 from chatmemory.queries.searching import MemoryFilter
@@ -270,7 +270,7 @@ def _loser(id: str, history: History, policy: Policy) -> Loser | None:
 
 
 def _repeats(chosen: Container[str]) -> Iterator[Repeat]:
-    rows = FoundIncidents.objects.filter(said_again__gt=0).order_by("memory_id")
+    rows = KeptIncidents.objects.filter(said_again__gt=0).order_by("memory_id")
     for memory_id in rows.values_list("memory_id", flat=True).iterator(ROWS_AT_ONCE):
         if memory_id in chosen:
             found = incidents(memory_id).incidents

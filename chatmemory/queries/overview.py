@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from django.db.models import Count, F, Q, QuerySet, Sum, Value
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce, Left
 
 from chatmemory.core.exceptions import InvalidValue
@@ -45,7 +45,8 @@ class OverviewRow:
     """A conversation with its newest message and the load of its window in the last steps.
 
     `window` is its window if that is over its limit. `mention` is what was found in its messages,
-    if they were searched. `again` is what had to be said or fetched again last.
+    if they were searched. `again` is what had to be said or fetched again last, and `unreadable`
+    says that what is kept of it cannot be read.
     """
 
     memory: MemoryRow
@@ -54,9 +55,9 @@ class OverviewRow:
     mention: BestMatch | None = None
     window: WindowView[WindowPlace] | None = None
     again: NewestIncident | None = None
+    unreadable: str = ""
 
 
-LONG_AGO = datetime.fromtimestamp(0, UTC)  # when conversations without an incident had one
 SPARK_STEPS = 40
 ORDERINGS: dict[str, SortKey] = {
     "activity": SortKey(F("updated_at"), datetime),
@@ -66,7 +67,7 @@ ORDERINGS: dict[str, SortKey] = {
     "tokens": SortKey(F("history_tokens")),
     "forgotten": SortKey(F("last_seq") - F("window_count")),
     "fill": SortKey(Coalesce(F("window_load") * 1000 / F("policy_limit"), 0)),
-    "said_again": SortKey(Coalesce(F("found_incidents__newest_at"), Value(LONG_AGO)), datetime),
+    "said_again": SortKey(Coalesce(F("keptincidents__newest_at"), 0)),
 }
 
 
@@ -101,13 +102,13 @@ def overview_page(
 
     Raises the exceptions of `memory_page`.
     """
-    page = _page(which, ordering, cursor, size, "found_incidents")
+    page = _page(which, ordering, cursor, size, "keptincidents")
     return CursorPage(_overview_rows(page.rows, which.search), page.previous, page.next)
 
 
 def overview_rows(memory_ids: Sequence[str], search: str = "") -> tuple[OverviewRow, ...]:
     """Return the rows of these conversations in the given order, without unknown ids."""
-    found = Memory.objects.select_related("found_incidents").in_bulk(memory_ids)
+    found = Memory.objects.select_related("keptincidents").in_bulk(memory_ids)
     known = [found[memory_id] for memory_id in memory_ids if memory_id in found]
     return _overview_rows(known, search)
 
@@ -155,7 +156,8 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
             loads=tuple(loads[memory.id]),
             mention=found.get(memory.id),
             window=over.get(memory.id),
-            again=again.get(memory.id),
+            again=again.by_id.get(memory.id),
+            unreadable=again.unreadable.get(memory.id, ""),
         )
         for memory in memories
     )

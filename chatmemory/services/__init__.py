@@ -32,12 +32,14 @@ from chatmemory.services.erasure import (
     unaudited_deletions,
 )
 from chatmemory.services.findings import (
-    IncidentFinder,
     compute_figures,
+    current_compactions,
     current_incidents,
     forget_old_figures,
 )
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
+from chatmemory.services.keepers import KEEPERS
+from chatmemory.services.keeping import QUICK_MESSAGES, Rounds, keep, newest_kept, remade
 from chatmemory.services.messages import (
     add,
     change_and_add,
@@ -63,18 +65,20 @@ from chatmemory.services.validation import storable_messages
 
 __all__ = [
     "CHANNEL",
+    "KEEPERS",
+    "QUICK_MESSAGES",
     "ArrivedMessage",
     "ChangeResult",
     "CompactionPreview",
     "EvictedMessage",
     "Imported",
-    "IncidentFinder",
     "NamedDefault",
     "NewMessage",
     "Recount",
     "RepairPreview",
     "Repairs",
     "Report",
+    "Rounds",
     "add",
     "adopt_policy",
     "atomic",
@@ -87,6 +91,7 @@ __all__ = [
     "compute_figures",
     "count_ahead",
     "create",
+    "current_compactions",
     "current_incidents",
     "default_policies",
     "default_policy",
@@ -97,16 +102,19 @@ __all__ = [
     "forget_old_trials",
     "import_all",
     "import_conversation",
+    "keep",
     "keep_trial",
     "known_branches",
     "known_copies",
     "label",
     "new_messages",
+    "newest_kept",
     "newest_repair",
     "pin",
     "preview_compaction",
     "preview_repair",
     "redact",
+    "remade",
     "remove_default_policy",
     "repair",
     "repair_all",

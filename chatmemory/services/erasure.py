@@ -20,7 +20,6 @@ from chatmemory.ledger.contradictions import Contradicted, naming
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import (
     AuditEntry,
-    FoundIncidents,
     IdempotentAnswer,
     Memory,
     Message,
@@ -34,6 +33,7 @@ from chatmemory.queries.conversations import copies_of, source_of
 from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services.database_errors import leaving_out_lost_nodes
+from chatmemory.services.keepers import KEEPERS
 from chatmemory.services.sqlite_files import truncate_log_soon
 from chatmemory.services.transaction import (
     audit,
@@ -245,8 +245,10 @@ def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
 
 def _erase_findings(memory: Memory) -> None:
     """Erase what was tried on a conversation, or found of it."""
-    for model in (Trial, RecallFigures, FoundIncidents):
+    for model in (Trial, RecallFigures):
         model.objects.filter(memory=memory).delete()
+    for keeper in KEEPERS:
+        keeper.model.objects.filter(memory=memory).delete()
 
 
 def _erase_responses(memory_id: str) -> None:

@@ -344,6 +344,12 @@ class Panel:
         found = self._state.incidents
         return found.until if found and not found.is_current else None
 
+    @property
+    def unreadable(self) -> str:
+        """Says that what is kept of the conversation cannot be read."""
+        found = self._state.incidents
+        return found.unreadable if found else ""
+
     # The answer to a search
 
     @cached_property

@@ -30,7 +30,7 @@ def load() -> list[str]:
                     _load(demo)
             except MemoryExists:
                 continue
-            services.current_incidents(demo["id"])
+            services.keep(demo["id"])
             stored.append(demo["id"])
     return stored
 

@@ -79,13 +79,14 @@ _heartbeats = Heartbeats()
 
 
 async def stream(scope: Scope, receive: Receive, send: Send) -> None:
-    """Send `event: step` with the newest step number whenever a conversation has new steps, until
-    the reader disconnects, or with `event: deleted` until the conversation is deleted.
+    """Send `event: step` with the newest step number whenever a conversation has new steps, and
+    `event: kept` with the same number when something derived of it was kept, until the reader
+    disconnects, or with `event: deleted` until the conversation is deleted.
 
     A reader who reconnects with Last-Event-ID is told at once about steps it missed, and of the
-    newest one if it has more than there are. Answers like Django to a host that is not the site's
-    and to plain HTTP, 405 for any method but GET, 429 or 503 if too many streams are open, and what
-    `authorize` says.
+    newest one if it has more than there are. `?kept=0` asks to be told at once of what is
+    kept. Answers like Django to a host that is not the site's and to plain HTTP, 405 for any method
+    but GET, 429 or 503 if too many streams are open, and what `authorize` says.
     """
     started = asyncio.get_running_loop().time()
     asked_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
@@ -109,21 +110,28 @@ def close_streams() -> None:
     _audience.end_all()
 
 
-async def send_steps(watcher: Watcher, sent: int, send: Send) -> None:
-    """Send the steps after `sent` until the watcher has left.
+async def send_steps(watcher: Watcher, sent: int, kept: int, send: Send) -> None:
+    """Send the steps after `sent` until the watcher has left, and an event without a new step when
+    more than was `kept` is kept of the conversation. A reader of a new step reads that, too.
 
-    When it wakes without one, a comment is sent, which readers ignore: proxies close a connection
-    that stays silent.
+    When it wakes without either, a comment is sent, which readers ignore: proxies close a
+    connection that stays silent.
     """
     while not watcher.has_left:
-        await watcher.later_than(sent)
+        await watcher.later_than(sent, kept)
         if watcher.has_left:
             return
         if watcher.step > sent:
-            sent = watcher.step
-            await _send(send, f"event: step\nid: {sent}\ndata: {sent}\n\n")
+            await _send(send, _event("step", watcher.step))
+        elif watcher.kept > kept:
+            await _send(send, _event("kept", watcher.step))
         else:
             await _send(send, ": heartbeat\n\n")
+        sent, kept = watcher.step, watcher.kept
+
+
+def _event(name: str, step: int) -> str:
+    return f"event: {name}\nid: {step}\ndata: {step}\n\n"
 
 
 async def _judge(scope: Scope) -> tuple[int, StreamReader | None]:
@@ -154,7 +162,9 @@ async def _follow(
                 kind = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
                 await _send_head(send, 200, {**headers, **kind})
                 await _send(send, f"retry: {RECONNECT_MILLISECONDS}\n\n")
-                await send_steps(watcher, seen if seen <= watcher.step else 0, send)
+                kept = _number(scope, b"kept")
+                known = watcher.kept if kept is None else kept
+                await send_steps(watcher, seen if seen <= watcher.step else 0, known, send)
                 if watcher.is_deleted:
                     await _send(send, "event: deleted\ndata: deleted\n\n")
             await send({"type": "http.response.body", "body": b""})

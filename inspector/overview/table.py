@@ -225,14 +225,27 @@ class AgainRow:
         self.came_up_again = came_up_again(again)
 
 
-def current_feed(seen: int | None = None) -> list[FeedRow | AgainRow]:
+@dataclass(frozen=True)
+class UnreadableRow:
+    """An entry of the feed: what is kept of a conversation cannot be read. It comes first."""
+
+    memory_id: str
+    unreadable: str
+    is_new = False
+    moment = 0
+
+
+def current_feed(seen: int | None = None) -> list[FeedRow | AgainRow | UnreadableRow]:
     """Return what left memory last, and what came up again last of what had left, the latest first.
 
     What is later than `seen` is new.
     """
     rows: list[FeedRow | AgainRow] = [FeedRow(item, seen) for item in queries.feed(FEED_SIZE)]
-    rows += [AgainRow(again, seen) for again in queries.latest_incidents(FEED_SIZE)]
-    return sorted(rows, key=lambda row: (row.moment, row.step), reverse=True)[:FEED_SIZE]
+    latest = queries.latest_incidents(FEED_SIZE)
+    rows += [AgainRow(again, seen) for again in latest.by_id.values()]
+    rows.sort(key=lambda row: (row.moment, row.step), reverse=True)
+    unreadable = [UnreadableRow(*each) for each in latest.unreadable.items()]
+    return [*unreadable, *rows][:FEED_SIZE]
 
 
 def came_up_again(found: NewestIncident) -> str:

@@ -7,27 +7,27 @@ from ipaddress import ip_address
 
 from axes.handlers.database import AxesDatabaseHandler
 from axes.models import AccessAttempt
-from django.apps import apps
+from django.apps import apps as installed
+from django.apps.registry import Apps
 from django.conf import settings
 from django.contrib.auth.management import create_permissions
 from django.contrib.auth.models import Group, Permission
-from django.db import router
 from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from chatmemory.access.roles import GROUPS, Role
+from chatmemory.access.roles import GROUPS, Role, has_accounts
 
 ACCOUNTS_PER_ADDRESS = 10
 _ACCOUNT_PERMISSIONS = ("add_user", "change_user", "delete_user", "view_user")
 
 
-def let_admins_manage(using: str, **_: object) -> None:
+def let_admins_manage(using: str, apps: Apps = installed, **_: object) -> None:
     """Let the group of admins manage accounts, in the database that has them."""
-    if not router.allow_migrate_model(using, Group):
+    if not has_accounts(using, apps):
         return
-    create_permissions(apps.get_app_config("auth"), verbosity=0, using=using)
+    create_permissions(installed.get_app_config("auth"), verbosity=0, using=using)
     wanted = Permission.objects.using(using).filter(
         content_type__app_label="auth", codename__in=_ACCOUNT_PERMISSIONS
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 
 if TYPE_CHECKING:
-    from inspector.live.incidents import IncidentThread
+    from inspector.live.keeping import KeeperThread
 
 # Java's HTTP client offers HTTP/2 (h2c) with each request, which any server may ignore.
 _OFFERS = ("Unsupported upgrade request", "No supported WebSocket library")
@@ -19,8 +19,8 @@ HEADER_SECONDS = 20
 
 
 class Server(uvicorn.Server):
-    """Finds incidents in a thread beside its requests. As soon as it accepts those, it prints its
-    announcement, if it has one.
+    """Keeps what is derived from ledgers in a thread beside its requests. As soon as it accepts
+    those, it prints its announcement, if it has one.
 
     Closes connections on which no request arrives, and stops without refusing one: ends the live
     streams, whose readers would otherwise keep it from stopping, and answers connections that it
@@ -37,17 +37,17 @@ class Server(uvicorn.Server):
         logging.getLogger("uvicorn.error").addFilter(_is_no_offer)
         # Connections that owe a request, each with its last one, and since when.
         self._owing: dict[tuple[Any, Any], float] = {}
-        self._incidents: IncidentThread | None = None
+        self._keeper: KeeperThread | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        from inspector.live.incidents import (
-            IncidentThread,  # gunicorn imports this file before Django is set up
+        from inspector.live.keeping import (
+            KeeperThread,  # gunicorn imports this file before Django is set up
         )
 
         await super().startup(sockets=sockets)
         if self.started:
-            self._incidents = IncidentThread()
-            self._incidents.start()
+            self._keeper = KeeperThread()
+            self._keeper.start()
             if self._announcement:
                 print(self._announcement, flush=True)  # noqa: T201
 
@@ -75,8 +75,8 @@ class Server(uvicorn.Server):
             close_streams,  # gunicorn imports this file before Django is set up
         )
 
-        if self._incidents:
-            self._incidents.stop()
+        if self._keeper:
+            self._keeper.stop()
         close_streams()
         for server in self.servers:
             server.close()

@@ -23,7 +23,7 @@ KEEP = """() => Object.defineProperty(navigator, "clipboard", {
 def incidents(demo_conversations):
     texts = "A-1182 and B-7788", "well", "well", "A-1182!", "well", "well", "B-7788 or A-1182?"
     create_and_add("twice", MessageWindow(2), users(*texts))
-    services.current_incidents("twice")
+    services.keep("twice")
 
 
 @pytest.mark.parametrize("javascript", [True, False])

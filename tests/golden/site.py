@@ -116,7 +116,7 @@ def _a_summary_loses_terms() -> None:
             AiMessage("72a7142 fixes ENT-1182 in cmd/cli/hooks2.go: 3000 ms, in v0.4.2-rc1."),
         ],
     )
-    services.current_incidents("compacted")
+    services.keep("compacted")
 
 
 ORDER, CLASS, SUPPORT = "/c/order-7741/", "/c/classroom/", "/c/support/"

@@ -22,7 +22,7 @@ def compacted():
     services.compact("c", "It is about main.go, and app2/main.go.", keep_last=0)
     services.add("c", [UserMessage("A-1182!"), tool("B-2291")])
     services.add("c", [AiMessage("A-1182 and B-2291, 3000 ms, in src/app2/main.go")])
-    services.current_incidents("c")
+    services.keep("c")
 
 
 def test_it_tells_what_was_needed_held_and_lost(compacted, operator_client):
@@ -97,7 +97,7 @@ def test_as_long_as_nothing_is_found_it_says_so(operator_client):
     words = text_of(shown(operator_client))
     assert "What this summary lost is not known: it is found soon after a change" in words
     assert operator_client.get("/api/v1/memories/c/steps/3/").json()["evidence"] is None
-    services.current_incidents("c")
+    services.keep("c")
     words = text_of(shown(operator_client))
     assert "The assistant needed none of its exact terms so far." in words
     assert "Lost and not needed so far: 1." in words
@@ -109,7 +109,7 @@ def test_the_overview_finds_conversations_compacted_with_loss(compacted, operato
     create_and_add("other", TokenWindow(500), users("A-1182", "well"))
     services.compact("other", "A-1182", keep_last=0)
     services.add("other", [AiMessage("A-1182")])
-    services.current_incidents("other")
+    services.keep("other")
     page = operator_client.get("/?flagged=compacted_with_loss").content.decode()
     assert 'data-id="c"' in page
     assert 'data-id="other"' not in page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from dataclasses import replace
 from itertools import count
@@ -28,7 +29,7 @@ from chatmemory.core.loads import Keeping
 from chatmemory.core.recall.facts import facts_of
 from chatmemory.core.recall.incidents import IncidentKind, incident_to_dict
 from chatmemory.formats import read_transcripts
-from chatmemory.models import FoundIncidents
+from chatmemory.models import KeptIncidents
 from chatmemory.queries import ConversationQuery
 from chatmemory.queries.incidents import KeptIncident
 from chatmemory.stores.database import DjangoChatMemoryStore
@@ -47,7 +48,7 @@ ASKED = [*SAID[:3], AiMessage("Which order?"), SAID[3]]
 
 def kept(memory_id: str, policy, messages) -> None:
     create_and_add(memory_id, policy, messages)
-    services.current_incidents(memory_id)
+    services.keep(memory_id)
 
 
 def shown(client, query: str = "", memory_id: str = "c") -> str:
@@ -163,11 +164,11 @@ def test_what_the_assistant_did_not_ask_for_was_only_said_again(operator_client)
 def test_a_higher_limit_today_is_no_contradiction(operator_client):
     kept("c", MessageWindow(2), SAID)
     services.change("c", policy=MessageWindow(5))
-    services.current_incidents("c")
+    services.keep("c")
     words = text_of(shown(operator_client))
     assert "3 messages from the first message on would have kept it; today’s limit is 5." in words
     services.change("c", policy=TokenWindow(500))
-    services.current_incidents("c")
+    services.keep("c")
     assert "3 messages would have kept it. Try 3" in text_of(shown(operator_client))
 
 
@@ -209,7 +210,7 @@ def too_big(memory_id: str) -> None:
 )
 def test_other_causes(operator_client, make, left, cure):
     make("c")
-    services.current_incidents("c")
+    services.keep("c")
     words = text_of(shown(operator_client))
     assert left in words
     assert cure in words
@@ -246,7 +247,7 @@ def test_uses_are_one_line_that_unfolds(operator_client):
 
 def test_uses_of_an_import_would_have_been_missing(operator_client):
     services.import_conversation("c", USED, MessageWindow(2))
-    services.current_incidents("c")
+    services.keep("c")
     assert "1 term would have been missing" in text_of(shown(operator_client))
 
 
@@ -255,10 +256,10 @@ def test_what_is_kept_is_shown_with_its_step(operator_client):
     assert "Incidents as of" not in shown(operator_client)
     services.add("c", users("one more"))
     assert "Incidents as of step 4." in shown(operator_client)
-    before = FoundIncidents.objects.get(memory_id="c").step
-    FoundIncidents.objects.filter(memory_id="c").delete()
+    before = KeptIncidents.objects.get(memory_id="c").step
+    KeptIncidents.objects.filter(memory_id="c").delete()
     assert 'id="incident"' not in shown(operator_client)
-    assert (before, FoundIncidents.objects.filter(memory_id="c").count()) == (4, 0)
+    assert (before, KeptIncidents.objects.filter(memory_id="c").count()) == (4, 0)
 
 
 # What would have kept a message, for the moment at which it was next needed
@@ -268,7 +269,7 @@ def test_the_policy_is_the_one_in_force_when_it_was_needed():
     create_and_add("c", MessageWindow(2), SAID[:3])
     services.change("c", policy=TokenWindow(20))
     services.add("c", SAID[3:])
-    services.current_incidents("c")
+    services.keep("c")
     query = ConversationQuery(at=3, msg=1)
     answer = queries.conversation_state("c", query).would_keep
     assert (answer.step, answer.policy) == (5, TokenWindow(20))
@@ -280,7 +281,7 @@ def test_the_policy_is_the_one_in_force_when_it_was_needed():
 def test_a_message_that_was_not_needed_is_answered_for_the_step(order):
     words = text_of(order("?at=43&msg=20"))
     assert "would still be in memory at step 43. Up to step 58, it was not needed again." in words
-    FoundIncidents.objects.all().delete()
+    KeptIncidents.objects.all().delete()
     words = text_of(order("?at=43&msg=25"))
     assert "would still be in memory at step 43. A higher limit now" in words
 
@@ -376,7 +377,7 @@ def test_a_card_costs_a_bounded_number_of_queries(operator_client, order):
     order()
     with CaptureQueriesContext(connection) as with_card:
         order()
-    FoundIncidents.objects.all().delete()
+    KeptIncidents.objects.all().delete()
     with CaptureQueriesContext(connection) as without:
         order()
     assert len(with_card) <= len(without) + 8
@@ -386,12 +387,15 @@ def test_a_card_among_10_000_messages_reads_its_own_messages_only(operator_clien
     """What is kept here are 6,000 uses and a card, of a conversation that has none of them."""
     long_conversation("c", 10_000)
     kept("model", MessageWindow(2), [*users("m1 is A-1182"), *numbered(3), *users("A-1182")])
-    model = FoundIncidents.objects.get(memory_id="model")
+    model = KeptIncidents.objects.get(memory_id="model")
     services.add("c", users("A-1182"))
-    (row,) = model.rows
+    (row,) = json.loads(model.content)
     card = changed(row, again=10_001, step=10_001, left_step=21)
     uses = [changed(row, kind="used", again=n, step=n) for n in range(3_000, 9_000)]
-    FoundIncidents.objects.create(memory_id="c", step=10_001, words=model.words, rows=[*uses, card])
+    content = json.dumps([*uses, card])
+    KeptIncidents.objects.create(
+        memory_id="c", step=10_001, version=model.version, kept_at=0, content=content
+    )
     with CaptureQueriesContext(connection) as asked:
         assert "1 of 1" in text_of(shown(operator_client))
     read = [each["sql"] for each in asked if "chatmemory_message" in each["sql"]]

@@ -82,7 +82,7 @@ def asked(query: str = MESSAGES) -> FleetAsked:
 def test_conversations_are_locked_one_by_one(conversations):
     """Citus cannot lock rows of several conversations with one statement."""
     for n in range(COUNT):
-        services.current_incidents(f"shop/{n}")
+        services.keep(f"shop/{n}")
     with CaptureQueriesContext(connection) as sent:
         services.compute_figures(asked().query, 60)
     locks = [each["sql"] for each in sent if "FOR UPDATE" in each["sql"]]

@@ -26,7 +26,7 @@ def compacted():
         services.add(memory_id, said)
         services.compact(memory_id, summary, keep_last=0, trigger=trigger)
         services.add(memory_id, [AiMessage("A-11 B-22")])
-        services.current_incidents(memory_id)
+        services.keep(memory_id)
     services.create("none", MessageWindow(20))
 
 

@@ -120,7 +120,7 @@ def rendered(page: ConversationPage) -> str:
 
 def test_no_template_of_a_conversation_asks_the_database(db, django_assert_num_queries):
     demo.load()
-    services.current_incidents("order-7741")
+    services.keep("order-7741")
     states = [queries.conversation_state("order-7741", query) for query in ASKED]
     trial = queries.WhatIf((UserMessage("what if"), AiMessage("then this")))
     simulated = ConversationQuery(find="A-1182", msg=-1)

@@ -30,7 +30,7 @@ API = "/api/v1/memories/"
 
 def with_incidents(memory_id: str, messages=SAID) -> str:
     create_and_add(memory_id, MessageWindow(2), messages)
-    services.current_incidents(memory_id)
+    services.keep(memory_id)
     return memory_id
 
 
@@ -47,7 +47,7 @@ def test_the_line_has_the_fact_and_leads_to_its_step(operator_client):
     with_incidents("asked", asked)
     assert "A-1182 had to be said again · step 5" in row_of(operator_client.get("/"), "asked")
     services.add("told", users("well", "well", "A-1182"))
-    services.current_incidents("told")
+    services.keep("told")
     assert "· step 7 · 1 of 2" in row_of(operator_client.get("/now/?id=told"), "told")
 
 
@@ -63,7 +63,7 @@ def test_it_is_a_filter_newest_first(operator_client):
         with_incidents(memory_id)
     create_and_add("silent", MessageWindow(2), users("hi"))
     services.add("first", users("thanks"))
-    services.current_incidents("first")
+    services.keep("first")
     page = operator_client.get("/?flagged=said_again")
     assert chips(page)["Had to be said again"] == (2, True)
     assert ids(page) == ["second", "first"], "not the last activity"
@@ -138,14 +138,14 @@ def test_the_feed_has_both_in_order(operator_client):
     shown = [getattr(row, "came_up_again", "left") for row in current_feed()]
     assert shown[0] == "left"
     assert shown.count("A-1182 was said again after it had left") == 1
-    services.current_incidents("told")
+    services.keep("told")
     html = operator_client.get("/now/?seen=1").content.decode()
     assert 'data-id="told 4 again" data-again class="is-new"' in " ".join(html.split())
 
 
 def test_the_feed_leaves_imports_out():
     services.import_conversation("imported", SAID, MessageWindow(2))
-    services.current_incidents("imported")
+    services.keep("imported")
     assert current_feed() == []
 
 
@@ -165,7 +165,7 @@ def test_a_redaction_takes_the_line_along(operator_client):
     with_incidents("told")
     services.redact("told", 1)
     assert "who__again" not in row_of(operator_client.get("/"), "told")
-    assert queries.latest_incidents(9) == []
+    assert queries.latest_incidents(9).by_id == {}
 
 
 def test_the_queries_do_not_depend_on_how_many_have_any(operator_client):

@@ -44,17 +44,16 @@ class MemoryHistory(Resource):
 class MemoryIncidents(Resource):
     @reads(IncidentsSerializer, query=requests.IncidentsQuery, name="list_incidents")
     def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
-        """List the facts that left memory and came up again.
+        """List the facts that left memory and came up again, up to the step `known_until`.
 
-        They are in the order of their steps.
+        They are in the order of their steps. Those of a long conversation are found soon after each
+        change: until then `is_current` is false.
         """
         kind = asked.get("kind")
-        found = [
-            incident_to_dict(each)
-            for each in services.current_incidents(memory_id).incidents
-            if kind in (None, each.kind)
-        ]
-        return response(IncidentsSerializer, {"incidents": found})
+        known = services.current_incidents(memory_id, services.QUICK_MESSAGES)
+        found = [incident_to_dict(each) for each in known.incidents if kind in (None, each.kind)]
+        answer = {"known_until": known.step, "is_current": known.is_current, "incidents": found}
+        return response(IncidentsSerializer, answer)
 
 
 class MemorySteps(Resource):

@@ -51,8 +51,8 @@ def check_copy(file: Path, copy: sqlite3.Connection) -> None:
         if not copy.execute(named, [database.TABLE]).fetchone():
             raise CommandError(f"{file} has no tables of chatmemory: is it the right file?")
         recorded = copy.execute("SELECT name FROM django_migrations WHERE app = ?", [schema.APP])
-        if found := schema.difference(name for (name,) in recorded):
-            raise CommandError(f"{file} {found} {schema.WHAT_TO_DO}")
+        if other := schema.difference(name for (name,) in recorded):
+            raise CommandError(f"{file} {other.reason} {other.what_to_do}")
     except sqlite3.Error as error:
         raise CommandError(f"{file} cannot be read: {error}") from error
 

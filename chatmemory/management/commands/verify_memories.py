@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
+from chatmemory.services import remade
 from chatmemory.services.sqlite_files import damage
 from chatmemory.services.validation import check_id
 
@@ -89,7 +91,8 @@ class Command(DatabaseCommand):
             self.repair_index(ids, options["json"])
         of_heads = self.of_heads(options["heads"]) if options["heads"] else []
         verified, of_replays = self.of_replays(ids)
-        self.tell(verified, of_heads + of_replays, options["json"])
+        remade = self.remade(ids)
+        self.tell(verified, of_heads + of_replays, remade, options["json"])
         faults = []
         if of_replays:
             faults = [f"{len(of_replays)} of {verified} conversations differ from their replay"]
@@ -102,14 +105,35 @@ class Command(DatabaseCommand):
             self.stdout.write(told)
         return None
 
-    def tell(self, verified: int, found: list[Contradiction], as_json: bool) -> None:
+    def remade(self, ids: list[str]) -> list[tuple[str, str]]:
+        """Make what is derived and kept of conversations anew; return the id and name of each row
+        that differed. It is no part of the ledger, so that nobody need have altered that.
+        """
+        found = []
+        for memory_id in named_or_all(ids, Memory.objects.all()):
+            if memory_id.is_readable:
+                with suppress(MemoryNotFound):
+                    found += [(memory_id.text, name) for name in remade(memory_id.text)]
+        return found
+
+    def tell(
+        self,
+        verified: int,
+        found: list[Contradiction],
+        remade: list[tuple[str, str]],
+        as_json: bool,
+    ) -> None:
         if as_json:
             rows = [
                 {"conversation": each.memory_id, "row": each.row, "what": each.what}
                 for each in found
             ]
-            self.stdout.write(json.dumps({"verified": verified, "contradictions": rows}))
+            derived = [{"conversation": memory_id, "derived": name} for memory_id, name in remade]
+            answer = {"verified": verified, "contradictions": rows, "made_anew": derived}
+            self.stdout.write(json.dumps(answer))
             return
+        for memory_id, name in remade:
+            self.stderr.write(f"{memory_id!r}: its kept {name} differed and were made anew")
         for contradiction in found:
             self.stderr.write(str(contradiction))
 

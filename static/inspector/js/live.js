@@ -7,6 +7,7 @@ const RETRY = 2000;
 let newest = 0;
 let shown = 0;
 let isLost = true;
+let isKept = false;
 
 const main = () => document.querySelector("[data-conversation]");
 const place = () => document.querySelector("[data-place]");
@@ -43,7 +44,9 @@ function catchUp() {
   const follows = place().dataset.live === "" && !page.hasAttribute("data-simulation") && !isWriting();
   tell(follows ? 0 : behind);
   showFollowing();
-  if (follows && behind) htmx.trigger(badge(), "catch-up");
+  if (!follows || !(behind || isKept)) return;
+  isKept = false;
+  htmx.trigger(badge(), "catch-up");
 }
 
 // One step moves; a jump over several is shown as it ends. Before the browser paints.
@@ -70,6 +73,11 @@ export function bindLive() {
     newest: () => newest,
     moved: (step) => {
       newest = Math.max(newest, step);
+      catchUp();
+    },
+    // What is derived of the step that is shown was kept: the page is fetched again, at the same step.
+    kept: () => {
+      isKept = true;
       catchUp();
     },
     shown: (lost) => {

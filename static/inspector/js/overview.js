@@ -153,6 +153,7 @@ export function bindOverview() {
   follow(feed().dataset.liveUrl, {
     newest: seen,
     moved,
+    kept: () => later(wait),
     shown: (lost) => {
       isLost = lost;
       show();

@@ -4,9 +4,9 @@
 // of its pages together. One that is shown again hears at once of what it missed.
 const REOPEN_SECONDS = 5;
 
-// `newest()` says what is known already, `moved(number)` hears of more, `shown(isLost)` of the line, and
-// `deleted()` of the end, after which nothing is followed.
-export function follow(url, { newest, moved, shown, deleted }) {
+// `newest()` says what is known already, `moved(number)` hears of more, `kept()` that something derived
+// was kept, `shown(isLost)` of the line, and `deleted()` of the end, after which nothing is followed.
+export function follow(url, { newest, moved, kept, shown, deleted }) {
   let source = null;
   let reopening = 0;
   let hasEnded = false;
@@ -43,6 +43,7 @@ export function follow(url, { newest, moved, shown, deleted }) {
     });
     source.addEventListener("error", lost);
     source.addEventListener("step", (event) => moved(Number(event.data)));
+    source.addEventListener("kept", kept);
     source.addEventListener("deleted", end);
   }
 

@@ -1,0 +1,97 @@
+"""The tables of what is derived from ledgers and kept: one row a conversation in each.
+
+A `chatmemory.keeper.Keeper` makes the rows. They are no part of a conversation: any of them can be
+made again. So that a row which somebody altered breaks no list, its columns are whole numbers and
+texts only; times are microseconds since 1970, and whatever has a structure is JSON in `content`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import models
+from django.db.models import F, Q
+
+from chatmemory.core.exceptions import CorruptRow
+from chatmemory.managers import TableManager
+
+_LOSING = Q(terms_lost__gt=0)
+_HAVING = Q(newest_at__isnull=False)
+
+
+class KeptRow(models.Model):
+    """What is derived from the ledger of one conversation.
+
+    The conversation is known up to `step`, by the rules of a `version` of the keeper: another
+    version makes the row stale. All columns but `kept_at` are a function of the ledger alone.
+    """
+
+    memory = models.OneToOneField(
+        "chatmemory.Memory", models.CASCADE, primary_key=True, db_constraint=False
+    )
+    step = models.BigIntegerField()
+    version = models.CharField(max_length=32)
+    kept_at = models.BigIntegerField(help_text="when it was stored, in microseconds since 1970")
+    content = models.TextField(default="[]", help_text="JSON, see the keeper")
+
+    objects = TableManager()
+
+    class Meta:
+        abstract = True
+
+    def __str__(self) -> str:
+        return f"{self.pk} {self._meta.verbose_name}"
+
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        """Yield what the JSON is. If the block cannot read it, which an altered row may cause,
+        CorruptRow is raised, which names the row.
+        """
+        try:
+            yield json.loads(self.content)
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
+            raise CorruptRow(
+                f"the {self._meta.verbose_name} kept of {self.pk!r} cannot be read: "
+                "manage.py verify_memories makes them again"
+            ) from error
+
+
+class KeptIncidents(KeptRow):
+    """The incidents of a conversation, as `queries.incidents` reads them; only numbers.
+
+    The newest is that of a user or a tool.
+    """
+
+    said_again = models.IntegerField(default=0)
+    fetched_again = models.IntegerField(default=0)
+    used = models.IntegerField(default=0)
+    newest_step = models.BigIntegerField(null=True)
+    newest_at = models.BigIntegerField(null=True)
+
+    class Meta:
+        verbose_name = verbose_name_plural = "incidents"
+        indexes = [
+            models.Index("kept_at", name="incidents_by_time"),
+            models.Index(F("newest_at").desc(), condition=_HAVING, name="incidents_newest"),
+        ]
+
+
+class KeptCompactions(KeptRow):
+    """What the compactions of a conversation lost, as `queries.compactions` reads it: numbers, with
+    the names of triggers and summarizers.
+    """
+
+    compacted = models.IntegerField(default=0, help_text="how many compactions it has rows of")
+    terms_lost = models.IntegerField(
+        default=0, help_text="exact terms that were needed and that summaries lost"
+    )
+
+    class Meta:
+        verbose_name = verbose_name_plural = "losses of compactions"
+        indexes = [
+            models.Index("kept_at", name="compactions_by_time"),
+            models.Index("memory", condition=_LOSING, name="compactions_losing"),
+        ]

@@ -1,0 +1,59 @@
+"""The thread of a server that keeps what is derived from ledgers, soon after they have changed."""
+
+from __future__ import annotations
+
+import logging
+from threading import Event, Thread
+from time import monotonic
+from typing import Any
+
+from django.db import connections
+
+from chatmemory.services import Rounds
+from chatmemory.signals import memory_changed
+
+# Seconds: a change of this process is followed after the first, one of another after the second.
+SOON, PAUSE = 0.1, 1.0
+AT_A_STRETCH = 0.5  # for each keeper
+REST = 3  # times as long as a round: a quarter of a core at most
+
+logger = logging.getLogger(__name__)
+
+
+class KeeperThread(Thread):
+    """Keeps rows again and again until it is stopped. Whatever fails is logged once, and tried
+    again. Between its rounds it has no connection to the database.
+    """
+
+    def __init__(self, rounds: Rounds | None = None) -> None:
+        super().__init__(name="keeper", daemon=True)
+        self._rounds = rounds or Rounds()
+        self._stopped, self._changed = Event(), Event()
+
+    def run(self) -> None:
+        memory_changed.connect(self._wake)
+        is_failing = False
+        while not self._stopped.wait(SOON):
+            self._changed.clear()
+            began = monotonic()
+            try:
+                has_more = self._rounds.keep_some(AT_A_STRETCH)
+                is_failing = False
+            except Exception:
+                if not is_failing:
+                    logger.exception("nothing can be kept of conversations; trying again")
+                is_failing, has_more = True, False
+            finally:
+                connections.close_all()
+            self._stopped.wait(REST * (monotonic() - began))
+            if not has_more:
+                self._changed.wait(PAUSE)
+        memory_changed.disconnect(self._wake)
+
+    def _wake(self, **_: Any) -> None:
+        self._changed.set()
+
+    def stop(self) -> None:
+        """End the thread after the conversation that it is at."""
+        self._stopped.set()
+        self._changed.set()

@@ -1,0 +1,299 @@
+"""Keepers: rows that are derived from ledgers, made after commits and kept until they change."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+from django.db import OperationalError, connection
+
+from chatmemory import MessageWindow, queries, services
+from chatmemory.core.exceptions import CorruptRow
+from chatmemory.kept import KeptRow
+from chatmemory.models import KeptCompactions, KeptIncidents, Memory, Message
+from chatmemory.queries.incidents import IncidentKeeper
+from chatmemory.services import KEEPERS, Rounds
+from chatmemory.services.keeping import current
+from inspector.live.keeping import KeeperThread
+
+from .conversations import create_and_add, users
+
+pytestmark = pytest.mark.django_db
+SAID = users("My order is A-1182.", "well", "well", "A-1182!")
+LONG = 60.0  # seconds, enough for all
+MODELS = [keeper.model for keeper in KEEPERS]
+
+
+def known_steps(model=KeptIncidents) -> dict[str, int]:
+    """The step up to which conversations are known."""
+    return dict(model.objects.values_list("memory_id", "step"))
+
+
+class Interrupted(IncidentKeeper):
+    """A keeper while whose work something happens once."""
+
+    def __init__(self, happens):
+        self._happens = iter([happens])
+
+    def make(self, memory, before):
+        made = super().make(memory, before)
+        for happens in self._happens:
+            happens(memory.pk)
+        return made
+
+
+# One conversation
+
+
+def test_a_row_is_known_up_to_the_newest_step_and_is_made_once(django_assert_num_queries):
+    create_and_add("a", MessageWindow(2), SAID)
+    services.keep("a")
+    for model in MODELS:
+        assert known_steps(model) == {"a": 4}
+    with django_assert_num_queries(4 * len(KEEPERS)):
+        services.keep("a")
+
+
+def test_a_request_makes_no_row_for_which_it_would_read_much():
+    create_and_add("a", MessageWindow(2), SAID)
+    assert current(IncidentKeeper(), "a", most=3) is None
+    assert current(IncidentKeeper(), "a", most=4).step == 4
+    services.add("a", users("more"))
+    assert current(IncidentKeeper(), "a", most=4).step == 4
+
+
+def test_the_api_tells_up_to_which_step_it_knows(operator_client):
+    create_and_add("a", MessageWindow(2), SAID)
+    create_and_add("long", MessageWindow(2), users(*map(str, range(services.QUICK_MESSAGES + 1))))
+    first, second = (
+        operator_client.get(f"/api/v1/memories/{memory_id}/incidents/").json()
+        for memory_id in ("a", "long")
+    )
+    assert (first["known_until"], first["is_current"], len(first["incidents"])) == (4, True, 1)
+    assert (second["known_until"], second["is_current"], second["incidents"]) == (0, False, [])
+
+
+def test_other_rules_make_all_rows_stale(settings):
+    create_and_add("a", MessageWindow(2), SAID)
+    services.keep("a")
+    settings.CHATMEMORY = {**getattr(settings, "CHATMEMORY", {}), "FACT_TERMS": ["Fjord"]}
+    assert not queries.incidents("a").is_current
+    Rounds().keep_some(LONG)
+    assert queries.incidents("a").is_current
+
+
+def test_a_conversation_that_went_on_meanwhile_is_known_up_to_an_earlier_step():
+    create_and_add("a", MessageWindow(2), SAID)
+    current(Interrupted(lambda memory_id: services.add(memory_id, users("well"))), "a")
+    assert known_steps() == {"a": 4}
+    assert not queries.incidents("a").is_current
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        lambda memory_id: services.redact(memory_id, 1),
+        lambda memory_id: services.delete(memory_id),
+        lambda memory_id: (
+            services.delete(memory_id),
+            create_and_add(memory_id, MessageWindow(2), [*SAID, *SAID]),
+        ),
+    ],
+    ids=["redacted", "deleted", "made anew"],
+)
+def test_nothing_is_kept_of_what_was_erased_meanwhile(happens):
+    create_and_add("a", MessageWindow(2), SAID)
+    current(Interrupted(happens), "a")
+    assert known_steps() == {}
+
+
+def test_an_older_row_takes_no_place_of_a_newer_one():
+    create_and_add("a", MessageWindow(2), SAID)
+
+    def goes_on(memory_id):
+        services.add(memory_id, users("well"))
+        services.keep(memory_id)
+
+    current(Interrupted(goes_on), "a")
+    assert known_steps() == {"a": 5}
+
+
+@pytest.mark.parametrize(
+    "erase", [services.delete, lambda memory_id: services.redact(memory_id, 1)]
+)
+def test_an_erasure_takes_all_rows_along(erase):
+    create_and_add("a", MessageWindow(2), SAID)
+    services.keep("a")
+    erase("a")
+    assert [model.objects.count() for model in MODELS] == [0] * len(MODELS)
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="a role that may not write is another")
+def test_where_nothing_can_be_written_a_row_is_made_and_not_kept():
+    create_and_add("a", MessageWindow(2), SAID)
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA query_only = ON")
+        found = services.current_incidents("a").incidents
+        Rounds().keep_some(LONG)
+        cursor.execute("PRAGMA query_only = OFF")
+    assert [each.fact for each in found] == ["A-1182"]
+    assert known_steps() == {}
+
+
+# All conversations
+
+
+def test_rows_follow_what_changes_and_only_that(django_assert_max_num_queries):
+    rounds = Rounds()
+    create_and_add("a", MessageWindow(2), SAID)
+    create_and_add("b", MessageWindow(2), users("hi"))
+    services.create("empty", MessageWindow(2))
+    rounds.keep_some(LONG)
+    assert known_steps() == {"a": 4, "b": 1}
+    assert [each.fact for each in queries.incidents("a").incidents] == ["A-1182"]
+    services.add("b", users("hi again"))
+    rounds.keep_some(LONG)
+    assert known_steps() == {"a": 4, "b": 2}
+    with django_assert_max_num_queries(1 + 2 * len(KEEPERS)):
+        assert not rounds.keep_some(LONG)
+
+
+def test_what_changes_now_comes_before_what_had_changed():
+    for n in range(3):
+        create_and_add(f"old-{n}", MessageWindow(2), SAID)
+        Memory.objects.filter(id=f"old-{n}").update(
+            updated_at=queries.memory(f"old-{n}").updated_at - timedelta(days=3 - n)
+        )
+    rounds = Rounds()
+    create_and_add("new", MessageWindow(2), SAID)
+    assert rounds.keep_some(0)
+    assert known_steps() == {"new": 4}
+    while rounds.keep_some(0):
+        pass
+    assert len(known_steps()) == 4
+
+
+def test_a_conversation_that_cannot_be_read_is_logged_once_and_stops_no_other(caplog):
+    create_and_add("bad", MessageWindow(2), SAID)
+    create_and_add("good", MessageWindow(2), SAID)
+    Message.objects.filter(memory="bad", seq=1).update(frame="{")
+    rounds = Rounds([IncidentKeeper()])
+    with caplog.at_level(logging.ERROR):
+        rounds.keep_some(LONG)
+        rounds.keep_some(LONG)
+    assert known_steps() == {"good": 4}
+    assert [record.args for record in caplog.records] == [("incidents", "bad")]
+
+
+def test_a_conversation_that_went_on_or_is_deleted_meanwhile_is_found_the_next_time():
+    create_and_add("a", MessageWindow(2), SAID)
+    create_and_add("gone", MessageWindow(2), SAID)
+
+    def happens(memory_id):
+        services.delete("gone")
+        services.add("a", users("A-1182"))
+
+    rounds = Rounds([Interrupted(happens)])
+    rounds.keep_some(LONG)
+    rounds.keep_some(LONG)
+    assert known_steps() == {"a": 5}
+
+
+class Failing(IncidentKeeper):
+    """A keeper of a database that does not answer; the third time it stops a thread."""
+
+    def __init__(self, thread=None):
+        self.rounds, self.thread = 0, thread
+
+    def version(self):
+        self.rounds += 1
+        if self.rounds == 3:
+            self.thread.stop()
+        raise OperationalError("down")
+
+
+def test_a_failing_thread_logs_it_once_and_goes_on(monkeypatch, caplog):
+    keeper = Failing()
+    keeper.thread = thread = KeeperThread(Rounds([keeper]))
+    monkeypatch.setattr("inspector.live.keeping.PAUSE", 0)
+    monkeypatch.setattr("inspector.live.keeping.SOON", 0)
+    thread.run()
+    assert keeper.rounds == 3
+    assert len(caplog.records) == 1
+
+
+def test_the_command_keeps_all_that_has_changed():
+    create_and_add("a", MessageWindow(2), SAID)
+    create_and_add("b", MessageWindow(2), SAID)
+    call_command("keep", "--once")
+    for model in MODELS:
+        assert known_steps(model) == {"a": 4, "b": 4}
+
+
+# Rows that somebody altered
+
+COLUMNS = [
+    (model, field.name)
+    for model in MODELS
+    for field in model._meta.concrete_fields
+    if field.name not in ("memory", "version", "kept_at")
+]
+OTHER_JSON = ["", "null", "{}", "[1]", '[["said_again"]]', '{"rule": "unknown"}', "[[null]]"]
+
+
+def altered(model: type[KeptRow], name: str):
+    """Yield after each alteration of a column of the row of "a"."""
+    good = model.objects.filter(memory="a").values().get()
+    is_text = name == "content"
+    for value in OTHER_JSON if is_text else [-1, 0, 7, 10**15]:
+        model.objects.filter(memory="a").update(**{name: value})
+        yield value
+        model.objects.filter(memory="a").update(**{name: good[name]})
+
+
+@pytest.fixture
+def kept():
+    create_and_add("a", MessageWindow(3), SAID)
+    services.compact("a", "A summary.", keep_last=0)
+    services.add("a", users("A-1182."))
+    create_and_add("b", MessageWindow(2), SAID)
+    for memory_id in ("a", "b"):
+        services.keep(memory_id)
+
+
+@pytest.mark.parametrize(("model", "name"), COLUMNS)
+def test_a_row_that_cannot_be_read_breaks_no_page_and_no_list(kept, model, name, operator_client):
+    pages = ("/", "/doctor/", "/c/a/", "/c/b/", "/lab/compactions/")
+    for _ in altered(model, name):
+        for page in (*pages, "/api/v1/memories/", "/api/v1/doctor/"):
+            assert operator_client.get(page).status_code == 200, page
+
+
+def test_an_unreadable_row_is_named_where_it_is_listed(kept, operator_client):
+    KeptIncidents.objects.filter(memory="a").update(content="[1]", newest_at=1, newest_step=4)
+    named = "The incidents kept of “a” cannot be read: manage.py verify_memories makes"
+    assert operator_client.get("/").content.decode().count(named) == 2  # row and feed
+    assert named in operator_client.get("/c/a/").content.decode()
+    KeptCompactions.objects.filter(memory="a").update(content="[1]", compacted=1)
+    named = "The losses of compactions kept of “a” cannot be read"
+    assert named in operator_client.get("/lab/compactions/").content.decode()
+    with pytest.raises(CorruptRow, match=r"'a' cannot be read: manage\.py verify_memories"):
+        queries.incidents("a")
+
+
+@pytest.mark.parametrize(("model", "name"), COLUMNS)
+def test_a_verification_makes_altered_rows_anew_and_finds_the_ledger_whole(
+    kept, model, name, capsys
+):
+    if name == "step":
+        pytest.skip("a row of another step is stale, and is made anew by the next round")
+    good = model.objects.filter(memory="a").values().get()
+    for _ in altered(model, name):
+        call_command("verify_memories", "--json")
+        verified = json.loads(capsys.readouterr().out)
+        assert verified["contradictions"] == []
+        again = model.objects.filter(memory="a").values().get()
+        assert again[name] == good[name]
