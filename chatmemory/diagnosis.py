@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.lint import PROVIDERS, RULES, Sent
 from chatmemory.core.lint.rules import findings
 from chatmemory.core.lint.since import Past
@@ -46,6 +45,12 @@ class Problem:
     @property
     def is_listed(self) -> bool:
         return RULES[self.rule].is_listed and not self.is_pending
+
+    def severity_for(self, provider: str) -> str:
+        """Return `refused` or `mishandled`; empty where a provider does not mind."""
+        if provider in self.refused_by:
+            return "refused"
+        return "mishandled" if provider in self.mishandled_by else ""
 
 
 @dataclass(frozen=True)
@@ -84,9 +89,8 @@ class Diagnosis:
         return next(waiting, None)
 
     def for_provider(self, provider: str) -> list[Problem]:
-        """Return what a provider minds, refusals first."""
-        refused = [each for each in self.problems if provider in each.refused_by]
-        return refused + [each for each in self.problems if provider in each.mishandled_by]
+        """Return what a provider minds."""
+        return [each for each in self.problems if each.severity_for(provider)]
 
     def with_times(self, times: Mapping[int, datetime]) -> Diagnosis:
         """Return the diagnosis with the times of its steps: where it is not known since when a
@@ -101,11 +105,11 @@ class Diagnosis:
 
     @classmethod
     def from_list(cls, step: int, stored: Any) -> Diagnosis:
-        """Return the diagnosis that `to_list` wrote. Raises InvalidValue for anything else."""
-        try:
-            return cls(step, tuple(map(_read, stored)))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise InvalidValue(f"the diagnosis cannot be read: {error!r}") from error
+        """Return the diagnosis that `to_list` wrote.
+
+        Raises ValueError, TypeError, LookupError or AttributeError for other JSON.
+        """
+        return cls(step, tuple(map(_read, stored)))
 
 
 def _written(problem: Problem) -> dict[str, Any]:

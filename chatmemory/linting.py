@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.given import chat_messages
 from chatmemory.core.lint import PROVIDERS, Finding, Sent, Turn, findings_in
 from chatmemory.core.lint.repairs import REPAIRS, Bench, Place, Repaired
+from chatmemory.core.lint.turns import OPENAI
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
@@ -73,6 +74,17 @@ def repair(
     return Repaired(bench.messages, [place.source for place in bench.places], bench.done, left)
 
 
+def waiting_call(messages: Sequence[ChatMessage]) -> int | None:
+    """Return the index of the tool call that awaits results at the end of a window, or None."""
+    return waiting_turn(turns_of(messages, OPENAI))
+
+
+def waiting_turn(turns: Iterable[Turn]) -> int | None:
+    """Return the position of the turn whose calls await results at the end of a window, or None."""
+    dangling = Sent(turns, OPENAI).pairing.dangling
+    return next((each.call.position for each in dangling if each.before is None), None)
+
+
 def outline(messages: Sequence[ChatMessage], provider: str) -> list[str]:
     """Return a line for each message of a small window, such as an example of a rule.
 
@@ -101,25 +113,29 @@ def _id(id: str | None) -> str:
     return f"id {id}" if id else "no id"
 
 
-# The name of a conversation, a provider, and what it would say to its window
-Diagnosis = tuple[str, str, Sequence[Finding]]
+class Complaint(NamedTuple):
+    """What a provider minds in the window of a conversation, in words, and how severe it is."""
+
+    conversation: str
+    provider: str
+    rule: str
+    severity: str
+    message: str
 
 
-def tell_diagnoses(
-    diagnoses: Iterable[Diagnosis], write: Callable[[str], object], as_json: bool = False
+def tell_complaints(
+    complaints: Iterable[Complaint], write: Callable[[str], object], as_json: bool = False
 ) -> int:
-    """Write a line for each finding, as text or JSON, and without JSON their sum; return how many
+    """Write a line for each complaint, as text or JSON, and without JSON their sum; return how many
     conversations would be refused.
     """
     refused: set[str] = set()
     mishandled: set[str] = set()
-    for name, provider, findings in diagnoses:
-        for each in findings:
-            (refused if each.severity == "refused" else mishandled).add(name)
-            row = {"conversation": name, "provider": provider, "rule": each.rule}
-            row |= {"severity": each.severity, "message": each.message}
-            told = f"{name}: {PROVIDERS[provider]}, {each.severity}: {each.message} [{each.rule}]"
-            write(json.dumps(row) if as_json else told)
+    for each in complaints:
+        (refused if each.severity == "refused" else mishandled).add(each.conversation)
+        who = f"{each.conversation}: {PROVIDERS[each.provider]}, {each.severity}"
+        told = f"{who}: {each.message} [{each.rule}]"
+        write(json.dumps(each._asdict()) if as_json else told)
     if not as_json:
         write(f"{len(refused):,} refused; {len(mishandled - refused):,} only mishandled")
     return len(refused)

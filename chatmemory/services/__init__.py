@@ -34,7 +34,9 @@ from chatmemory.services.erasure import (
 from chatmemory.services.findings import (
     compute_figures,
     current_compactions,
+    current_diagnosis,
     current_incidents,
+    diagnoses,
     forget_old_figures,
 )
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
@@ -92,11 +94,13 @@ __all__ = [
     "count_ahead",
     "create",
     "current_compactions",
+    "current_diagnosis",
     "current_incidents",
     "default_policies",
     "default_policy",
     "delete",
     "delete_all",
+    "diagnoses",
     "finish_deletions",
     "forget_old_figures",
     "forget_old_trials",

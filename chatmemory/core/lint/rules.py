@@ -105,6 +105,11 @@ class Rule:
     def id(self) -> str:
         return self.check.__name__
 
+    @property
+    def told_for(self) -> str:
+        """The provider in whose format the examples are told: the first one that minds."""
+        return next(iter(self.laws), OPENAI)
+
 
 @dataclass(frozen=True)
 class Finding:

@@ -5,9 +5,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from chatmemory import queries
+from chatmemory import explain, services
+from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.lint import PROVIDERS
-from chatmemory.linting import Diagnosis, lint, tell_diagnoses
+from chatmemory.linting import Complaint, lint, tell_complaints
 from chatmemory.management.base import FileCommand, add_file_arguments
 
 
@@ -31,19 +32,29 @@ class Command(FileCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         providers = [options["provider"]] if options["provider"] else list(PROVIDERS)
-        found = self.of_files(options, providers) if options["files"] else of_stored(providers)
-        if tell_diagnoses(found, self.stdout.write, as_json=options["json"]):
+        found = self.of_files(options, providers) if options["files"] else self.of_stored(providers)
+        if tell_complaints(found, self.stdout.write, as_json=options["json"]):
             raise SystemExit(1)
 
-    def of_files(self, options: Mapping[str, Any], providers: Sequence[str]) -> Iterator[Diagnosis]:
+    def of_files(self, options: Mapping[str, Any], providers: Sequence[str]) -> Iterator[Complaint]:
         for each in self.transcripts(options):
+            name = each.name or str(each.number)
             for provider in providers:
-                found = lint(each.messages, provider=provider)
-                yield each.name or str(each.number), provider, found
+                for found in lint(each.messages, provider=provider):
+                    about = found.rule, found.severity, found.message
+                    yield Complaint(name, provider, *about)
 
+    def of_stored(self, providers: Iterable[str]) -> Iterator[Complaint]:
+        """Yield what providers say of the stored conversations, after a look at those that have
+        changed. One that cannot be read is told on the error output.
+        """
+        for memory_id, diagnosis in services.diagnoses(self._unreadable):
+            for each in diagnosis.listed:
+                words = f"{explain.problem_title(each.rule)}. "
+                words += explain.how_it_began(each, diagnosis.step)
+                for provider in providers:
+                    if severity := each.severity_for(provider):
+                        yield Complaint(memory_id, provider, each.rule, severity, words)
 
-def of_stored(providers: Iterable[str]) -> Iterator[Diagnosis]:
-    """Yield what each provider says of the stored conversations that are ill."""
-    for provider in providers:
-        for memory_id, found in queries.stored_findings(provider):
-            yield memory_id, provider, found
+    def _unreadable(self, memory_id: str, error: ChatMemoryError) -> None:
+        self.stderr.write(f"{memory_id}: {error}")
