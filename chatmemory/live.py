@@ -46,13 +46,13 @@ logger = logging.getLogger(__name__)
 
 
 class Newest(NamedTuple):
-    """The newest step of a conversation, how far its kept rows are, as a number that grows with
-    them, and the `moment` when it was made; None for all.
+    """The newest step of a conversation, and the `moment` when it was made; None for all. `kept`
+    is a number that grows with the steps up to which its kept rows are known.
     """
 
     step: int
-    kept: int = 0
     made: int | None = None
+    kept: int = 0
 
 
 class Watcher:
@@ -179,9 +179,9 @@ def _read(memory_ids: list[str]) -> dict[str, Newest | None]:
     rows = Memory.objects.filter(id__in=memory_ids).annotate(kept=_steps_kept())
     found: dict[str, Newest | None] = dict.fromkeys(memory_ids)
     for memory_id, step, kept, at in rows.values_list("pk", "last_step", "kept", "created_at"):
-        found[memory_id] = Newest(step, kept, microseconds(at))
+        found[memory_id] = Newest(step, microseconds(at), kept)
     if ALL_CONVERSATIONS in memory_ids:
-        found[ALL_CONVERSATIONS] = Newest(newest_change_or_erasure(), newest_kept())
+        found[ALL_CONVERSATIONS] = Newest(newest_change_or_erasure(), kept=newest_kept())
     return found
 
 

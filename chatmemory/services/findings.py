@@ -25,7 +25,7 @@ from chatmemory.queries.doctor import ill_conversations, unexamined
 from chatmemory.queries.incidents import IncidentKeeper, IncidentsUntil, incidents_in
 from chatmemory.queries.lab import Chosen, FleetQuery, chosen_of, grid_of, missing, state_of
 from chatmemory.queries.recall import COMPARED_MAX, recall_history
-from chatmemory.services.keeping import current
+from chatmemory.services.keeping import current, keep
 from chatmemory.services.transaction import unless_changing
 
 SECONDS = 1.0
@@ -112,7 +112,7 @@ def _figures(each: Chosen, kind: Policy, grid: Grid) -> Figures | None:
     if memory is None or state_of(memory.head, memory.last_step) != each.state:
         return None
     try:
-        current_incidents(each.id)
+        keep(each.id)
         history = recall_history(each.id, kind.estimator, latest=COMPARED_MAX)
         today = memory.policy if can_decide(memory.policy) else None
         return figures_of(history, kind, grid, today)

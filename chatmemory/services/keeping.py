@@ -21,7 +21,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from chatmemory import database
-from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
+from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.keeper import Keeper
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.lookup import find_memory
@@ -144,8 +144,7 @@ def _tell(each: Made) -> None:
 def remade(memory_id: str) -> list[str]:
     """Make the current rows of a conversation anew, and return the names of those that differed.
 
-    They are replaced where the database can be written. A conversation that cannot be read has
-    none. Raises MemoryNotFound.
+    They are replaced where the database can be written. Raises MemoryNotFound.
     """
     differing: list[Made] = []
     with one_snapshot():
@@ -153,10 +152,7 @@ def remade(memory_id: str) -> list[str]:
         for keeper in KEEPERS:
             kept = keeper.row(memory)
             if kept is not None and kept.step == memory.last_step:
-                try:
-                    again = _made(keeper, memory, None)
-                except ChatMemoryError:
-                    continue
+                again = _made(keeper, memory, None)
                 if _values(again.row) != _values(kept):
                     differing.append(again)
     if differing and is_writable():

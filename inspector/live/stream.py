@@ -110,7 +110,7 @@ def close_streams() -> None:
     _audience.end_all()
 
 
-async def send_steps(watcher: Watcher, sent: int, kept: int, send: Send) -> None:
+async def send_steps(watcher: Watcher, sent: int, send: Send, kept: int = 0) -> None:
     """Send the steps after `sent` until the watcher has left, and an event without a new step when
     more than was `kept` is kept of the conversation. A reader of a new step reads that, too.
 
@@ -164,7 +164,7 @@ async def _follow(
                 await _send(send, f"retry: {RECONNECT_MILLISECONDS}\n\n")
                 kept = _number(scope, b"kept")
                 known = watcher.kept if kept is None else kept
-                await send_steps(watcher, seen if seen <= watcher.step else 0, known, send)
+                await send_steps(watcher, seen if seen <= watcher.step else 0, send, known)
                 if watcher.is_deleted:
                     await _send(send, "event: deleted\ndata: deleted\n\n")
             await send({"type": "http.response.body", "body": b""})

@@ -31,6 +31,15 @@ def test_two_readers_see_a_message_arrive(reader, served):
         expect(page.locator("[data-announce]")).to_contain_text("#4 arrived. 1 message left")
 
 
+def test_a_page_shows_what_is_derived_of_its_step_without_another_change(reader, served):
+    served.create("derived", "My order is A-1182.", "well", "well", limit=2)
+    page = reader("/c/derived/")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    served.say("derived", "A-1182!")
+    expect(page.locator(".tape__step")).to_contain_text("Step 4 of 4")
+    expect(page.locator("#incident")).to_contain_text("A-1182 had to be said again")
+
+
 def test_many_pages_are_open_at_once_and_one_that_was_hidden_catches_up(reader, served):
     """Over HTTP/1.1: a browser opens six connections to a host, for all of its pages together."""
     served.create("tabs", "one", "two", "three")

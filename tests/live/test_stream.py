@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import pairwise
 
 import pytest
 import requests
@@ -33,7 +34,8 @@ def following(
         response.raise_for_status()
         assert response.headers["Content-Type"] == "text/event-stream"
         lines = response.iter_lines(chunk_size=1, decode_unicode=True)
-        yield (int(line.removeprefix("id: ")) for line in lines if line.startswith("id: "))
+        pairs = pairwise(lines)
+        yield (int(id.removeprefix("id: ")) for event, id in pairs if event == "event: step")
 
 
 def test_each_reader_is_sent_each_newer_step_of_its_conversation(served):
@@ -245,6 +247,30 @@ def test_each_stream_is_sent_a_heartbeat_in_turn(monkeypatch):
     assert {body for _, body in sent} == {b": heartbeat\n\n"}
     turns = [sorted(reader for reader, _ in sent[n : n + 2]) for n in range(0, 12, 2)]
     assert turns == 2 * [[0, 3], [1, 4], [2, 5]]
+
+
+@pytest.mark.parametrize(
+    ("announced", "expected"),
+    [
+        ((3, 0), "event: step\nid: 3\ndata: 3\n\n"),
+        ((2, 4), "event: kept\nid: 2\ndata: 2\n\n"),
+        ((3, 4), "event: step\nid: 3\ndata: 3\n\n"),  # its reader reads what is kept, too
+    ],
+)
+def test_a_reader_is_told_of_what_was_kept_without_a_new_step(announced, expected):
+    async def listen():
+        watcher, sent = Watcher(), []
+        watcher.announce(2, 2)
+
+        async def send(message):
+            sent.append(message["body"].decode())
+            watcher.leave()
+
+        watcher.announce(*announced)
+        await asyncio.wait_for(stream.send_steps(watcher, 2, send, kept=2), SECONDS)
+        return sent
+
+    assert asyncio.run(listen()) == [expected]
 
 
 # Watchers and their follower

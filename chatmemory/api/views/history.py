@@ -44,10 +44,10 @@ class MemoryHistory(Resource):
 class MemoryIncidents(Resource):
     @reads(IncidentsSerializer, query=requests.IncidentsQuery, name="list_incidents")
     def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
-        """List the facts that left memory and came up again, up to the step `known_until`.
+        """List the facts that left memory and came up again.
 
-        They are in the order of their steps. Those of a long conversation are found soon after each
-        change: until then `is_current` is false.
+        They are in the order of their steps, and known up to the step `known_until`. Those of a
+        long conversation are found soon after each change: until then `is_current` is false.
         """
         kind = asked.get("kind")
         known = services.current_incidents(memory_id, services.QUICK_MESSAGES)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -90,9 +89,8 @@ class Command(DatabaseCommand):
         if options["repair_index"]:
             self.repair_index(ids, options["json"])
         of_heads = self.of_heads(options["heads"]) if options["heads"] else []
-        verified, of_replays = self.of_replays(ids)
-        remade = self.remade(ids)
-        self.tell(verified, of_heads + of_replays, remade, options["json"])
+        verified, of_replays, made_anew = self.of_replays(ids)
+        self.tell(verified, of_heads + of_replays, made_anew, options["json"])
         faults = []
         if of_replays:
             faults = [f"{len(of_replays)} of {verified} conversations differ from their replay"]
@@ -105,22 +103,11 @@ class Command(DatabaseCommand):
             self.stdout.write(told)
         return None
 
-    def remade(self, ids: list[str]) -> list[tuple[str, str]]:
-        """Make what is derived and kept of conversations anew; return the id and name of each row
-        that differed. It is no part of the ledger, so that nobody need have altered that.
-        """
-        found = []
-        for memory_id in named_or_all(ids, Memory.objects.all()):
-            if memory_id.is_readable:
-                with suppress(MemoryNotFound):
-                    found += [(memory_id.text, name) for name in remade(memory_id.text)]
-        return found
-
     def tell(
         self,
         verified: int,
         found: list[Contradiction],
-        remade: list[tuple[str, str]],
+        made_anew: list[tuple[str, str]],
         as_json: bool,
     ) -> None:
         if as_json:
@@ -128,18 +115,22 @@ class Command(DatabaseCommand):
                 {"conversation": each.memory_id, "row": each.row, "what": each.what}
                 for each in found
             ]
-            derived = [{"conversation": memory_id, "derived": name} for memory_id, name in remade]
+            derived = [
+                {"conversation": memory_id, "derived": name} for memory_id, name in made_anew
+            ]
             answer = {"verified": verified, "contradictions": rows, "made_anew": derived}
             self.stdout.write(json.dumps(answer))
             return
-        for memory_id, name in remade:
+        for memory_id, name in made_anew:
             self.stderr.write(f"{memory_id!r}: its kept {name} differed and were made anew")
         for contradiction in found:
             self.stderr.write(str(contradiction))
 
-    def of_replays(self, ids: list[str]) -> tuple[int, list[Contradiction]]:
-        """Return how many conversations were verified, and what contradicts their replays."""
-        verified, found = 0, list[Contradiction]()
+    def of_replays(self, ids: list[str]) -> tuple[int, list[Contradiction], list[tuple[str, str]]]:
+        """Return how many conversations were verified, what contradicts their replays, and the id
+        and name of each kept row of the others that differed and was made anew.
+        """
+        verified, found, made_anew = 0, list[Contradiction](), list[tuple[str, str]]()
         for memory_id in named_or_all(ids, Memory.with_deleted.all()):
             try:
                 contradiction = (
@@ -147,13 +138,15 @@ class Command(DatabaseCommand):
                     if memory_id.is_readable
                     else Contradiction(memory_id.text, "the conversation", NO_ID)
                 )
+                if contradiction is None:
+                    made_anew += [(memory_id.text, name) for name in remade(memory_id.text)]
             except MemoryNotFound as error:
                 if ids:
                     raise CommandError(str(error)) from error
                 continue  # deleted, or about to be
             verified += 1
             found += [contradiction] if contradiction else []
-        return verified, found
+        return verified, found, made_anew
 
     def of_heads(self, file: Path) -> list[Contradiction]:
         """Return what contradicts the heads of a file. Raises CommandError if it is none."""
