@@ -174,7 +174,6 @@ ALTERATIONS = {
     "a decision said to be the client's": (VERIFY, update(Step, of_step=2, by_client=True)),
     "labels": (VERIFY, update(Memory, labels={"team": "red"})),
     "counters and totals": (VERIFY, update(Memory, window_tokens=1)),
-    "flags": (VERIFY, update(Memory, problems=",dangling_call,")),
     "the load that is compared with the limit": (VERIFY, update(Memory, window_load=501)),
     "the load that is compared with the limit, removed": (VERIFY, update(Memory, window_load=None)),
     "how much of an import is stored": (VERIFY, update(Memory, imported=5)),

@@ -16,13 +16,14 @@ LAYERS = [
     ["chatmemory.core"],
     ["chatmemory.formats", "chatmemory.stores.http", "chatmemory.stores.memory"],
     ["chatmemory.linting", "chatmemory.memory"],
-    ["chatmemory.summarizing"],
+    ["chatmemory.diagnosis", "chatmemory.summarizing"],
     [
         "chatmemory.access.roles",
         "chatmemory.conf",
         "chatmemory.converters",
         "chatmemory.database",
         "chatmemory.distribution",
+        "chatmemory.flags",
         "chatmemory.given_settings",
         "chatmemory.schema",
         "chatmemory.search",
@@ -46,6 +47,7 @@ ROOMS_OF_THE_INSPECTOR = (
     "access",
     "converters",
     "explain",
+    "flags",
     "formats",
     "live",
     "queries",
@@ -61,6 +63,7 @@ ALONE = (  # of other rooms
 )
 PURE = (
     "chatmemory.core",
+    "chatmemory.diagnosis",
     "chatmemory.formats",
     "chatmemory.integrations",
     "chatmemory.linting",
