@@ -23,7 +23,7 @@ from chatmemory.core.estimators import (
     estimator_for,
     is_known,
 )
-from chatmemory.core.eviction import Eviction, Reason
+from chatmemory.core.eviction import FOR_ROOM, Eviction, Reason
 from chatmemory.core.exceptions import NoRoomBesidePins, NotCompactable, OversizedMessage
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
@@ -57,7 +57,6 @@ from chatmemory.models import Memory, Message, Stay, Step
 BATCH = 500  # rows that are read at once
 AT_ONCE = 4_000_000  # bytes of messages that are read at once
 
-TRIMMED = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 PINNING = (Step.Kind.PIN, Step.Kind.UNPIN)
 DECIDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, Step.Kind.COMPACT, *PINNING)
 # The kinds of steps that begin pinned stays
@@ -337,10 +336,10 @@ class _Replay:
     def decided_set(self, step: Step) -> Transition:
         """Rebuild the list before the policy trimmed it, and trim it again."""
         for n, (entry, reason) in self.left.items():
-            if reason not in (*TRIMMED, Reason.SET, Reason.MOVED):
+            if reason not in (*FOR_ROOM, Reason.SET, Reason.MOVED):
                 what = f"left a set list for the reason {reason}"
                 raise Contradicted(stay_name(n, entry.seq), what)
-        trimmed = {n: end for n, end in self.left.items() if end.reason in TRIMMED}
+        trimmed = {n: end for n, end in self.left.items() if end.reason in FOR_ROOM}
         entries = self.remaining(self.left.keys() - trimmed.keys())
         transition = refill(self.window, entries, self.policy)
         self.compare(step, transition.evictions, trimmed)

@@ -35,9 +35,6 @@ from chatmemory.core.recall.facts import IncidentKind as IncidentKind
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window
 
-# The reasons for which messages leave under no limit, so that none would have kept them.
-_WITHOUT_LIMIT = frozenset({Reason.CLEARED, Reason.SET, Reason.SUMMARIZED})
-
 
 @dataclass(frozen=True)
 class Incident:
@@ -228,7 +225,7 @@ def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> 
 
 
 def _keeping(incident: Incident, history: History, end: int, policy: Policy) -> Keeping | None:
-    if incident.cause in _WITHOUT_LIMIT:
+    if incident.cause.is_beyond_limits:
         return Keeping(None)
     if not is_exact(history, policy):
         if incident.kind is IncidentKind.USED:
