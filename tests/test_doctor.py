@@ -6,6 +6,8 @@ A repair mends a stored window by one step, and one more step takes it back.
 from __future__ import annotations
 
 import json
+import os
+from io import BytesIO
 
 import pytest
 from django.core.management import call_command
@@ -17,6 +19,7 @@ from chatmemory import (
     UserMessage,
     explain,
     flags,
+    message_to_dict,
     queries,
     services,
 )
@@ -26,10 +29,14 @@ from chatmemory.core.exceptions import InvalidValue, NotRepairable, VersionConfl
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.ledger.verification import verify
 from chatmemory.linting import lint
-from chatmemory.models import Memory, Step
+from chatmemory.models import AuditEntry, Memory, Step
 from chatmemory.queries import IllFilter
+from chatmemory.queries.archives import archive_lines
+from chatmemory.services.archives import import_archive
+from chatmemory.signals import problems_found
 
 from .conversations import BRIEF, HI, call, create_and_add, diagnosed, kept, result, seqs
+from .peaks import MEGABYTE, bounded_growth
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
@@ -304,3 +311,52 @@ def test_many_are_repaired_at_once_or_only_looked_at():
     did = services.repair_all("abcd", "openai", actor="ada")
     assert did == would
     assert not any(diagnosed(name).refused_by for name in "abc")
+
+
+def test_a_result_that_comes_after_a_repair_verifies_and_can_be_moved():
+    create_and_add("m", MessageWindow(20), [HI, call("1"), HI])
+    services.repair("m", "openai")
+    services.add("m", [result("1")])
+    assert verify("m") is None
+    assert [each.rule for each in diagnosed("m").listed] == ["duplicate_result"]
+    lines = "".join(f"{each}\n" for each in archive_lines(["m"]))
+    Memory.objects.all().delete()
+    AuditEntry.objects.all().delete()
+    assert [each.refused for each in import_archive(BytesIO(lines.encode()))] == [""]
+    assert verify("m") is None
+    assert [each.rule for each in diagnosed("m").listed] == ["duplicate_result"]
+
+
+def test_many_results_of_one_call_take_no_memory(operator_client):
+    """A call with 3,000 ids is answered in parts, and examined after each."""
+    ids = [f"call-{n}" for n in range(3_000)]
+    create_and_add("m", MessageWindow(9_000), [HI, call(*ids)])
+    diagnosed("m")
+    with bounded_growth(os.getpid(), 60 * MEGABYTE):
+        for first in range(0, len(ids), 500):
+            answers = [result(id) for id in ids[first : first + 500]]
+            messages = [message_to_dict(each) for each in answers]
+            added = operator_client.post(
+                "/api/v1/memories/m/messages/", {"messages": messages}, "application/json"
+            )
+            assert added.status_code == 201, added.content
+            found = diagnosed("m")
+    assert found.problems == ()
+
+
+def test_metrics_count_what_broke_since_the_last_look(django_capture_on_commit_callbacks):
+    told = []
+
+    def hear(memory_id: str, new: tuple[str, ...], **_: object) -> None:
+        told.append((memory_id, new))
+
+    problems_found.connect(hear)
+    try:
+        create_and_add("m", MessageWindow(20), [HI])
+        for more in ([call("1"), HI], [HI], [result("2")]):
+            services.add("m", more)
+            with django_capture_on_commit_callbacks(execute=True):
+                diagnosed("m")
+    finally:
+        problems_found.disconnect(hear)
+    assert told == [("m", ("dangling_call",)), ("m", ("orphan_result",))]
