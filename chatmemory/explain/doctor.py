@@ -59,6 +59,8 @@ def _answer(diagnosis: Diagnosis, provider: str) -> Answer:
     # Refusals come first, and those last that end with what comes next anyway
     first = min(minded, key=lambda each: (provider in each.mishandled_by, each.is_pending))
     what = f"{problem_title(first.rule)}{_where(first)}."
+    if first.is_pending and first.seq:
+        what = f"Tool call {named(first.seq)} is waiting for its results."
     if provider in first.mishandled_by:
         return Answer(name, True, f"Yes, although: {decapitalized(what)}")
     return Answer(name, False, f"{'Not yet' if first.is_pending else 'No'}. {what}")

@@ -106,7 +106,7 @@ class ConversationState:
     replay, `window` is what memory would hold under another limit from the first message on.
     `summaries` are those in the window or selected, with what they stand for. Where the selected
     message is redacted, `left_summaries` are those that stand for it and are not. `diagnosis` says
-    which rules of providers the window breaks; at a past step only where nothing is selected.
+    which rules of providers the window breaks; at a past step not where a phrase is searched.
     """
 
     query: ConversationQuery
@@ -306,8 +306,8 @@ def _with_diagnosis(state: ConversationState, stored: StoredState) -> Conversati
         drafts = {draft.seq: draft.message for draft in state.drafts}
         found = diagnosis_of_rows(state.memory.id, state.at, state.window.seqs, drafts)
         return replace(state, diagnosis=found)
-    if not state.is_live and (state.query.msg or state.query.find):
-        return state
+    if not state.is_live and state.query.find and not state.query.msg:
+        return state  # nothing shows it
     return replace(state, diagnosis=known_diagnosis(stored))
 
 
