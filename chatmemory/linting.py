@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.given import chat_messages
 from chatmemory.core.lint import PROVIDERS, Finding, Sent, Turn, findings_in
 from chatmemory.core.lint.repairs import REPAIRS, Bench, Place, Repaired
+from chatmemory.core.lint.turns import OPENAI
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
@@ -71,6 +72,17 @@ def repair(
         mend(Sent(turns_of(bench.messages, provider, bench.numbers), provider), bench)
     left = lint(bench.messages, provider=provider, numbers=bench.numbers)
     return Repaired(bench.messages, [place.source for place in bench.places], bench.done, left)
+
+
+def waiting_call(messages: Sequence[ChatMessage]) -> int | None:
+    """Return the index of the tool call that awaits results at the end of a window, or None."""
+    return waiting_turn(turns_of(messages, OPENAI))
+
+
+def waiting_turn(turns: Iterable[Turn]) -> int | None:
+    """Return the position of the turn whose calls await results at the end of a window, or None."""
+    dangling = Sent(turns, OPENAI).pairing.dangling
+    return next((each.call.position for each in dangling if each.before is None), None)
 
 
 def outline(messages: Sequence[ChatMessage], provider: str) -> list[str]:

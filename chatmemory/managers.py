@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from enum import StrEnum
-from functools import reduce
-from operator import or_
 from typing import Self, TypeVar
 
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.fields.json import KeyTransform
 from django.db.models.functions import Left
 
@@ -18,54 +15,12 @@ from chatmemory import database, search
 Row = TypeVar("Row", bound=models.Model)
 
 CLIENT = "client"
-LATELY_STEPS = 40
 LABEL_LENGTH = 255  # of a name
-
-
-class Flag(StrEnum):
-    """Why a conversation needs attention. ANY is at least one of the others but REFUSED.
-
-    A message was NEVER_IN_MEMORY that left in the step that added it; SAID_AGAIN is any incident
-    of a user or a tool, COMPACTED_WITH_LOSS a summary that lost an exact term that was needed.
-    """
-
-    ANY = "any"
-    SAID_AGAIN = "said_again"
-    COMPACTED_WITH_LOSS = "compacted_with_loss"
-    NEVER_IN_MEMORY = "never_in_memory"
-    OVERSIZED = "oversized"
-    DANGLING = "dangling"
-    ORPHANED = "orphaned"
-    REFUSED = "refused"
-    OVER_LIMIT = "over_limit"
-
-
-def breaking(rule: str) -> Q:
-    """Return the condition for a window that breaks a rule; see `ledger.health`."""
-    return Q(problems__contains=f",{rule},")
-
-
-_REFUSED = Q(refused_by__gt=0)
-_FLAGS = {
-    Flag.DANGLING: _REFUSED & (breaking("dangling_call") | breaking("results_apart")),
-    Flag.ORPHANED: _REFUSED & (breaking("orphan_result") | breaking("duplicate_result")),
-    Flag.OVERSIZED: Q(oversized_step__gt=F("last_step") - LATELY_STEPS),
-    Flag.OVER_LIMIT: Q(window_load__gt=F("policy_limit")),
-    Flag.NEVER_IN_MEMORY: Q(missed_step__gt=F("last_step") - LATELY_STEPS),
-    Flag.SAID_AGAIN: Q(keptincidents__newest_at__isnull=False),
-    Flag.COMPACTED_WITH_LOSS: Q(keptcompactions__terms_lost__gt=0),
-}
-_FLAGS |= {Flag.ANY: reduce(or_, _FLAGS.values()), Flag.REFUSED: _REFUSED}
 
 
 def of_policy(kind: str) -> Q:
     """Return the condition for a policy of this kind; CLIENT: the client decides."""
     return Q(policy_kind=None if kind == CLIENT else kind)
-
-
-def flagged(flag: Flag) -> Q:
-    """Return the condition for a flag."""
-    return _FLAGS[flag]
 
 
 class MemoryQuerySet(models.QuerySet):  # type: ignore[type-arg]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from asgiref.sync import sync_to_async
@@ -18,6 +18,7 @@ from django.urls import NoReverseMatch, reverse
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import Field
 from rest_framework.serializers import SerializerMethodField
 
 import chatmemory
@@ -43,7 +44,6 @@ from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.queries import (
     CompactionsUntil,
     ConversationQuery,
-    Flag,
     IncidentsUntil,
     MemoryFilter,
     MessageDetail,
@@ -54,6 +54,9 @@ from chatmemory.services.database_errors import explain_error
 SIZE = 20  # rows of an answer
 SUMMARIES = 5  # of them
 TEXT = 400  # characters of a message
+FlagName = Annotated[
+    str, Field(json_schema_extra={"enum": ["", *(each.name for each in queries.FLAGS)]})
+]
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _IN = {True: "in memory", False: "not in memory", None: "unknown"}
 INSTRUCTIONS = """\
@@ -136,7 +139,7 @@ class Tools:
         self._site, self._scope = site, scope
 
     def find_conversations(
-        self, words: str = "", label: str = "", flag: Flag | None = None
+        self, words: str = "", label: str = "", flag: FlagName = ""
     ) -> CallToolResult:
         """Find conversations, those that changed last first.
 
@@ -146,7 +149,8 @@ class Tools:
         for text in (words, label):
             _check(text, "what is searched")
         beginning = self._scope.beginning()
-        which = MemoryFilter(search=words.strip(), label=label, id_prefix=beginning, flag=flag)
+        flagged = queries.flag_named(flag) if flag else None
+        which = MemoryFilter(search=words.strip(), label=label, id_prefix=beginning, flag=flagged)
         page = queries.overview_page(which, size=SIZE)
         told, rows = [], []
         for row in page.rows:
@@ -320,17 +324,18 @@ class Tools:
         which = queries.IllFilter(rule, provider, self._scope.beginning())
         page, counts = queries.doctor_page(which, size=SIZE), queries.doctor_counts(which.id_prefix)
         told = [f"{explain.counted(counts.refused, 'conversation')} would be refused."]
+        if counts.changed:
+            changed = explain.counted(counts.changed, "conversation")
+            told.append(f"{changed} changed since the last look.")
         for ill in page.rows:
-            told += [
-                f"{ill.memory.id}: {explain.problem_title(each.rule)}. {explain.how_it_began(each)}"
-                for each in ill.problems
-            ]
+            told += [f"{ill.memory.id}: {line}" for line in _ill_words(ill)]
         rows = [
             {**IllSerializer(ill).data, "url": self._conversation(ill.memory.id)}
             for ill in page.rows
         ]
         url = self._address("inspector:doctor", provider=provider, rule=rule)
-        return self._answer(told, url, conversations=rows, by_rule=counts.by_rule)
+        sums = {"by_rule": counts.by_rule, "changed": counts.changed}
+        return self._answer(told, url, conversations=rows, **sums)
 
     def recall(
         self,
@@ -443,6 +448,17 @@ def _incident_words(conversation: str, incident: Incident) -> str:
 
 def _until(known: IncidentsUntil | CompactionsUntil) -> str:
     return "" if known.is_current else f" The conversation is known up to step {known.step:,}."
+
+
+def _ill_words(ill: queries.IllConversation) -> list[str]:
+    """Return what is wrong with a conversation, or that what is kept of it cannot be read."""
+    if ill.unreadable:
+        return [ill.unreadable]
+    until = "" if ill.is_current else f" As of step {ill.known_until:,}."
+    return [
+        f"{explain.problem_title(each.rule)}. {explain.how_it_began(each, ill.known_until)}{until}"
+        for each in ill.problems
+    ]
 
 
 def _short(text: str) -> str:

@@ -2,7 +2,7 @@
 
 A conversation is stored in four tables. `Message` is the history, to which messages are only
 appended. `Stay` is a message's time in the window, from `entered_step` to `left_step`. `Step` is
-the ledger, with one numbered row per change. `Memory` has the policy, the counters and the flags.
+the ledger, with one numbered row per change. `Memory` has the policy and the counters.
 Only the `ledger` package writes changes of a conversation to these tables.
 """
 
@@ -15,7 +15,7 @@ from django.utils import timezone
 from chatmemory.core.codec import payload_of
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.kept import KeptCompactions, KeptIncidents
+from chatmemory.kept import KeptCompactions, KeptDiagnosis, KeptIncidents
 from chatmemory.managers import AnyMemoryManager, MemoryManager, TableManager
 from chatmemory.records import (
     ApiToken,
@@ -31,6 +31,7 @@ __all__ = [
     "DefaultPolicy",
     "IdempotentAnswer",
     "KeptCompactions",
+    "KeptDiagnosis",
     "KeptIncidents",
     "Memory",
     "Message",
@@ -43,10 +44,6 @@ __all__ = [
 _OPEN = Q(left_step__isnull=True)
 _LEFT = Q(left_step__isnull=False)
 _BRANCHED = Q(branched_from__isnull=False)
-_ILL = Q(ill_at__isnull=False)
-_REFUSED = Q(refused_by__gt=0)
-_OVERSIZED = Q(oversized_step__isnull=False)
-_MISSED = Q(missed_step__isnull=False)
 _OVER_LIMIT = Q(window_load__gt=F("policy_limit"))
 # Steps of the life of a conversation: no import and no branch made it by them.
 LIVED = ~Q(note="imported") & ~Q(note="branched")
@@ -91,25 +88,6 @@ class Memory(PolicyColumns):
     oldest = models.BigIntegerField(default=1)
     ordered_from = models.BigIntegerField(default=0)
 
-    # Flags of conversations that need attention; see ledger.flags.
-    waiting_call = models.BigIntegerField(
-        null=True, help_text="seq of the tool call at the window's end that awaits results"
-    )
-    oversized_step = models.BigIntegerField(
-        null=True, help_text="the newest step whose message the window had no room for"
-    )
-    missed_step = models.BigIntegerField(
-        null=True, help_text="the newest step whose message left in it"
-    )
-
-    # What providers would say to the window; see ledger.health.
-    health = models.JSONField(default=dict, help_text="what an add needs, and the faults")
-    problems = models.CharField(
-        max_length=1024, default="", help_text="the rules that it breaks, in commas"
-    )
-    refused_by = models.IntegerField(default=0, help_text="the providers, as bits")
-    ill_at = models.DateTimeField(null=True, help_text="since when it has a fault")
-
     # Changes that are made in several transactions; see services.erasure and services.imports.
     deleted_at = models.DateTimeField(null=True, help_text="when its deletion began")
     imported = models.BigIntegerField(
@@ -125,10 +103,6 @@ class Memory(PolicyColumns):
             models.Index(F("updated_at").desc(), F("id").desc(), name="memory_by_activity"),
             models.Index("created_at", "id", name="memory_by_creation"),
             models.Index("branched_from", condition=_BRANCHED, name="memory_branches"),
-            models.Index(F("ill_at").desc(), F("id").desc(), condition=_ILL, name="memory_ill"),
-            models.Index("refused_by", condition=_REFUSED, name="memory_refused"),
-            models.Index("oversized_step", condition=_OVERSIZED, name="memory_oversized"),
-            models.Index("missed_step", condition=_MISSED, name="memory_missed"),
             models.Index("window_load", condition=_OVER_LIMIT, name="memory_over_limit"),
         ]
 

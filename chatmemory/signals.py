@@ -9,9 +9,14 @@ from django.dispatch import Signal
 #   actor      the name of the account, token or program that made the change
 #   results    a tuple of ChangeResult, one for each step
 #   fill       the load of the window divided by its limit, None without a policy
-#   problems   a tuple of the rules of providers that the window breaks now, and did not before
 # An error of a receiver is logged; it cannot undo the change.
 memory_changed = Signal(use_caching=True)
+
+# Sent after the commit that keeps the diagnosis of a window, if it breaks rules of providers that
+# it did not break at the last look, with
+#   memory_id  the conversation
+#   new        a tuple of these rules
+problems_found = Signal()
 
 # Sent after the commit that keeps incidents found anew, with
 #   memory_id  the conversation

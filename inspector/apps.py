@@ -1,6 +1,6 @@
 from django.apps import AppConfig
 
-from chatmemory.signals import incidents_found, memory_changed
+from chatmemory.signals import incidents_found, memory_changed, problems_found
 from inspector.conf import inspector_configuration
 
 
@@ -16,5 +16,6 @@ class InspectorConfig(AppConfig):
 
         memory_changed.connect(metrics.memory_changed, dispatch_uid="inspector.metrics")
         incidents_found.connect(metrics.incidents_found, dispatch_uid="inspector.metrics")
+        problems_found.connect(metrics.problems_found, dispatch_uid="inspector.metrics")
         if inspector_configuration().TRACES:
             tracing.set_up()

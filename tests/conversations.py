@@ -16,6 +16,8 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.sessions import Session
+from chatmemory.diagnosis import Diagnosis
+from chatmemory.models import KeptDiagnosis, Memory
 
 HI, BRIEF = UserMessage("hi"), SystemMessage("Be brief.")
 
@@ -70,3 +72,17 @@ def seqs(memory_id: str = "m", at: int | None = None) -> list[int]:
 def texts(memory_id: str = "m", at: int | None = None) -> list[str]:
     """Return the texts of the messages in memory, after a step or now."""
     return [row.text for row in queries.window(memory_id, at).rows]
+
+
+def diagnosed(*memory_ids: str) -> Diagnosis:
+    """Keep the diagnosis of conversations, or of all of them; return that of the last one."""
+    kept = Diagnosis(0)
+    for memory_id in memory_ids or Memory.objects.order_by("id").values_list("id", flat=True):
+        kept = services.current_diagnosis(memory_id) or kept
+    return kept
+
+
+def kept(memory_id: str = "m") -> KeptDiagnosis:
+    """Keep the diagnosis of a conversation, and return its row."""
+    diagnosed(memory_id)
+    return KeptDiagnosis.objects.get(memory=memory_id)

@@ -6,11 +6,8 @@ from django.db import connection
 from django.db.models import F, Model, Sum
 
 from chatmemory import AiMessage, MessageWindow, UserMessage, search, services
-from chatmemory.ledger import flags
 from chatmemory.ledger.client_list import RANK_SPACING
-from chatmemory.ledger.health import HEALTHY
 from chatmemory.ledger.indexing import repair
-from chatmemory.ledger.windows import stored_window
 from chatmemory.models import Memory, Message, Stay, Step
 
 OLD, NEW = "CAST(row.seq AS text)", "CAST(number AS text)"
@@ -58,15 +55,6 @@ def long_conversation(memory_id: str, messages: int, kept: int = 20) -> None:
         history_tokens=F("history_tokens") + more * tokens,
         window_size=window["size"],
     )
-    examine(memory_id)
-
-
-def examine(memory_id: str) -> None:
-    """Find the health of a conversation whose rows were altered, as of its last step."""
-    memory = Memory.objects.get(pk=memory_id)
-    health = flags.of_whole(memory, HEALTHY, stored_window(memory))
-    flags.keep(memory, health, Step.objects.get(memory=memory_id, n=memory.last_step).at)
-    memory.save()
 
 
 def fleet(until: int) -> None:

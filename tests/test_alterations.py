@@ -25,7 +25,7 @@ from chatmemory.ledger import chain
 from chatmemory.ledger.chain import verify_head
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.verification import verify
-from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+from chatmemory.models import AuditEntry, KeptDiagnosis, Memory, Message, Stay, Step
 from tests.test_verification import add_copy, cut_off, heads, rewrite
 
 from .conversations import create_and_add, numbered
@@ -33,6 +33,7 @@ from .conversations import create_and_add, numbered
 SECURITY = Path(__file__).parents[1] / "SECURITY.md"
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
 VERIFY, HEADS, OUT_OF_REACH = "`verify_memories`", "kept heads", "out of reach"
+ANEW = "`verify_memories` makes it anew"
 CALL = ToolExecutionRequest("1", "pay", "{}")
 
 
@@ -80,6 +81,11 @@ def sql(*statements: str):
                 cursor.execute(statement)
 
     return alter
+
+
+def alter_diagnosis() -> None:
+    services.keep("m")
+    update(KeptDiagnosis, problems=",dangling_call,", refused_by=15)()
 
 
 def hide_deletion() -> None:
@@ -174,7 +180,7 @@ ALTERATIONS = {
     "a decision said to be the client's": (VERIFY, update(Step, of_step=2, by_client=True)),
     "labels": (VERIFY, update(Memory, labels={"team": "red"})),
     "counters and totals": (VERIFY, update(Memory, window_tokens=1)),
-    "flags": (VERIFY, update(Memory, problems=",dangling_call,")),
+    "what is derived and kept, such as flags": (ANEW, alter_diagnosis),
     "the load that is compared with the limit": (VERIFY, update(Memory, window_load=501)),
     "the load that is compared with the limit, removed": (VERIFY, update(Memory, window_load=None)),
     "how much of an import is stored": (VERIFY, update(Memory, imported=5)),
@@ -258,6 +264,9 @@ def test_an_alteration_is_shown_as_promised(conversation, capsys, tmp_path, name
     alter()
     is_shown_by_verify = Memory.with_deleted.exists() and verify(conversation) is not None
     assert is_shown_by_verify == (shown_by == VERIFY)
+    if shown_by == ANEW:
+        call_command("verify_memories")
+        assert not KeptDiagnosis.objects.filter(problems__contains="dangling_call").exists()
     if shown_by == HEADS:
         with pytest.raises(CommandError):
             call_command("verify_memories", heads=kept)

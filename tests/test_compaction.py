@@ -33,7 +33,7 @@ from chatmemory.models import Message, Stay, Step
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
-from .conversations import BRIEF, CALL, RESULT, create_and_add, seqs, users
+from .conversations import BRIEF, CALL, RESULT, create_and_add, diagnosed, seqs, users
 from .properties import examples
 
 pytestmark = pytest.mark.django_db
@@ -115,7 +115,7 @@ def test_a_call_that_stays_still_waits(db, by_memory):
         MessageWindowChatMemory("m", 10, DjangoChatMemoryStore()).compact("S", keep_last=1)
     else:
         services.compact("m", "S", keep_last=1)
-    assert queries.memory("m").waiting_call == 3
+    assert diagnosed("m").waiting_call == 3
     assert verify("m") is None
 
 

@@ -6,6 +6,8 @@ A repair mends a stored window by one step, and one more step takes it back.
 from __future__ import annotations
 
 import json
+import os
+from io import BytesIO
 
 import pytest
 from django.core.management import call_command
@@ -16,6 +18,8 @@ from chatmemory import (
     TokenWindow,
     UserMessage,
     explain,
+    flags,
+    message_to_dict,
     queries,
     services,
 )
@@ -25,10 +29,14 @@ from chatmemory.core.exceptions import InvalidValue, NotRepairable, VersionConfl
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.ledger.verification import verify
 from chatmemory.linting import lint
-from chatmemory.models import Memory, Step
+from chatmemory.models import AuditEntry, Memory, Step
 from chatmemory.queries import IllFilter
+from chatmemory.queries.archives import archive_lines
+from chatmemory.services.archives import import_archive
+from chatmemory.signals import problems_found
 
-from .conversations import BRIEF, HI, call, create_and_add, result, seqs
+from .conversations import BRIEF, HI, call, create_and_add, diagnosed, kept, result, seqs
+from .peaks import MEGABYTE, bounded_growth
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
@@ -56,6 +64,7 @@ def seed(count: int) -> dict[str, list[str]]:
         create_and_add(memory_id, MessageWindow(20), [HI, call("1"), result("1"), HELLO])
         services.add(memory_id, SEEDS[name])
         ids[name].append(memory_id)
+    diagnosed()
     return ids
 
 
@@ -83,21 +92,25 @@ def test_in_a_fleet_all_faults_are_found_and_none_falsely(size):
     assert counts.refused == len(refused)
     assert counts.by_rule == {rule: len(found) for rule, found in ids.items() if rule}
     assert counts.by_provider["openai"] == len(ids["dangling_call"]) + len(ids["orphan_result"])
-    for provider in PROVIDERS:
-        found = {name for name, findings in queries.stored_findings(provider) if findings}
-        assert found >= listed(IllFilter(provider=provider))
+    assert counts.changed == 0
 
 
 def test_a_fault_is_known_from_the_step_on_at_which_it_began():
     create_and_add("m", MessageWindow(20), [HI, HELLO, HI, call("1"), HI, HELLO])
+    diagnosed()
     (ill,) = queries.doctor_page(IllFilter()).rows
     (problem,) = ill.problems
     assert (problem.rule, problem.since, problem.seq) == ("dangling_call", 5, 4)
     assert problem.refused_by == tuple(PROVIDERS)
     assert Step.objects.get(memory="m", n=5).at == ill.ill_at
     services.add("m", [HI])
-    assert queries.doctor_page(IllFilter()).rows[0].problems == ill.problems
+    (before,) = queries.doctor_page(IllFilter()).rows
+    assert (before.is_current, before.known_until, queries.doctor_counts().changed) == (False, 6, 1)
+    diagnosed()
+    (after,) = queries.doctor_page(IllFilter()).rows
+    assert (after.is_current, after.problems) == (True, ill.problems)
     services.clear_messages("m")
+    diagnosed()
     assert queries.doctor_page(IllFilter()).rows == ()
 
 
@@ -110,10 +123,11 @@ def test_an_unknown_rule_or_provider_is_refused():
 def test_the_page_lists_them_and_leads_to_the_step(operator_client, django_assert_max_num_queries):
     create_and_add("m", MessageWindow(20), SEEDS["dangling_call"])
     create_and_add("fine", MessageWindow(20), SEEDS[""])
+    diagnosed()
     with django_assert_max_num_queries(12):
         page = operator_client.get("/doctor/").content.decode()
     assert "1 conversation would be refused" in page
-    assert "Healthy until step 2: then another message followed a tool call" in page
+    assert "Since step 3: another message followed a tool call" in page
     assert 'href="/c/m/?at=3"' in page
     assert "/c/fine/" not in page
     filtered = operator_client.get("/doctor/?provider=gemini&rule=orphan_result").content.decode()
@@ -131,6 +145,7 @@ def test_the_listed_ones_are_repaired_after_a_look(operator_client):
     create_and_add("later", MessageWindow(9), SEEDS["dangling_call"])
     done = {"rule": "dangling_call", "versions": asked.context["versions"], "reason": "refused"}
     operator_client.post("/doctor/repair/", done)
+    diagnosed()
     assert listed(IllFilter("dangling_call")) == {"later"}  # the page did not show it
     assert listed(IllFilter("orphan_result"))
 
@@ -138,6 +153,7 @@ def test_the_listed_ones_are_repaired_after_a_look(operator_client):
 def test_a_token_with_a_prefix_has_a_doctor_of_its_own(client):
     for memory_id in ("acme/1", "other"):
         create_and_add(memory_id, MessageWindow(9), SEEDS["dangling_call"])
+        diagnosed(memory_id)
     secret = create_token("acme", Role.VIEWER, prefix="acme/")
     asked = {"headers": {"Authorization": f"Bearer {secret}"}}
     answer = client.get("/api/v1/doctor/?provider=openai&size=1", **asked).json()
@@ -155,7 +171,9 @@ def test_the_command_fails_on_what_would_be_refused(capsys, tmp_path):
     with pytest.raises(SystemExit) as ended:
         call_command("doctor", "--provider", "openai")
     assert ended.value.code == 1
-    assert capsys.readouterr().out.startswith("m: OpenAI, refused: Tool call #2 is not answered")
+    assert capsys.readouterr().out.startswith(
+        "m: OpenAI, refused: A tool call without its result. Since step 3"
+    )
     calls = [{"id": "1", "type": "function", "function": {"name": "find", "arguments": "{}"}}]
     chat = [
         {"role": "user", "content": "hi"},
@@ -173,17 +191,17 @@ def test_the_command_fails_on_what_would_be_refused(capsys, tmp_path):
     }
 
 
-# Flags of messages that the limit has no room for. tests/ledger/test_health.py has the others.
+# Flags of messages that the limit has no room for. tests/test_diagnosis.py has the others.
 
-FLAGGED = queries.MemoryFilter(flag=queries.Flag.ANY)
+FLAGGED = queries.MemoryFilter(flag=flags.ANY)
 
 
 def test_a_message_too_big_is_flagged_for_a_while(db):
     create_and_add("m", TokenWindow(20), [HI, UserMessage("much too long " * 20)])
-    assert queries.memory("m").is_oversized
+    assert kept().oversized_step == 2
     assert [row.memory.id for row in queries.overview_page(FLAGGED).rows] == ["m"]
     services.add("m", [HI] * 40)
-    assert not queries.memory("m").is_oversized
+    assert kept().oversized_step is None
     assert queries.count(FLAGGED) == 0
 
 
@@ -191,28 +209,27 @@ def test_a_message_that_left_as_it_came_was_never_in_memory(db):
     """Neither is too big for the limit, but the call had to go for the result."""
     found = result("1", "found " * 26)
     create_and_add("m", TokenWindow(40), [HI, call("1"), found, HI])
-    assert queries.memory("m").missed_step == 3
-    assert not queries.memory("m").is_oversized
+    assert (kept().missed_step, kept().oversized_step) == (3, None)
     told = explain.caption(queries.step("m", 3).change).summary
     assert told.startswith("Tool result #3 never reached the model +")
-    never = queries.MemoryFilter(flag=queries.Flag.NEVER_IN_MEMORY)
+    never = queries.MemoryFilter(flag=flags.NEVER_IN_MEMORY)
     assert [queries.count(which) for which in (never, FLAGGED)] == [1, 1]
     services.add("m", [HI] * 40)
-    assert queries.memory("m").missed_step is None
+    assert kept().missed_step is None
     assert [queries.count(which) for which in (never, FLAGGED)] == [0, 0]
     assert verify("m") is None
 
 
 def test_in_a_window_of_one_only_the_system_message_makes_others_oversized(db):
     create_and_add("one", MessageWindow(1), [BRIEF, HI])
-    assert queries.memory("one").is_oversized
+    assert kept("one").oversized_step == 2
     why = explain.why_left(queries.step("one", 2).change, 2)
     assert why.summary == (
         "The system message alone fills the limit. It takes 1 of 1 messages: nothing else can stay."
     )
     create_and_add("other", MessageWindow(1), [HI, HI])
     services.set_messages("other", [HI, UserMessage("you")])
-    assert not queries.memory("other").is_oversized
+    assert kept("other").oversized_step is None
     assert [verify(memory_id) for memory_id in ("one", "other")] == [None, None]
 
 
@@ -283,7 +300,7 @@ def test_a_repair_keeps_pins_and_ends_within_the_limit():
     services.pin("m", 1)
     step = services.repair("m", "openai").step
     assert queries.window("m").totals.count <= 4
-    assert Memory.objects.get().refused_by & 1 == 0
+    assert "openai" not in diagnosed("m").refused_by
     services.undo_repair("m", step)
     assert seqs() == [1, 2, 3, 4]
     assert verify("m") is None
@@ -323,4 +340,53 @@ def test_many_are_repaired_at_once_or_only_looked_at():
     assert list(did.done) == ["a"]
     assert "version" in did.refused["b"]
     assert services.repair_all("b", "openai").done
-    assert Memory.objects.filter(refused_by=0).count() == 3
+    assert not any(diagnosed(name).refused_by for name in "abc")
+
+
+def test_a_result_that_comes_after_a_repair_verifies_and_can_be_moved():
+    create_and_add("m", MessageWindow(20), [HI, call("1"), HI])
+    services.repair("m", "openai")
+    services.add("m", [result("1")])
+    assert verify("m") is None
+    assert [each.rule for each in diagnosed("m").listed] == ["duplicate_result"]
+    lines = "".join(f"{each}\n" for each in archive_lines(["m"]))
+    Memory.objects.all().delete()
+    AuditEntry.objects.all().delete()
+    assert [each.refused for each in import_archive(BytesIO(lines.encode()))] == [""]
+    assert verify("m") is None
+    assert [each.rule for each in diagnosed("m").listed] == ["duplicate_result"]
+
+
+def test_many_results_of_one_call_take_no_memory(operator_client):
+    """A call with 3,000 ids is answered in parts, and examined after each."""
+    ids = [f"call-{n}" for n in range(3_000)]
+    create_and_add("m", MessageWindow(9_000), [HI, call(*ids)])
+    diagnosed("m")
+    with bounded_growth(os.getpid(), 60 * MEGABYTE):
+        for first in range(0, len(ids), 500):
+            answers = [result(id) for id in ids[first : first + 500]]
+            messages = [message_to_dict(each) for each in answers]
+            added = operator_client.post(
+                "/api/v1/memories/m/messages/", {"messages": messages}, "application/json"
+            )
+            assert added.status_code == 201, added.content
+            found = diagnosed("m")
+    assert found.problems == ()
+
+
+def test_metrics_count_what_broke_since_the_last_look(django_capture_on_commit_callbacks):
+    told = []
+
+    def hear(memory_id: str, new: tuple[str, ...], **_: object) -> None:
+        told.append((memory_id, new))
+
+    problems_found.connect(hear)
+    try:
+        create_and_add("m", MessageWindow(20), [HI])
+        for more in ([call("1"), HI], [HI], [result("2")]):
+            services.add("m", more)
+            with django_capture_on_commit_callbacks(execute=True):
+                diagnosed("m")
+    finally:
+        problems_found.disconnect(hear)
+    assert told == [("m", ("dangling_call",)), ("m", ("orphan_result",))]

@@ -23,7 +23,7 @@ from chatmemory.formats import Loss, Reading, Transcript, read_transcripts
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Stay, Step
 
-from .conversations import CALL, RESULT, window_of
+from .conversations import CALL, RESULT, diagnosed, window_of
 from .properties import examples
 
 pytestmark = pytest.mark.django_db
@@ -139,7 +139,7 @@ def test_a_call_whose_result_comes_after_a_compaction_waits(monkeypatch, slice):
     call = builder.add(CALL)
     builder.compact(UserMessage("S"), kept=[call])
     assert imported(builder.session()).refused == ""
-    assert Memory.objects.get(pk="s").waiting_call == 3
+    assert diagnosed("s").waiting_call == 3
     assert verify("s") is None
 
 

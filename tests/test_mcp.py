@@ -23,7 +23,7 @@ from chatmemory.access.tokens import create_token, revoke_token
 from chatmemory.mcp import Scope, Tools, mcp_server
 from chatmemory.models import ApiToken, FoundIncidents
 
-from .conversations import CALL, create_and_add, users
+from .conversations import CALL, create_and_add, diagnosed, users
 
 ROOT = Path(__file__).parents[1]
 SITE = "http://127.0.0.1:8000"
@@ -128,9 +128,10 @@ def test_what_a_summary_lost():
 
 def test_what_a_provider_would_refuse_next():
     create_and_add("torn", MessageWindow(20), [UserMessage("Find it."), CALL, UserMessage("Well?")])
+    diagnosed("torn")
     found = answered("doctor", provider="openai")
     assert found["conversations"][0]["url"] == f"{SITE}/c/torn/"
-    assert "torn: A tool call without its result. Healthy until step 2" in found["answer"]
+    assert "torn: A tool call without its result. Since step 3" in found["answer"]
     assert answered("doctor", Scope("ferry-"), provider="openai")["conversations"] == []
     assert "unknown provider 'none'" in refused("doctor", provider="none")
 

@@ -33,7 +33,18 @@ class Reason(StrEnum):
     TURN = "TURN"
     SUMMARIZED = "SUMMARIZED"
 
+    @property
+    def is_for_room(self) -> bool:
+        """Whether a policy evicted the message because there was no room."""
+        return self in FOR_ROOM
 
+    @property
+    def is_beyond_limits(self) -> bool:
+        """Whether the message would have left under any limit."""
+        return self in (Reason.CLEARED, Reason.SET, Reason.SUMMARIZED)
+
+
+FOR_ROOM = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 REASONS = {reason.value: reason for reason in Reason}
 # Asking the class for them takes as long as removing an entry.
 _SYSTEM, _USER = MessageType.SYSTEM, MessageType.USER

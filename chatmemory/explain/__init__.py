@@ -19,6 +19,7 @@ from chatmemory.explain.captions import (
     what_is_hidden,
 )
 from chatmemory.explain.doctor import (
+    answers,
     how_it_began,
     problem_title,
     provider_names,

@@ -12,6 +12,7 @@ from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
 from chatmemory.core.window import Totals
 from chatmemory.explain.wording import (
+    REPAIRED,
     amount,
     capitalized,
     cause_of,
@@ -28,8 +29,6 @@ from chatmemory.explain.wording import (
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 from chatmemory.models import Step
 from chatmemory.queries import NoRoom, Outlook, PinPreview, WindowPlace, WindowView
-
-_WHOLE = {Reason.SET: "not in the new list", Reason.CLEARED: "cleared"}  # reasons of whole lists
 
 
 @dataclass(frozen=True)
@@ -146,8 +145,10 @@ def _reasons(change: ChangeResult, note: str) -> str:
         parts.append(f"{named(misfit.seq)} could not stay: {decapitalized(cause)}")
     if replaced := by_reason.get(Reason.REPLACED):
         parts.append(f"{seqs(replaced)} {'would be' if would else 'was'} replaced")
-    whole = _WHOLE | ({Reason.SET: "left out"} if change.kind == "repair" else {})
-    parts += [f"{seqs(left)} {whole[why]}" for why, left in by_reason.items() if why in whole]
+    for reason, gone in by_reason.items():
+        is_repaired = change.kind == "repair" and reason is Reason.SET
+        if how := (REPAIRED if is_repaired else cause_of(reason)).of_list:
+            parts.append(f"{seqs(gone)} {how}")
     is_told = change.kind == "add" and note not in (Step.IMPORTED, Step.BRANCHED)
     return " ".join(filter(None, [", ".join(parts) + ".", note if is_told else ""]))
 

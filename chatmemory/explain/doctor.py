@@ -1,4 +1,4 @@
-"""What is wrong with a window, in words: the title of a rule, and when it broke."""
+"""What is wrong with a window, in words: the title of a rule, since when, and who minds it."""
 
 from __future__ import annotations
 
@@ -8,47 +8,27 @@ from dataclasses import dataclass
 from chatmemory.core.lint import PROVIDERS, RULES
 from chatmemory.core.lint.rules import Law
 from chatmemory.core.texts import named
-from chatmemory.ledger.health import KEPT, SHORT
+from chatmemory.diagnosis import Diagnosis, Problem
+from chatmemory.explain.wording import decapitalized
 from chatmemory.linting import outline
-from chatmemory.queries import Problem
-
-_SHORT = "A window shorter than one turn"
-# What happened at the step at which a window broke a rule, behind "then"
-_THEN = {
-    SHORT: "no message of the user was left in memory",
-    "orphan_result": "the call of a tool result was not in memory",
-    "dangling_call": "another message followed a tool call before its result",
-    "results_apart": "a tool result came that was not directly behind its call",
-    "duplicate_result": "a second result of one tool call came",
-    "duplicate_call_id": "tool calls of one message came with the same id",
-    "missing_call_id": "a tool call or a result came without an id",
-    "bad_arguments": "a tool call came whose arguments are not a JSON object",
-    "empty_content": "a message without content came",
-    "null_content": "a message came with neither a text nor a tool call",
-    "unsupported_image": "an image came of a kind that is not taken",
-    "unsupported_file": "a file came of a kind that is not taken",
-    "media_left_out": "media came that are not sent",
-    "developer_role": "a message of the role developer came",
-    "call_after_model": "a tool call followed neither a user nor a tool result",
-    "lone_reasoning": "reasoning was without the item that it led to",
-    "first_not_user": "the first message was not the user's",
-    "system_in_middle": "a system message was not at the beginning",
-    "several_systems": "there was more than one system message",
-}
 
 
 def problem_title(rule: str) -> str:
     """Return the name of a problem, as a sentence without its period."""
-    return _SHORT if rule == SHORT else RULES[rule].title
+    return RULES[rule].title
 
 
-def how_it_began(problem: Problem) -> str:
-    """`Healthy until step 41: then the call of a tool result was not in memory (#12).`"""
-    then = _THEN[problem.rule]
-    where = f" ({named(problem.seq)})" if problem.seq else ""
-    if problem.since == 1:
-        return f"At its first step {then}{where}."
-    return f"Healthy until step {problem.since - 1:,}: then {then}{where}."
+def how_it_began(problem: Problem, step: int) -> str:
+    """Return since when a window has a problem, which was found at a step.
+
+    `Since step 41: the call of a tool result was not in memory (#12).`, or `Seen at step 50: …`.
+    """
+    when = f"Seen at step {step:,}" if problem.since is None else f"Since step {problem.since:,}"
+    return f"{when}: {RULES[problem.rule].began}{_where(problem)}."
+
+
+def _where(problem: Problem) -> str:
+    return f" ({named(problem.seq)})" if problem.seq else ""
 
 
 def provider_names(providers: Sequence[str]) -> str:
@@ -59,10 +39,38 @@ def provider_names(providers: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What a provider, by the name that people have for it, would say to a window."""
+
+    provider: str
+    accepts: bool
+    answer: str
+
+
+def answers(diagnosis: Diagnosis) -> list[Answer]:
+    """Return what each provider would say to a window."""
+    return [_answer(diagnosis, provider) for provider in PROVIDERS]
+
+
+def _answer(diagnosis: Diagnosis, provider: str) -> Answer:
+    name, minded = PROVIDERS[provider], diagnosis.for_provider(provider)
+    if not minded:
+        return Answer(name, True, "Yes.")
+    # Refusals come first, and those last that end with what comes next anyway
+    first = min(minded, key=lambda each: (provider in each.mishandled_by, each.is_pending))
+    what = f"{problem_title(first.rule)}{_where(first)}."
+    if first.is_pending and first.seq:
+        what = f"Tool call {named(first.seq)} is waiting for its results."
+    if provider in first.mishandled_by:
+        return Answer(name, True, f"Yes, although: {decapitalized(what)}")
+    return Answer(name, False, f"{'Not yet' if first.is_pending else 'No'}. {what}")
+
+
+@dataclass(frozen=True)
 class ShownRule:
     """A rule as people read it: its law for each provider by name, and its examples line by line.
 
-    `is_kept` tells that conversations are listed by it.
+    `is_listed` tells that conversations are listed by it.
     """
 
     id: str
@@ -70,7 +78,7 @@ class ShownRule:
     laws: Mapping[str, Law]
     bad: str
     good: str
-    is_kept: bool
+    is_listed: bool
 
 
 def shown_rules() -> Iterator[ShownRule]:
@@ -85,7 +93,7 @@ def shown_rules() -> Iterator[ShownRule]:
             rule.id,
             rule.title,
             {PROVIDERS[each]: law for each, law in rule.laws.items()},
-            "\n".join(outline(rule.bad, next(iter(rule.laws)))) or "(no messages)",
-            "\n".join(outline(rule.good, next(iter(rule.laws)))),
-            rule.id in KEPT,
+            "\n".join(outline(rule.bad, rule.told_for)) or "(no messages)",
+            "\n".join(outline(rule.good, rule.told_for)),
+            rule.is_listed,
         )

@@ -5,7 +5,6 @@ And compactions: what became a summary, and how what it lost came back.
 
 from __future__ import annotations
 
-from chatmemory.core.eviction import Reason
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.compactions import CameBack
 from chatmemory.core.recall.incidents import Incident, IncidentKind
@@ -24,7 +23,6 @@ _BACK = {
     CameBack.USER: "the user said it again",
     CameBack.UNKNOWN: "no recorded mention",
 }
-_FOR_ROOM = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 
 
 def what_came_up(incident: Incident, tool: str) -> tuple[str, str]:
@@ -57,7 +55,7 @@ def _why_it_left(change: ChangeResult, seq: int) -> str:
     evicted = change.eviction_of(seq)
     if evicted is None:
         raise LookupError(f"#{seq} did not leave at step {change.step}")
-    is_for_room = evicted.reason in _FOR_ROOM and not change.by_client and not evicted.misfit
+    is_for_room = evicted.reason.is_for_room and not change.by_client and not evicted.misfit
     if is_for_room and (line := exceeded(receipt(change), seq)):
         over = line.label.removeprefix(NEEDED).removeprefix(ALREADY).strip()
         return over if over.endswith("the limit") else f"{over} the limit"
@@ -102,7 +100,7 @@ def _why_no_limit(shown: ShownIncident) -> str:
     left, last = shown.left, shown.incident.last
     if left.by_client:
         return "the client decided what memory holds"
-    if shown.incident.cause in (Reason.CLEARED, Reason.SET, Reason.SUMMARIZED):
+    if shown.incident.cause.is_beyond_limits:
         return _why_it_left(left, last)
     if not can_decide(shown.policy):
         return f"no limit was in force at step {shown.incident.step:,}"

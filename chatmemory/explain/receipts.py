@@ -19,7 +19,6 @@ BEFORE, AFTER = "In memory before", "In memory after"
 ALREADY, NEEDED, STILL = "Already", "Needed,", "Still"
 ON_TO_MARK = "Within the limit; on to the low mark,"
 OVERHEAD, NOTHING_LEFT = "Every request starts with", "Nothing is left to send"
-REMOVED = (Reason.REPLACED, Reason.SET, Reason.CLEARED, Reason.SUMMARIZED)
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,7 @@ class _Writing:
         self._policy_after = policy
         self._policy = change.policy_before if can_decide(change.policy_before) else policy
         self._totals = change.before
-        self._queue = deque(each for each in change.evicted if each.reason not in REMOVED)
+        self._queue = deque(each for each in change.evicted if each.reason.is_for_room)
         self._oldest = self._queue[0].seq if self._queue else None
         self._lines: list[ReceiptLine] = []
 
@@ -110,7 +109,7 @@ class _Writing:
             self._evict(before_arrival=True)
         self._policy = self._policy_after
         for message in self._change.evicted:
-            if message.reason in REMOVED:
+            if not message.reason.is_for_room:
                 self._leave(message)
         for arrived in self._change.arrived:
             self._arrive(arrived)

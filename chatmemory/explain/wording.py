@@ -194,12 +194,15 @@ def option_words(policy: Policy | None) -> list[str]:
 class Cause:
     """A cause as a few words, which can follow a step or a comma, and as a sentence.
 
-    `conditional` is the sentence before anything has happened.
+    `conditional` is the sentence before anything has happened. `by_other` are the few words with
+    the message that caused it, and `of_list` those behind the messages that left a list as a whole.
     """
 
     short: str
     sentence: str
     conditional: str = ""
+    by_other: str = ""
+    of_list: str = ""
 
     def told(self, is_conditional: bool) -> str:
         """Return the sentence of what happened, or of what would happen."""
@@ -209,22 +212,28 @@ class Cause:
 _CAUSES = {
     Reason.CAPACITY: Cause("capacity", "There was no room.", "There would be no room."),
     Reason.ORPHANED: Cause(
-        "left with its call", "Its tool call left.", "Its tool call would leave."
+        "left with its call",
+        "Its tool call left.",
+        "Its tool call would leave.",
+        by_other="left with {}",
     ),
     Reason.REPLACED: Cause(
         "replaced",
         "Another system message took its place.",
         "Another system message would take its place.",
+        by_other="replaced by {}",
     ),
-    Reason.CLEARED: Cause("cleared", "Memory was cleared."),
-    Reason.SET: Cause("list was set", "The list was set."),
+    Reason.CLEARED: Cause("cleared", "Memory was cleared.", of_list="cleared"),
+    Reason.SET: Cause("list was set", "The list was set.", of_list="not in the new list"),
     Reason.MOVED: Cause("moved", "It moved."),
-    Reason.SUMMARIZED: Cause("summarised", "A summary took its place."),
+    Reason.SUMMARIZED: Cause(
+        "summarised", "A summary took its place.", by_other="summarised by {}"
+    ),
     Reason.TURN: Cause(
         "rest of a turn", "Its turn had lost its beginning.", "Its turn would lose its beginning."
     ),
 }
-REPAIRED = Cause("left out by a repair", "A repair left it out.")
+REPAIRED = Cause("left out by a repair", "A repair left it out.", of_list="left out")
 _LEFT_OUT = Cause("left out", "The client left it out of its list.")
 _MISFITS = {
     CannotFit.TOO_BIG: Cause(
@@ -268,13 +277,9 @@ def short_reason(reason: Reason, misfit: CannotFit | None = None, by_client: boo
 
 def reason_of(evicted: EvictedMessage) -> str:
     """Return a cause in a few words, with the message that caused it."""
-    because = evicted.because_seq
-    if because and evicted.reason is Reason.ORPHANED:
-        return f"left with {named(because)}"
-    if because and evicted.reason is Reason.SUMMARIZED:
-        return f"summarised by {named(because)}"
-    if because and evicted.reason is Reason.REPLACED:
-        return f"replaced by {named(because)}"
+    by_other = _CAUSES[evicted.reason].by_other
+    if evicted.because_seq and by_other:
+        return by_other.format(named(evicted.because_seq))
     return short_reason(evicted.reason, evicted.misfit)
 
 

@@ -44,7 +44,7 @@ from chatmemory.core.client_lists import (
 from chatmemory.core.codec import attributes_beside, message_to_json, payload_of
 from chatmemory.core.compaction import check_covered, compact, is_marked
 from chatmemory.core.estimators import family_named
-from chatmemory.core.eviction import Eviction, Reason
+from chatmemory.core.eviction import FOR_ROOM, Eviction, Reason
 from chatmemory.core.exceptions import NotCompactable
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.transitions import Transition, refill
@@ -61,7 +61,7 @@ _COLUMNS = ("memory_id", "seq", "frame", "text", "attributes", "origin", "left_f
 # The reasons for which a message may have left to return
 ANY = tuple(Reason)
 DISPLACED = (Reason.SET,)
-EVICTED = (Reason.SET, Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
+EVICTED = (Reason.SET, *FOR_ROOM)
 
 
 class Returning(NamedTuple):

@@ -32,8 +32,11 @@ VERSION = 1
 
 # The id of a conversation is in its first line; one that is being deleted is not exported.
 _IN_NO_LINE = ("id", "memory_id", "deleted_at")
-# Columns of earlier versions, which `health` has in their place
-_FORMER = {"missing_results", "dangling_call"}
+# Columns that lines of earlier versions have: what is derived from the ledger now
+_FORMER = {
+    *("missing_results", "dangling_call", "waiting_call", "oversized_step", "missed_step"),
+    *("health", "problems", "refused_by", "ill_at"),
+}
 
 
 class LineOf:
@@ -142,8 +145,6 @@ class _Column:
         """Return the value of the column where a line has none. Raises InvalidValue."""
         if self._field.null:
             return None
-        if self.name == "refused_by":  # earlier versions had none
-            return 0
         if self._of not in (_same, dict) or self._type is int:
             raise InvalidValue(f"{name} is missing")
         return self._type()

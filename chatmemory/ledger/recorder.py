@@ -24,7 +24,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import load_of
 from chatmemory.core.transitions import Change, Transition, set_pinned, unchanged
 from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
-from chatmemory.ledger import chain, flags, sql
+from chatmemory.ledger import chain, sql
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.ledger.client_list import (
     Replacement,
@@ -32,7 +32,6 @@ from chatmemory.ledger.client_list import (
     head_rank,
     rank_of_summary,
 )
-from chatmemory.ledger.health import Health
 from chatmemory.ledger.overrides import erased
 from chatmemory.ledger.redaction import check_commitment, redacted
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
@@ -86,7 +85,6 @@ class Recorder:
     ) -> None:
         self.memory = memory
         self._stored = sql.values_of(memory)
-        self._problems = memory.problems
         self._is_new = is_new
         self._note = note
         if at is not None:
@@ -99,19 +97,12 @@ class Recorder:
         self._actor = actor
         self._now: datetime = timezone.now()
         self._is_changed = False
-        self._health: Health | None = None
         self._messages: list[InsertedMessage] = []
         self._stays: dict[int, InsertedStay] = {}
         self._steps: list[InsertedStep] = []
         self._ended: dict[int, tuple[int, str]] = {}
         # After a recount: the entries that replaced those on which a transition was decided.
         self._recounted: dict[Entry, Entry] = {}
-
-    @property
-    def new_problems(self) -> list[str]:
-        """The rules that the window breaks since what was written; see `ledger.health`."""
-        known = self._problems.split(",")
-        return [rule for rule in self.memory.problems.split(",") if rule not in known]
 
     def is_at(self, memory: Memory) -> bool:
         """Return whether the conversation is as it was when its row was read before: deleted and
@@ -169,9 +160,7 @@ class Recorder:
             rest = self.replace(transition, by_client)
             return rest if rest.step is not None else result
         transition = replacement.numbered(self.memory, self.window)
-        result = self._step(transition, Step.Kind.SET, by_client=by_client)
-        self._keep_health()
-        return result
+        return self._step(transition, Step.Kind.SET, by_client=by_client)
 
     def set_policy(
         self, policy: Policy | None, estimator: str = "", note: str = ""
@@ -234,9 +223,7 @@ class Recorder:
         self._erase_overrides(row.seq)
         transition = unchanged(self.window, self.policy)
         commitment = chain.commitment_of(row)
-        result = self._step(transition, Step.Kind.REDACT, seq=row.seq, commitment=commitment)
-        self._keep_health()
-        return result
+        return self._step(transition, Step.Kind.REDACT, seq=row.seq, commitment=commitment)
 
     def _erase_overrides(self, seq: int) -> None:
         stays = Stay.objects.filter(memory=self.memory, seq=seq, overrides__isnull=False)
@@ -245,9 +232,7 @@ class Recorder:
 
     def repair(self, transition: Transition, note: str) -> ChangeResult:
         """Record a window that was mended (see `ledger.repairing`), as one step."""
-        result = self._step(transition, Step.Kind.REPAIR, note=note)
-        self._keep_health()
-        return result
+        return self._step(transition, Step.Kind.REPAIR, note=note)
 
     def duplicate(self, seq: int) -> ChangeResult:
         """Return the result for a message that was sent again, which changes nothing."""
@@ -262,8 +247,6 @@ class Recorder:
         if not self._is_changed:
             return False
         self.memory.updated_at = self._now
-        if self._health is not None:
-            flags.keep(self.memory, self._health, self._now)
         sql.write(
             self.memory,
             self._stored,
@@ -282,27 +265,11 @@ class Recorder:
         transition = self._numbered(transition)
         if transition.policy != self.policy:
             self.policy = self.memory.policy = transition.policy
-        result = self._step(transition, Step.Kind.ADD, sent=sent, by_client=by_client)
-        flags.missed(self.memory, transition, {each.seq for each in result.evicted})
-        self._keep_health(transition)
-        return result
+        return self._step(transition, Step.Kind.ADD, sent=sent, by_client=by_client)
 
     def _add_by_client(self, transition: Transition) -> ChangeResult:
         """Record an add that was inferred from a client's list."""
-        transition = self._numbered(transition)
-        result = self._step(transition, Step.Kind.ADD, by_client=True)
-        self._keep_health(transition)
-        return result
-
-    def _keep_health(self, add: Transition | None = None) -> None:
-        """Keep the health of the window, after an add or another change. A simulation has none."""
-        if self._actor is None:
-            return
-        before = self._health or Health.of(self.memory.health)
-        if add is None:
-            self._health = flags.of_whole(self.memory, before, self.window)
-        else:
-            self._health = flags.added(self.memory, before, add, self.window)
+        return self._step(self._numbered(transition), Step.Kind.ADD, by_client=True)
 
     def _compact(
         self, transition: Transition, by_client: bool = False, note: str = ""
@@ -314,16 +281,12 @@ class Recorder:
         (summary,) = (each for each in transition.arrivals if not isinstance(each, StayEntry))
         new = numbered(summary, n, seq, rank, Message.Origin.SYNTHETIC)
         transition = transition.with_entries({summary: new})
-        result = self._step(transition, Step.Kind.COMPACT, seq=seq, by_client=by_client, note=note)
-        self._keep_health()
-        return result
+        return self._step(transition, Step.Kind.COMPACT, seq=seq, by_client=by_client, note=note)
 
     def _clear(self, transition: Transition) -> ChangeResult:
         if not transition.evictions:
             return self._unchanged(transition.change)
-        result = self._step(transition, Step.Kind.CLEAR)
-        self._keep_health()
-        return result
+        return self._step(transition, Step.Kind.CLEAR)
 
     def _recount(self) -> Transition:
         """Return a transition that ends every stay and begins a new one with the same rank.

@@ -24,7 +24,7 @@ from chatmemory.core.estimators import (
     estimator_for,
     is_known,
 )
-from chatmemory.core.eviction import Eviction, Reason
+from chatmemory.core.eviction import FOR_ROOM, Eviction, Reason
 from chatmemory.core.exceptions import NoRoomBesidePins, NotCompactable, OversizedMessage
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
@@ -39,7 +39,7 @@ from chatmemory.core.transitions import (
     unchanged,
 )
 from chatmemory.core.window import Totals, Window
-from chatmemory.ledger import chain, flags
+from chatmemory.ledger import chain
 from chatmemory.ledger.chain import ChainCheck, check_hidden
 from chatmemory.ledger.client_list import appended_rank, head_rank
 from chatmemory.ledger.contradictions import (
@@ -50,7 +50,6 @@ from chatmemory.ledger.contradictions import (
     naming,
     stay_name,
 )
-from chatmemory.ledger.health import HEALTHY, Health, without_times
 from chatmemory.ledger.indexing import check_index
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.overrides import is_erased
@@ -61,7 +60,6 @@ from chatmemory.ledger.windows import (
     shown_message,
     stay_entries,
     stay_entry,
-    stored_window,
     unprotected,
 )
 from chatmemory.models import Memory, Message, Stay, Step
@@ -69,7 +67,6 @@ from chatmemory.models import Memory, Message, Stay, Step
 BATCH = 500  # rows that are read at once
 AT_ONCE = 4_000_000  # bytes of messages that are read at once
 
-TRIMMED = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 PINNING = (Step.Kind.PIN, Step.Kind.UNPIN)
 DECIDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, Step.Kind.COMPACT, *PINNING)
 # The kinds of steps that begin pinned stays
@@ -178,7 +175,7 @@ class _End(NamedTuple):
 class _Replay:
     """A replay of one conversation. The attributes are those of the step that is replayed.
 
-    Entries have their message only where a decision or a flag needs it: system messages and calls.
+    Entries have their message only where a decision needs it: system messages and calls.
     """
 
     def __init__(self, memory: Memory, batch: int) -> None:
@@ -197,9 +194,6 @@ class _Replay:
         self.left: dict[int, _End] = {}
         self.said = Totals()
         self.last_seq = self.last_stay = self.ordered_from = self.clears = self.summaries = 0
-        self.oversized_step: int | None = None
-        self.missed_step: int | None = None
-        self.is_undecided = False
 
     def run(self) -> None:
         self.rows.check_numbers()
@@ -307,7 +301,6 @@ class _Replay:
             self.ordered_from = step.last_stay
         self.clears += step.kind == Step.Kind.CLEAR
         self.summaries += step.kind == Step.Kind.COMPACT
-        self.is_undecided |= isinstance(self.policy, UnavailablePolicy)
 
     def decided(self, step: Step) -> Transition:
         """Return the transition that the core decides, or what is stored where it cannot decide."""
@@ -358,19 +351,15 @@ class _Replay:
         rank = head_rank(first.rank) if first else appended_rank(arrival.n)
         expect(stay_name(arrival.n, arrival.seq), "rank", arrival.rank, rank)
         self.compare(step, transition.evictions, self.left)
-        if transition.is_oversized:
-            self.oversized_step = step.n
-        if arrival.n in self.left:
-            self.missed_step = step.n
         return transition
 
     def decided_set(self, step: Step) -> Transition:
         """Rebuild the list before the policy trimmed it, and trim it again."""
         for n, (entry, reason) in self.left.items():
-            if reason not in (*TRIMMED, Reason.SET, Reason.MOVED):
+            if reason not in (*FOR_ROOM, Reason.SET, Reason.MOVED):
                 what = f"left a set list for the reason {reason}"
                 raise Contradicted(stay_name(n, entry.seq), what)
-        trimmed = {n: end for n, end in self.left.items() if end.reason in TRIMMED}
+        trimmed = {n: end for n, end in self.left.items() if end.reason in FOR_ROOM}
         entries = self.remaining(self.left.keys() - trimmed.keys())
         transition = refill(self.window, entries, self.policy)
         self.compare(step, transition.evictions, trimmed)
@@ -480,33 +469,10 @@ class _Replay:
         if self.last.n:
             replayed |= {"policy": self.policy, "updated_at": self.last.at}
             replayed |= {"policy_estimator": self.last.policy_estimator}
-        if not self.is_undecided:
-            replayed |= {"oversized_step": self.oversized_step, "missed_step": self.missed_step}
         for name, value in replayed.items():
             expect(memory, name, getattr(memory, name), value)
         self.check_load()
         self.check_imported()
-        self.check_health()
-
-    def check_health(self) -> None:
-        """Compare the health with that of the window, and the columns with the health. When a fault
-        began is not replayed.
-        """
-        memory = self.memory
-        kept = Health.of(memory.health)
-        health = flags.of_whole(memory, kept, stored_window(memory))
-        found, expected = (
-            without_times(memory.health or HEALTHY.stored()),
-            without_times(health.stored()),
-        )
-        expect(memory, "health", found, expected)
-        for name, value in flags.columns_of(health).items():
-            expect(memory, name, getattr(memory, name), value)
-        steps = [kept.ill_step, *(fault.since for fault in kept.faults)] if kept.faults else []
-        if not all(1 <= step <= memory.last_step for step in steps):
-            raise Contradicted(memory, f"a fault began at one of the steps {steps}")
-        began = Step.objects.filter(memory=memory, n=kept.ill_step).values_list("at", flat=True)
-        expect(memory, "ill_at", memory.ill_at, began.first() if kept.faults else None)
 
     def check_load(self) -> None:
         """Compare the load. It is null after a step that was taken while the policy's kind was not

@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("chatmemory", "0001_schema_of_2026_11_25_e")]
+    dependencies = [("chatmemory", "0004_diagnosis_is_kept")]
 
     operations = [
         migrations.AddField(

@@ -21,8 +21,11 @@ from chatmemory.core.recall.figures import LimitPoint
 from chatmemory.core.recall.figures import smallest as smallest_limit
 from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.core.window import Counted, Totals
+from chatmemory.diagnosis import LISTED as PROBLEMS
+from chatmemory.diagnosis import Diagnosis, Problem
 from chatmemory.distribution import unreachable_nodes
-from chatmemory.managers import CLIENT, Flag
+from chatmemory.flags import FLAGS, Flag, flag_named
+from chatmemory.managers import CLIENT
 from chatmemory.queries.compactions import (
     CompactionOf,
     Compactions,
@@ -56,15 +59,14 @@ from chatmemory.queries.conversations import (
 )
 from chatmemory.queries.cursors import CursorPage
 from chatmemory.queries.doctor import (
-    PROBLEMS,
     DoctorCounts,
     IllConversation,
     IllFilter,
-    Problem,
     doctor_counts,
     doctor_page,
+    ill_conversations,
     ill_ids,
-    stored_findings,
+    unexamined,
 )
 from chatmemory.queries.feed import (
     FeedItem,

@@ -5,7 +5,6 @@ Presenters are functions of a `ConversationState` and make no queries.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,17 +15,26 @@ from django.db.models import Case, Q, When
 from django.db.models.functions import Left
 from django.utils import timezone
 
-from chatmemory import database
-from chatmemory.core.codec import GAP, attributes_beside, frame_of, message_from_frame
+from chatmemory.core.codec import attributes_beside, frame_of, message_from_frame
 from chatmemory.core.exceptions import CorruptRow, InvalidMessage, MessageNotFound
-from chatmemory.core.lint import Turn, Verdict, verdicts
+from chatmemory.core.lint import Turn
+from chatmemory.core.lint.since import CallIds
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.linting import waiting_turn
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.compactions import StandsFor, standing_for, stands_for
+from chatmemory.queries.diagnosis import (
+    NOT_KNOWN,
+    KnownDiagnosis,
+    diagnosis_of_rows,
+    ids_in,
+    ids_of_calls,
+    known_diagnosis,
+)
 from chatmemory.queries.history import Part, history_page, message_in, said_before
 from chatmemory.queries.incidents import IncidentsAt, incidents_at
 from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep, replayed_window
@@ -46,8 +54,6 @@ from chatmemory.queries.simulation import (
 )
 from chatmemory.queries.steps import StepSamples, evictions_around, step_detail, step_samples
 from chatmemory.queries.windows import StoredState, WindowPlace, WindowView, recounted_tokens
-
-CallIds = tuple[str | None, ...]
 
 HISTORY_SIZE = 60
 WINDOW_SIZE = 100
@@ -99,7 +105,8 @@ class ConversationState:
     `incidents` are those that are kept, where nothing is selected, searched or simulated. In a
     replay, `window` is what memory would hold under another limit from the first message on.
     `summaries` are those in the window or selected, with what they stand for. Where the selected
-    message is redacted, `left_summaries` are those that stand for it and are not.
+    message is redacted, `left_summaries` are those that stand for it and are not. `diagnosis` says
+    which rules of providers the window breaks; at a past step not where a phrase is searched.
     """
 
     query: ConversationQuery
@@ -131,6 +138,7 @@ class ConversationState:
     is_replay: bool = False
     summaries: Mapping[int, StandsFor] = field(default_factory=dict)
     left_summaries: tuple[int, ...] = ()
+    diagnosis: KnownDiagnosis = NOT_KNOWN
 
     @property
     def is_live(self) -> bool:
@@ -164,10 +172,11 @@ class ConversationState:
         evicted = self.change.evicted if self.change else ()
         return {each.seq: position for position, each in enumerate(evicted)}
 
-    @cached_property
-    def verdicts(self) -> tuple[Verdict, ...]:
-        """The verdicts of providers on the window."""
-        return verdicts([self._turn(index, row) for index, row in enumerate(self.window.rows)])
+    @property
+    def waiting_call(self) -> int | None:
+        """The tool call that awaits results at the end of the window."""
+        position = waiting_turn(self._turn(*each) for each in enumerate(self.window.rows))
+        return None if position is None else self.window.seqs[position]
 
     def _turn(self, index: int, row: WindowPlace) -> Turn:
         ids = self.calls.get(row.seq, (None,))
@@ -185,7 +194,8 @@ class ConversationState:
 def conversation_state(memory_id: str, query: ConversationQuery) -> ConversationState:
     """Return the state of a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
     stored = StoredState.of(memory_id, query.at)
-    return _with_calls(_with_incidents(_stored_state(stored, query), stored.memory))
+    state = _with_incidents(_stored_state(stored, query), stored.memory)
+    return _with_calls(_with_diagnosis(state, stored))
 
 
 @one_snapshot()
@@ -210,7 +220,7 @@ def simulated_state(
         state = _with_incidents(state, stored.memory)
     elif can_decide(state.window.policy):
         state = _with_simulation(state, simulated_trial(stored, trial), trial.drafts)
-    return _with_calls(state)
+    return _with_calls(_with_diagnosis(state, stored))
 
 
 def _stored_state(stored: StoredState, query: ConversationQuery) -> ConversationState:
@@ -291,6 +301,16 @@ def _with_incidents(state: ConversationState, memory: Memory) -> ConversationSta
     return replace(state, incidents=found)
 
 
+def _with_diagnosis(state: ConversationState, stored: StoredState) -> ConversationState:
+    if state.is_simulated:
+        drafts = {draft.seq: draft.message for draft in state.drafts}
+        found = diagnosis_of_rows(state.memory.id, state.at, state.window.seqs, drafts)
+        return replace(state, diagnosis=found)
+    if not state.is_live and state.query.find and not state.query.msg:
+        return state  # nothing shows it
+    return replace(state, diagnosis=known_diagnosis(stored))
+
+
 def _with_simulation(
     state: ConversationState, simulation: Simulation, messages: Sequence[ChatMessage]
 ) -> ConversationState:
@@ -321,7 +341,7 @@ def _with_simulation(
 def _with_calls(state: ConversationState) -> ConversationState:
     """Return a state with the ids of the tool calls in its window and its drafts."""
     calls = calls_in(state.memory.id, state.window.rows)
-    drafts = {draft.seq: _ids_in(draft.frame) for draft in state.drafts}
+    drafts = {draft.seq: ids_in(draft.frame) for draft in state.drafts}
     return replace(state, calls=calls | drafts)
 
 
@@ -456,19 +476,4 @@ def calls_in(memory_id: str, rows: Iterable[WindowPlace]) -> dict[int, CallIds]:
     seqs = [row.seq for row in rows if row.seq > 0 and (row.has_calls or row.type is result)]
     if not seqs:
         return {}
-    messages = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
-    return {seq: _ids_in(frame) for seq, frame in messages.values_list("seq", "frame")}
-
-
-def _ids_in(frame: str) -> CallIds:
-    """Return the ids of calls in the frame of a message, or of the call that it answers; one that
-    is unknown if it cannot be read.
-
-    Reading a whole message takes ten times as long.
-    """
-    try:
-        value = json.loads(frame.replace(GAP, "null"))
-        calls = value.get("toolExecutionRequests") or [value]
-        return tuple((call or {}).get("id") or None for call in calls)
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        return (None,)
+    return ids_of_calls(memory_id, seqs)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from django.db.models import Q, QuerySet
 
 from chatmemory.core.estimators import family_named
-from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.loads import MOST_ADDS, Keeping, evicts_oldest_first, smallest_limit
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
@@ -136,11 +135,10 @@ def replayed_window(step: Step, limit: int) -> WindowView[WindowPlace] | None:
 
 
 def _left_for_want_of_room(row: MessageDetail, left_by: ChangeResult) -> bool:
-    reasons = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
     if left_by.by_client or row.origin != Message.Origin.SAID:
         return False
     eviction = left_by.eviction_of(row.seq)
-    return eviction is not None and eviction.reason in reasons
+    return eviction is not None and eviction.reason.is_for_room
 
 
 def _first_that_counts(row: MessageDetail) -> int:

@@ -8,13 +8,13 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import BooleanField, Count, ExpressionWrapper, F, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce, Left
 
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.stored_policies import load_or_tokens
 from chatmemory.core.window import Totals
-from chatmemory.managers import Flag, flagged
+from chatmemory.flags import DANGLING, FLAGS, LATELY_STEPS, ORPHANED, OVERSIZED, Flag
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.feed import evicting_adds
@@ -44,9 +44,10 @@ Name = TypeVar("Name")
 class OverviewRow:
     """A conversation with its newest message and the load of its window in the last steps.
 
-    `window` is its window if that is over its limit. `mention` is what was found in its messages,
-    if they were searched. `again` is what had to be said or fetched again last, and `unreadable`
-    says that what is kept of it cannot be read.
+    `flags` are those of its window, and `missed_step` is the newest step whose message left in it,
+    if that was lately. `window` is its window if that is over its limit. `mention` is what was
+    found in its messages, if they were searched. `again` is what had to be said or fetched again
+    last, and `unreadable` says that what is kept of it cannot be read.
     """
 
     memory: MemoryRow
@@ -56,9 +57,13 @@ class OverviewRow:
     window: WindowView[WindowPlace] | None = None
     again: NewestIncident | None = None
     unreadable: str = ""
+    flags: tuple[Flag, ...] = ()
+    missed_step: int | None = None
 
 
 SPARK_STEPS = 40
+KEPT = ("keptincidents", "keptdiagnosis")
+FLAGS_OF_ROWS = (DANGLING, ORPHANED, OVERSIZED)
 ORDERINGS: dict[str, SortKey] = {
     "activity": SortKey(F("updated_at"), datetime),
     "created": SortKey(F("created_at"), datetime),
@@ -102,13 +107,13 @@ def overview_page(
 
     Raises the exceptions of `memory_page`.
     """
-    page = _page(which, ordering, cursor, size, "keptincidents")
+    page = _page(which, ordering, cursor, size, *KEPT)
     return CursorPage(_overview_rows(page.rows, which.search), page.previous, page.next)
 
 
 def overview_rows(memory_ids: Sequence[str], search: str = "") -> tuple[OverviewRow, ...]:
     """Return the rows of these conversations in the given order, without unknown ids."""
-    found = Memory.objects.select_related("keptincidents").in_bulk(memory_ids)
+    found = Memory.objects.select_related(*KEPT).in_bulk(memory_ids)
     known = [found[memory_id] for memory_id in memory_ids if memory_id in found]
     return _overview_rows(known, search)
 
@@ -149,6 +154,7 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
     ids = [row.pk for row in rows]
     found = best_matches(search, ids, hidden) if search else {}
     again = newest_incidents(rows)
+    flags, missed = _flags_of(ids), {row.pk: _missed_step(row) for row in rows}
     return tuple(
         OverviewRow(
             memory=memory,
@@ -158,9 +164,27 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
             window=over.get(memory.id),
             again=again.by_id.get(memory.id),
             unreadable=again.unreadable.get(memory.id, ""),
+            flags=flags.get(memory.id, ()),
+            missed_step=missed.get(memory.id),
         )
         for memory in memories
     )
+
+
+def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:
+    """Return the flags of the windows of these conversations."""
+    conditions = [ExpressionWrapper(each.condition, BooleanField()) for each in FLAGS_OF_ROWS]
+    rows = Memory.objects.filter(id__in=ids).values_list("id", *conditions)
+    return {
+        memory_id: tuple(flag for flag, is_set in zip(FLAGS_OF_ROWS, found, strict=True) if is_set)
+        for memory_id, *found in rows
+    }
+
+
+def _missed_step(row: Memory) -> int | None:
+    kept = getattr(row, "keptdiagnosis", None)
+    step = kept.missed_step if kept else None
+    return step if step is not None and step > row.last_step - LATELY_STEPS else None
 
 
 def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView[WindowPlace]]:
@@ -181,7 +205,7 @@ class OverviewStats:
 
     `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
     they left. `reach` is the median number of messages in the memories of active conversations.
-    `flagged` is the number of conversations with each flag.
+    `flagged` is the number of conversations with each flag, by name.
     """
 
     conversations: int
@@ -189,7 +213,7 @@ class OverviewStats:
     forgotten: int
     forgotten_in: int
     reach: int
-    flagged: Mapping[Flag, int]
+    flagged: Mapping[str, int]
 
 
 def overview_stats(since: datetime) -> OverviewStats:
@@ -198,14 +222,14 @@ def overview_stats(since: datetime) -> OverviewStats:
     counts = Memory.objects.aggregate(
         conversations=Count("pk"),
         active=Count("pk", filter=active),
-        **{flag: Count("pk", filter=flagged(flag)) for flag in Flag},
+        **{flag.name: Count("pk", filter=flag.condition) for flag in FLAGS},
     )
     adds = evicting_adds().filter(at__gte=since)
     left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))
     return OverviewStats(
         conversations=counts["conversations"],
         active=counts["active"],
-        flagged={flag: counts[flag] for flag in Flag},
+        flagged={flag.name: counts[flag.name] for flag in FLAGS},
         forgotten=left["sum"] or 0,
         forgotten_in=left["memories"],
         reach=_median(Memory.objects.filter(active, window_count__gt=0), "window_count"),

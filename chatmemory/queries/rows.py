@@ -25,9 +25,7 @@ from chatmemory.core.texts import readable_text
 from chatmemory.core.transitions import CannotFit, why_it_cannot_fit
 from chatmemory.core.window import NOTHING, Totals, total
 from chatmemory.ledger.changes import ChangeResult
-from chatmemory.ledger.health import providers_of
 from chatmemory.ledger.windows import read_message
-from chatmemory.managers import LATELY_STEPS
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.search import DIGEST_LABEL, given_labels
 
@@ -35,11 +33,8 @@ from chatmemory.search import DIGEST_LABEL, given_labels
 @dataclass(frozen=True)
 class MemoryRow:
     """A conversation as it is now. `load` is None if the client decides the window. `estimator`
-    names the one that counts. `waiting_call` is the newest tool call while results are missing
-    behind it, and `is_dangling` tells that one was left without them. `is_orphaned` tells that a
-    result is without its call, and `refused_by` names the providers that refuse the window.
-    `missed_step` is the newest step whose message left in it, if that was lately. `branched_from`
-    is the id of the conversation that it was saved from: not for readers who may not see that one.
+    names the one that counts. `branched_from` is the id of the conversation that it was saved from:
+    not for readers who may not see that one.
     """
 
     id: str
@@ -53,12 +48,6 @@ class MemoryRow:
     said_count: int
     history_tokens: int
     window: Totals
-    waiting_call: int | None
-    is_dangling: bool
-    is_orphaned: bool
-    refused_by: tuple[str, ...]
-    is_oversized: bool
-    missed_step: int | None
     head: str
     branched_from: str | None
 
@@ -223,23 +212,9 @@ def memory_row(row: Memory) -> MemoryRow:
         said_count=row.said_count,
         history_tokens=row.history_tokens,
         window=Totals(row.window_count, row.window_tokens),
-        waiting_call=row.waiting_call,
-        is_dangling=_breaks(row, "dangling_call", "results_apart"),
-        is_orphaned=_breaks(row, "orphan_result", "duplicate_result"),
-        refused_by=tuple(providers_of(row.refused_by)),
-        is_oversized=_lately(row.oversized_step, row) is not None,
-        missed_step=_lately(row.missed_step, row),
         head=bytes(row.head).hex(),
         branched_from=row.branched_from,
     )
-
-
-def _breaks(row: Memory, *rules: str) -> bool:
-    return not set(rules).isdisjoint(row.problems.split(","))
-
-
-def _lately(step: int | None, row: Memory) -> int | None:
-    return step if step is not None and step > row.last_step - LATELY_STEPS else None
 
 
 def step_row(row: Step) -> StepRow:

@@ -20,7 +20,8 @@ from django.db.models.functions import Greatest, Substr
 from chatmemory import search
 from chatmemory.core.messages import MessageType
 from chatmemory.core.phrases import speaker_of
-from chatmemory.managers import Flag, MemoryQuerySet, flagged, of_policy
+from chatmemory.flags import Flag
+from chatmemory.managers import MemoryQuerySet, of_policy
 from chatmemory.models import Memory, Message, Stay
 
 FEW = 2_000  # places that have the words
@@ -71,7 +72,7 @@ class MemoryFilter:
             condition &= Q(updated_at__gte=self.active_since)
         if self.active_before:
             condition &= Q(updated_at__lt=self.active_before)
-        return condition & flagged(self.flag) if self.flag else condition
+        return condition & self.flag.condition if self.flag else condition
 
     def without_columns(self) -> MemoryFilter:
         """Return this filter without the fields of `columns`."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from chatmemory.core.lint import PROVIDERS, Finding
+from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.recall.facts import NO_WORDS, Words
 from chatmemory.linting import lint
 from chatmemory.reports.files import add_file_arguments, transcripts
@@ -17,8 +17,16 @@ HELP = (
     "of transcript files, each of whose conversations is taken as one window. Exits with 1 if "
     "any would be refused."
 )
-# The name of a conversation, a provider, and what it would say to its window
-Diagnosis = tuple[str, str, Sequence[Finding]]
+
+
+class Complaint(NamedTuple):
+    """What a provider minds in the window of a conversation, in words, and how severe it is."""
+
+    conversation: str
+    provider: str
+    rule: str
+    severity: str
+    message: str
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -32,32 +40,29 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
-    return print_diagnoses(_of_files(options, printer), printer)
+    return print_complaints(_of_files(options, printer), printer)
 
 
 def providers_of(options: Mapping[str, Any]) -> Sequence[str]:
     return [options["provider"]] if options["provider"] else list(PROVIDERS)
 
 
-def _of_files(options: Mapping[str, Any], printer: Printer) -> Iterator[Diagnosis]:
+def _of_files(options: Mapping[str, Any], printer: Printer) -> Iterator[Complaint]:
     for each in transcripts(options["files"], options["format"], printer):
+        name = each.name or str(each.number)
         for provider in providers_of(options):
-            found = lint(each.messages, provider=provider)
-            yield each.name or str(each.number), provider, found
+            for found in lint(each.messages, provider=provider):
+                yield Complaint(name, provider, found.rule, found.severity, found.message)
 
 
-def print_diagnoses(diagnoses: Iterable[Diagnosis], printer: Printer) -> int:
-    """Print each finding and the sums. Return 1 if a provider would refuse a window, else 0."""
+def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
+    """Print each complaint and the sums. Return 1 if a provider would refuse a window, else 0."""
     refused: set[str] = set()
     mishandled: set[str] = set()
-    for name, provider, findings in diagnoses:
-        for each in findings:
-            (refused if each.severity == "refused" else mishandled).add(name)
-            row = {"conversation": name, "provider": provider, "rule": each.rule}
-            row |= {"severity": each.severity, "message": each.message}
-            provider_name = PROVIDERS[provider]
-            told = f"{name}: {provider_name}, {each.severity}: {each.message} [{each.rule}]"
-            printer.row(row, told)
+    for each in complaints:
+        (refused if each.severity == "refused" else mishandled).add(each.conversation)
+        who = f"{each.conversation}: {PROVIDERS[each.provider]}, {each.severity}"
+        printer.row(each._asdict(), f"{who}: {each.message} [{each.rule}]")
     only_mishandled = len(mishandled - refused)
     printer.total(
         {"refused": len(refused), "mishandled": only_mishandled},

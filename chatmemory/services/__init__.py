@@ -5,6 +5,7 @@ The bare store protocol is in `services.protocol`.
 """
 
 from chatmemory.database import atomic
+from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.ledger.adding import Recount, count_ahead
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.services.branches import branch
@@ -35,7 +36,9 @@ from chatmemory.services.erasure import (
 from chatmemory.services.findings import (
     compute_figures,
     current_compactions,
+    current_diagnosis,
     current_incidents,
+    diagnoses,
     forget_old_figures,
 )
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
@@ -67,6 +70,7 @@ from chatmemory.services.validation import storable_messages
 __all__ = [
     "CHANNEL",
     "KEEPERS",
+    "QUICK_MESSAGES",
     "ArrivedMessage",
     "ChangeResult",
     "CompactionPreview",
@@ -92,11 +96,13 @@ __all__ = [
     "count_ahead",
     "create",
     "current_compactions",
+    "current_diagnosis",
     "current_incidents",
     "default_policies",
     "default_policy",
     "delete",
     "delete_all",
+    "diagnoses",
     "empty_leftover_log",
     "finish_deletions",
     "forget_old_figures",

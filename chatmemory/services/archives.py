@@ -25,12 +25,11 @@ from chatmemory.core.exceptions import (
     UnreadableTranscript,
 )
 from chatmemory.core.texts import printable
-from chatmemory.ledger import chain, flags, lines, sql
-from chatmemory.ledger.health import HEALTHY
+from chatmemory.ledger import chain, lines, sql
 from chatmemory.ledger.recorder import BOUNDED, check_bounds
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.verification import verify
-from chatmemory.ledger.windows import read_message, stored_window
+from chatmemory.ledger.windows import read_message
 from chatmemory.models import AuditEntry, Memory, Step
 from chatmemory.search import given_labels
 from chatmemory.services.imports import Imported
@@ -179,20 +178,11 @@ def _store(rows: _FileRows, others: Iterable[Line], first: Line, actor: str) -> 
                 rows.read(last.kind, _decoded(last))
         with _naming(last):
             rows.finish()
-            if memory.last_step and not memory.health:
-                _examine(memory)
         if found := verify(memory.pk):
             where = f"lines {first.number} to {last.number}"
             raise InvalidValue(f"{where}: {found.row}: {found.what}")
         audit(f"import {memory.pk!r}", action="import", actor=actor, memory_id=memory.pk)
         database.on_commit(lambda: notify_followers(memory.pk))
-
-
-def _examine(memory: Memory) -> None:
-    """Find the health of a conversation that an earlier version exported."""
-    health = flags.of_whole(memory, HEALTHY, stored_window(memory))
-    flags.keep(memory, health, memory.updated_at)  # the time of the last step
-    memory.save(update_fields=["health", *flags.columns_of(health), "ill_at"])
 
 
 class _FileRows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from chatmemory import database
 from chatmemory.core.compaction import is_summary
 from chatmemory.core.eviction import group_of
 from chatmemory.core.exceptions import MessageNotFound, NotPinnable, PolicyRequired
@@ -23,7 +24,8 @@ from chatmemory.ledger.adding import (
 )
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.windows import StayEntry, shown_message, stay_entries
+from chatmemory.ledger.windows import StayEntry, read_message, shown_message, stay_entries
+from chatmemory.linting import waiting_call
 from chatmemory.models import Memory, Message
 from chatmemory.services.transaction import locked
 from chatmemory.services.validation import (
@@ -202,5 +204,17 @@ def _check_pinnable(
         raise NotPinnable(
             f"#{first.seq} is a system message: it stays until another takes its place"
         )
-    if first.seq == recorder.memory.waiting_call:
+    if first.has_calls and _is_waiting(recorder.memory, window[window.index(first) :]):
         raise NotPinnable(f"#{first.seq} is a tool call that awaits results: add them first")
+
+
+def _is_waiting(memory: Memory, end: Sequence[StayEntry]) -> bool:
+    """Return whether the call with which the end of a window begins awaits results there."""
+    silent = (MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM)
+    if any(entry.type not in silent for entry in end[1:]):
+        return False
+    rows = Message.objects.filter(
+        database.in_list("seq", (each.seq for each in end)), memory=memory
+    )
+    messages = {row.seq: read_message(row) for row in rows}
+    return waiting_call([messages[each.seq] for each in end]) is not None

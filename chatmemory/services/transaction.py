@@ -258,7 +258,6 @@ def _announce(recorder: Recorder, actor: str) -> None:
         actor=actor,
         results=tuple(recorder.results),
         fill=load / policy.limit if can_decide(policy) and load is not None else None,
-        problems=tuple(recorder.new_problems),
     )
     notify_followers(memory.id)
 

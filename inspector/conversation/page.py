@@ -57,7 +57,9 @@ class ConversationPage:
         self.evictions = state.evictions
         self.gauge = Gauge(self.window.policy, self.window.totals)
         self.over_limit = explain.over_limit(self.window)
-        self.refused_by = explain.provider_names(state.memory.refused_by)
+        known = state.diagnosis
+        self.refused_by, self.refused_at = explain.provider_names(known.refused_by), known.as_of
+        self.awaits_keeping = self.is_live and not known.is_current
         self.policy_options = ", ".join(explain.option_words(self.window.policy))
         # Messages: those said up to this step without drafts, and those that a client put in.
         row = state.detail.row if state.detail else None

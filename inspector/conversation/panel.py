@@ -152,7 +152,7 @@ class Why:
         state = self._state
         if not state.is_live or state.is_simulated or self.row.is_summary:
             return None
-        return pin_preview(state.window, self.row.seq, state.memory.waiting_call)
+        return pin_preview(state.window, self.row.seq, state.waiting_call)
 
     @property
     def pin_words(self) -> str:
@@ -287,7 +287,9 @@ class Panel:
         self._state = state
         self._simulation = simulation
         self.other = state.query.other
-        self.verdicts = state.verdicts  # of providers on the window
+        known = state.diagnosis
+        self.answers = explain.answers(known.diagnosis) if known.diagnosis else []
+        self.answered_at, self.not_examined = known.as_of, known.why
 
     @cached_property
     def why(self) -> Why | None:

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds, text_of_policy
-from chatmemory.queries import POLICIES_MAX, Flag, FleetQuery, MemoryFilter
+from chatmemory.queries import FLAGS, POLICIES_MAX, FleetQuery, MemoryFilter, flag_named
 from inspector.forms.fields import number_in_text, searchable
 
 SAMPLE = 1_000
@@ -197,8 +197,9 @@ class FleetAsked:
             asked.policy(ANY_LIMIT)
         except InvalidValue as error:
             return replace(asked, options="", estimator="", problem=str(error))
-        if asked.flagged and asked.flagged not in list(Flag):
-            return replace(asked, flagged="", problem=f"flagged is {' or '.join(Flag)}")
+        names = [flag.name for flag in FLAGS]
+        if asked.flagged and asked.flagged not in names:
+            return replace(asked, flagged="", problem=f"flagged is {' or '.join(names)}")
         if asked.since and asked.active_since is None:
             return replace(asked, since="", problem="A date is written as 2026-01-31.")
         return asked
@@ -227,7 +228,7 @@ class FleetAsked:
             label=self.label,
             id_prefix=self.prefix,
             active_since=self.active_since,
-            flag=Flag(self.flagged) if self.flagged else None,
+            flag=flag_named(self.flagged) if self.flagged else None,
         )
 
     @property

@@ -33,7 +33,9 @@ _incidents = Counter(
 )
 _steps = Counter("chatmemory_steps", "Steps recorded in the ledgers", ["kind"])
 _problems = Counter(
-    "chatmemory_problems", "Windows that began to break a rule of a provider", ["rule"]
+    "chatmemory_problems",
+    "Windows that break a rule of a provider, and did not at the look before",
+    ["rule"],
 )
 _fill = Histogram(
     "chatmemory_window_fill",
@@ -69,7 +71,6 @@ def request_answered(method: str, route: str, status: int, seconds: float) -> No
 def memory_changed(
     results: tuple[ChangeResult, ...],
     fill: float | None,
-    problems: tuple[str, ...] = (),
     **_: Any,
 ) -> None:
     """Receives `chatmemory.signals.memory_changed`."""
@@ -78,10 +79,14 @@ def memory_changed(
         _said.inc(sum(each.was_said for each in result.arrived))
         for each in result.evicted:
             _left_for(each.reason).inc()
-    for rule in problems:
-        _problems.labels(rule).inc()
     if fill is not None:
         _fill.observe(fill)
+
+
+def problems_found(new: tuple[str, ...], **_: Any) -> None:
+    """Receives `chatmemory.signals.problems_found`."""
+    for rule in new:
+        _problems.labels(rule).inc()
 
 
 def incidents_found(new: Mapping[str, int], **_: Any) -> None:

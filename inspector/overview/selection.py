@@ -13,7 +13,8 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import policy_kinds, queries
-from chatmemory.queries import CLIENT, CursorPage, Flag, MemoryFilter
+from chatmemory.flags import ANY, FLAGS, SAID_AGAIN, flag_named
+from chatmemory.queries import CLIENT, CursorPage, MemoryFilter
 from inspector.forms.fields import searchable
 
 SHORTEST = 3
@@ -23,27 +24,9 @@ ORDERINGS = {
     "forgotten": "Most evicted",
     "fill": "Window fill",
     "said": "Most said",
-    "said_again": "Had to be said again",
+    SAID_AGAIN.name: SAID_AGAIN.words,
 }
-OFFERED_FLAGS = (
-    Flag.ANY,
-    Flag.REFUSED,
-    Flag.SAID_AGAIN,
-    Flag.COMPACTED_WITH_LOSS,
-    Flag.NEVER_IN_MEMORY,
-)
-ALWAYS_OFFERED = (("active", "1"), ("flagged", Flag.ANY))
-FLAG_LABELS = {
-    Flag.ANY: "Need attention",
-    Flag.SAID_AGAIN: "Had to be said again",
-    Flag.COMPACTED_WITH_LOSS: "Compacted with loss",
-    Flag.NEVER_IN_MEMORY: "Never reached the model",
-    Flag.OVERSIZED: "Oversized",
-    Flag.DANGLING: "Dangling",
-    Flag.ORPHANED: "Result without its call",
-    Flag.REFUSED: "Refused by a provider",
-    Flag.OVER_LIMIT: "Over the limit",
-}
+ALWAYS_OFFERED = (("active", "1"), ("flagged", ANY.name))
 
 
 @dataclass(frozen=True)
@@ -77,7 +60,7 @@ class Asked:
         asked["flagged"] = asked["flagged"] or searchable(given.get("flag", ""))  # as in the API
         known: dict[str, list[str]] = {
             "policy": [kind for kind, _ in policy_choices()],
-            "flagged": list(Flag),
+            "flagged": [flag.name for flag in FLAGS],
             "active": ["1"],
             "sort": list(ORDERINGS),
         }
@@ -93,7 +76,7 @@ class Asked:
             policy=self.policy,
             label=self.label,
             active_since=midnight() if self.active else None,
-            flag=Flag(self.flagged) if self.flagged else None,
+            flag=flag_named(self.flagged) if self.flagged else None,
         )
 
     @property
@@ -125,7 +108,7 @@ class Asked:
     @property
     def lab(self) -> str:
         """The address of the lab for conversations in which something had to be said again."""
-        if self.flagged != Flag.SAID_AGAIN:
+        if self.flagged != SAID_AGAIN.name:
             return ""
         chosen = {"q": self.q, "label": self.label, "flagged": self.flagged}
         return f"{reverse('inspector:lab')}?{urlencode({k: v for k, v in chosen.items() if v})}"
@@ -165,9 +148,9 @@ class Asked:
         filters = [("active", "1", "Active today")]
         filters += [("policy", kind, label) for kind, label in policy_choices()]
         filters += [
-            ("flagged", flag, label)
-            for flag, label in FLAG_LABELS.items()
-            if flag in OFFERED_FLAGS or self._is("flagged", flag)
+            ("flagged", flag.name, flag.words)
+            for flag in FLAGS
+            if flag.is_offered or self._is("flagged", flag.name)
         ]
         return [*filters, ("label", self.label, self.label)] if self.label else filters
 
@@ -194,7 +177,7 @@ def pager(given: Mapping[str, str], found: CursorPage[Any]) -> dict[str, str | N
 
 def usual_sort(flagged: str) -> str:
     """Return the order of a list for which none is asked."""
-    return "said_again" if flagged == Flag.SAID_AGAIN else "activity"
+    return "said_again" if flagged == SAID_AGAIN.name else "activity"
 
 
 def policy_choices() -> list[tuple[str, str]]:

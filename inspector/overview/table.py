@@ -13,11 +13,11 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import can_decide, explain, queries
-from chatmemory.queries import FeedItem, Flag, NewestIncident, NoRoom, OverviewRow
+from chatmemory.queries import FLAGS, FeedItem, Flag, NewestIncident, NoRoom, OverviewRow
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
-from inspector.overview.selection import FLAG_LABELS, Asked, midnight
+from inspector.overview.selection import Asked, midnight
 
 CACHED_AS = "inspector.overview.headlines"
 LEAST_SECONDS, MOST_SECONDS = 1, 30
@@ -26,15 +26,6 @@ BUSY_SECONDS = 60
 LABELS_SHOWN = 3
 FEED_SIZE = 12
 BEFORE_HIT, AFTER_HIT = 16, 120
-FLAG_ICONS = {
-    Flag.SAID_AGAIN: "again",
-    Flag.COMPACTED_WITH_LOSS: "again",
-    Flag.NEVER_IN_MEMORY: "out",
-    Flag.OVERSIZED: "big",
-    Flag.OVER_LIMIT: "warn",
-    Flag.REFUSED: "warn",
-    Flag.DANGLING: "broken",
-}
 NO_ROOM = {NoRoom.BESIDE_PINS: "no room beside pins", NoRoom.REJECTED: "no message fits"}
 
 
@@ -50,12 +41,12 @@ class Headlines:
     stats: queries.OverviewStats
 
     @property
-    def flags(self) -> list[tuple[Flag, str, int, str]]:
-        """Each flag that a conversation has, with its icon, how many have it, and its words."""
+    def flags(self) -> list[tuple[Flag, int]]:
+        """Each flag that a conversation has, and how many have it."""
         return [
-            (flag, icon, self.stats.flagged[flag], FLAG_LABELS[flag].lower())
-            for flag, icon in FLAG_ICONS.items()
-            if self.stats.flagged[flag]
+            (flag, self.stats.flagged[flag.name])
+            for flag in FLAGS
+            if flag.icon and self.stats.flagged[flag.name]
         ]
 
     def milliseconds_left(self) -> int:

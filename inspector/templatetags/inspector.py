@@ -28,7 +28,7 @@ from chatmemory.explain import (
     provider_names,
     shortened,
 )
-from chatmemory.queries import microseconds
+from chatmemory.queries import flag_named, microseconds
 from inspector.conf import inspector_configuration
 from inspector.conversation import history
 from inspector.conversation.links import chosen
@@ -46,6 +46,13 @@ for _filter in (
     shortened,
 ):
     register.filter(_filter)
+
+
+@register.simple_tag
+def flag_words(name: str) -> str:
+    """Return the words of a flag within a line."""
+    return flag_named(name).words.lower()
+
 
 _QUOTED = re.compile(r"(?<!\w)'([^']*)'(?!\w)")
 _LINK = 'href="{0}" hx-get="{0}"'

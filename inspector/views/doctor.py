@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from chatmemory import ChatMemoryError, ChatMessage, InvalidValue, explain, queries, services
 from chatmemory.access.roles import actor_of
-from chatmemory.queries import Flag
+from chatmemory.queries import FLAGS
 from inspector.conversation.links import conversation_url
 from inspector.display import render_form, render_page_or_fragment
 from inspector.doctor import Visit
@@ -22,13 +22,6 @@ from inspector.overview.selection import midnight, pager
 
 PAGE_SIZE = 25
 AT_ONCE = 500  # conversations that one request repairs
-ELSEWHERE = {
-    Flag.SAID_AGAIN: "Had to be said again",
-    Flag.NEVER_IN_MEMORY: "Never reached the model",
-    Flag.OVERSIZED: "Oversized message",
-    Flag.OVER_LIMIT: "Over the limit",
-    Flag.COMPACTED_WITH_LOSS: "Compacted with loss",
-}
 
 
 @require_safe
@@ -43,7 +36,7 @@ def doctor(request: HttpRequest) -> HttpResponse:
     context = {
         "visit": visit,
         "rows": found.rows,
-        "elsewhere": [(flag, label, flagged[flag]) for flag, label in ELSEWHERE.items()],
+        "elsewhere": [(flag, flagged[flag.name]) for flag in FLAGS if flag.beside_doctor],
         **pager(visit.given, found),
     }
     return render_page_or_fragment(request, "inspector/doctor/doctor.html", context)
@@ -81,7 +74,8 @@ def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 
 def _asked(request: HttpRequest, memory: queries.MemoryRow) -> dict[str, Any]:
-    first = memory.refused_by[0] if memory.refused_by else "openai"
+    found = services.current_diagnosis(memory.id, services.QUICK_MESSAGES)
+    first = found.refused_by[0] if found and found.refused_by else "openai"
     return {"provider": request.GET.get("provider", first), "version": memory.version}
 
 

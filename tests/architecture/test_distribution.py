@@ -19,7 +19,9 @@ def test_each_table_has_its_place():
     assert {MODELS[table].__name__: column for table, column in placed.items()} == {
         "Memory": "id",
         **dict.fromkeys(("Message", "Stay", "Step", "Trial"), "memory_id"),
-        **dict.fromkeys(("RecallFigures", "KeptIncidents", "KeptCompactions"), "memory_id"),
+        **dict.fromkeys(
+            ("RecallFigures", "KeptDiagnosis", "KeptIncidents", "KeptCompactions"), "memory_id"
+        ),
         **dict.fromkeys(("IdempotentAnswer", "AuditEntry"), None),
     }
     others = {MODELS[table].__name__ for table in MODELS.keys() - placed}

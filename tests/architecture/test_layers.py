@@ -16,7 +16,7 @@ LAYERS = [
     ["chatmemory.core"],
     ["chatmemory.formats", "chatmemory.stores.http", "chatmemory.stores.memory"],
     ["chatmemory.linting", "chatmemory.memory"],
-    ["chatmemory.summarizing"],
+    ["chatmemory.diagnosis", "chatmemory.summarizing"],
     ["chatmemory.reports"],
     [
         "chatmemory.access.roles",
@@ -24,6 +24,7 @@ LAYERS = [
         "chatmemory.converters",
         "chatmemory.database",
         "chatmemory.distribution",
+        "chatmemory.flags",
         "chatmemory.given_settings",
         "chatmemory.schema",
         "chatmemory.search",
@@ -47,6 +48,7 @@ ROOMS_OF_THE_INSPECTOR = (
     "access",
     "converters",
     "explain",
+    "flags",
     "formats",
     "live",
     "queries",
@@ -63,6 +65,7 @@ ALONE = (  # of other rooms
 )
 PURE = (
     "chatmemory.core",
+    "chatmemory.diagnosis",
     "chatmemory.formats",
     "chatmemory.integrations",
     "chatmemory.linting",

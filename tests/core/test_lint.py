@@ -80,8 +80,8 @@ def test_each_rule_finds_its_bad_example_and_not_its_good_one(rule, provider):
         ("Bb", "Yes.", FIRST.format("", "a tool call (#1)")),
         ("UU", "Yes.", "Yes, although user messages #1 and #2 stand in a row."),
         ("UAA", "Yes.", "Yes, although AI messages #2 and #3 stand in a row."),
-        ("S", "Yes.", "No. There is only a system message."),
-        ("", "No. There is nothing to send.", None),
+        ("S", "Yes.", "Not yet. There is only a system message."),
+        ("", "Not yet. There is nothing to send.", None),
     ],
 )
 def test_what_providers_accept_and_refuse(letters, of_openai, of_anthropic):

@@ -84,7 +84,7 @@ def section(rule: Rule) -> Iterator[str]:
         answer = f": `{law.error}`" if law.error else ""
         answer = f": ``{law.error}``" if "`" in law.error else answer
         yield f"- {PROVIDERS[name]} {law.severity} ([{law.basis}]({law.source})){answer}"
-    provider = next(iter(rule.laws))
+    provider = rule.told_for
     for words, window in (("This is found:", rule.bad), ("This is not:", rule.good)):
         lines = outline(window, provider) or ["(no messages)"]
         yield from ("", words, "", *(f"    {line}" for line in lines))

@@ -22,6 +22,8 @@ from chatmemory.formats import read_transcripts
 from chatmemory.services import protocol
 from inspector import demo
 
+from ..conversations import diagnosed
+
 # Two runs of tau-bench's airline task, by Sierra, under the MIT license:
 # https://github.com/sierra-research/tau-bench
 RUNS = Path(__file__).parent / "tau_bench.json"
@@ -56,6 +58,7 @@ def build() -> dict[str, str]:
     create_token("shop", role="viewer", prefix="shop/", days=7)
     drafts = [UserMessage("Is my favourite colour red?"), AiMessage("It is green.")]
     services.branch("classroom", "classroom-from-9", drafts, at=9, actor="operator")
+    diagnosed()
     trials = {"drafts": (drafts, None), "limit": ([], 4), "both": (drafts, 5)}
     return {name: services.keep_trial("classroom", *trial) for name, trial in trials.items()}
 

@@ -24,7 +24,7 @@ from inspector.overview import selection, table
 from inspector.templatetags.inspector import ago
 from inspector.views import overview
 
-from ..conversations import create_and_add, numbered, users
+from ..conversations import create_and_add, diagnosed, numbered, users
 from ..core.letters import CALL
 from . import markup
 
@@ -145,6 +145,7 @@ def fleet(db) -> None:
         {"team": "green"},
     )
     protocol.update_messages("bare", users("a refund"))
+    diagnosed()
 
 
 def test_filters_count_what_they_would_show(operator_client, fleet):
@@ -173,7 +174,8 @@ def test_what_needs_attention_can_be_listed(operator_client, fleet, flag):
     assert f'href="?flagged={flag}"' in headlines
     page = operator_client.get(f"/?flagged={flag}")
     assert [row.memory.id for row in page.context["rows"]] == [flag]
-    assert chips(page)[flag.capitalize()] == (1, True)
+    words = {"oversized": "Oversized message", "dangling": "Dangling tool call"}
+    assert chips(page)[words[flag]] == (1, True)
     assert len(operator_client.get("/?flagged=any").context["rows"]) == 2
     assert len(operator_client.get("/?flagged=burnt").context["rows"]) == 3
 
@@ -185,6 +187,7 @@ def test_a_conversation_with_two_flags_counts_once(operator_client, db):
         [UserMessage("hi"), CALL, UserMessage("too long " * 90), UserMessage("x")],
     )
     services.create("other", MessageWindow(3))
+    diagnosed()
     flagged = operator_client.get("/").context["headlines"].stats.flagged
     assert flagged["any"] <= flagged["dangling"] + flagged["oversized"]
     assert flagged["any"] == len(operator_client.get("/?flagged=any").context["rows"])

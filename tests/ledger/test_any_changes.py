@@ -1,6 +1,6 @@
 """Whatever was changed, any altered, removed or copied row is named.
 
-That any changes verify without a contradiction, test_health.py shows.
+That any changes verify without a contradiction, tests/test_diagnosis.py shows.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Memories(Resource):
         paging = {name: asked.pop(name) for name in ("ordering", "size")}
         cursor = asked.pop("cursor", "")
         if asked.get("flag"):
-            asked["flag"] = queries.Flag(asked["flag"])
+            asked["flag"] = queries.flag_named(asked["flag"])
         which = queries.MemoryFilter(**asked, id_prefix=prefix_of(request))
         with field_at_fault("cursor"):
             page = queries.memory_page(which, cursor=cursor, **paging)
@@ -118,7 +118,9 @@ class Doctor(Resource):
     def get(self, request: Request, asked: Asked) -> Response:
         """List conversations that a provider would refuse.
 
-        Those that became ill last come first. With `rule`, also those that are only mishandled.
+        Those that became ill last come first, as of the last look at each: `known_until` is the
+        step, and `changed` counts those that have changed since. With `rule`, also those that are
+        only mishandled.
         """
         prefix = prefix_of(request)
         which = queries.IllFilter(asked.get("rule", ""), asked.get("provider", ""), prefix)

@@ -66,8 +66,7 @@ class Verdict:
     def answer(self) -> str:
         """The answer in words, with the first finding that tells."""
         if refusal := self._refusal:
-            is_waiting = refusal.message.endswith("is waiting for its results.")
-            return f"{'Not yet' if is_waiting else 'No'}. {refusal.message}"
+            return f"{'Not yet' if refusal.is_pending else 'No'}. {refusal.message}"
         if not self.findings:
             return "Yes."
         what = self.findings[0].message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chatmemory.core.contents import ImageContent, PdfFile, PdfFileContent, Video, VideoContent
-from chatmemory.core.lint import rules
+from chatmemory.core.lint import rules, since
 from chatmemory.core.lint.rules import RECORDED, Law, Rule
 from chatmemory.core.lint.turns import ANTHROPIC, GEMINI, OPENAI, RESPONSES
 from chatmemory.core.messages import (
@@ -114,6 +114,9 @@ _ALL = [
         },
         bad=[],
         good=[_HELLO],
+        began="nothing was in memory",
+        since=since.unknown,
+        is_listed=False,
     ),
     Rule(
         rules.orphan_result,
@@ -138,6 +141,8 @@ _ALL = [
         },
         bad=[_DUE, _result("1"), _HI],
         good=_PAIR,
+        began="the call of a tool result was not in memory",
+        since=since.when_its_call_left,
         repairs=("drop_result",),
     ),
     Rule(
@@ -164,6 +169,8 @@ _ALL = [
         },
         bad=[_DUE, _call("1", "2"), _result("1"), _HELLO],
         good=[_DUE, _call("1", "2"), _result("2"), _result("1"), _HELLO],
+        began="another message followed a tool call before its result",
+        since=since.when_it_was_passed,
         repairs=("add_placeholder",),
     ),
     Rule(
@@ -190,6 +197,8 @@ _ALL = [
         },
         bad=[_DUE, _result("1"), _call("1"), _HELLO],
         good=[*_PAIR, _HELLO],
+        began="a tool result was not directly behind its call",
+        since=since.when_both_came,
         repairs=("move_result",),
     ),
     Rule(
@@ -211,6 +220,8 @@ _ALL = [
         },
         bad=[*_PAIR, _result("1")],
         good=_PAIR,
+        began="a second result of one tool call came",
+        since=since.when_both_came,
         repairs=("drop_duplicate",),
     ),
     Rule(
@@ -230,6 +241,8 @@ _ALL = [
         },
         bad=[_DUE, _call("1", "1"), _result("1"), _result("1")],
         good=[_DUE, _call("1", "2"), _result("1"), _result("2")],
+        began="tool calls of one message came with the same id",
+        since=since.when_it_came,
     ),
     Rule(
         rules.reused_call_id,
@@ -244,6 +257,8 @@ _ALL = [
         },
         bad=[*_PAIR, _call("1"), _result("1")],
         good=[*_PAIR, _call("2"), _result("2")],
+        began="a tool call came with the id of an earlier one",
+        since=since.when_all_came,
     ),
     Rule(
         rules.missing_call_id,
@@ -266,6 +281,8 @@ _ALL = [
         },
         bad=[_DUE, _call(None), _result(None)],
         good=_PAIR,
+        began="a tool call or a result came without an id",
+        since=since.when_it_came,
     ),
     Rule(
         rules.bad_arguments,
@@ -285,6 +302,8 @@ _ALL = [
         },
         bad=[_DUE, _call("1", arguments="[1]"), _result("1")],
         good=_PAIR,
+        began="a tool call came whose arguments are not a JSON object",
+        since=since.when_it_came,
     ),
     Rule(
         rules.call_after_model,
@@ -298,6 +317,8 @@ _ALL = [
         },
         bad=[_call("1"), _result("1")],
         good=_PAIR,
+        began="a tool call followed neither a user nor a tool result",
+        since=since.when_it_followed_the_model,
     ),
     Rule(
         rules.empty_content,
@@ -315,6 +336,8 @@ _ALL = [
         },
         bad=[_HELLO, AiMessage(""), _DUE],
         good=[_HELLO, _HI, _DUE],
+        began="a message without content came",
+        since=since.when_it_came,
     ),
     Rule(
         rules.null_content,
@@ -328,6 +351,8 @@ _ALL = [
         },
         bad=[_HELLO, AiMessage(None), _DUE],
         good=[_HELLO, AiMessage(""), _DUE],
+        began="a message came with neither a text nor a tool call",
+        since=since.when_it_came,
     ),
     Rule(
         rules.unsupported_image,
@@ -352,6 +377,8 @@ _ALL = [
         },
         bad=[_shown("a.tiff")],
         good=[_shown("a.png")],
+        began="an image came of a kind that is not taken",
+        since=since.when_it_came,
     ),
     Rule(
         rules.unsupported_file,
@@ -365,6 +392,8 @@ _ALL = [
         },
         bad=[_DUE, _call("1"), _sound_as_file()],
         good=[_DUE, _call("1"), ToolExecutionResultMessage("1", "find", [_PDF])],
+        began="a file came of a kind that is not taken",
+        since=since.when_it_came,
     ),
     Rule(
         rules.media_left_out,
@@ -376,6 +405,8 @@ _ALL = [
         },
         bad=[UserMessage([VideoContent(Video("https://example.org/a.mp4"))])],
         good=[_shown("a.png")],
+        began="media came that are not sent",
+        since=since.when_it_came,
     ),
     Rule(
         rules.lone_reasoning,
@@ -389,6 +420,8 @@ _ALL = [
         },
         bad=[_DUE, _reasoned("assistant#0"), _HELLO],
         good=[_DUE, _reasoned({"at": "assistant#0", "in": {"id": {"=": "msg_1"}}}), _HELLO],
+        began="reasoning was without the item that it led to",
+        since=since.when_what_follows_came,
     ),
     Rule(
         rules.developer_role,
@@ -402,6 +435,8 @@ _ALL = [
         },
         bad=[_said_by_developer(), _HELLO],
         good=[_BE_BRIEF, _HELLO],
+        began="a message of the role developer came",
+        since=since.when_it_came,
     ),
     Rule(
         rules.first_not_user,
@@ -414,6 +449,8 @@ _ALL = [
         },
         bad=[_HI, _DUE],
         good=[_HELLO, _HI, _DUE],
+        began="the first message was not the user's",
+        since=since.when_it_became_first,
     ),
     Rule(
         rules.equal_roles,
@@ -427,6 +464,9 @@ _ALL = [
         },
         bad=[_HELLO, _DUE],
         good=[_HELLO, _HI, _DUE],
+        began="two messages of one role followed each other",
+        since=since.unknown,
+        is_listed=False,
     ),
     Rule(
         rules.system_in_middle,
@@ -440,6 +480,8 @@ _ALL = [
         },
         bad=[_HELLO, _BE_BRIEF, _HI, _DUE],
         good=[_BE_BRIEF, _HELLO, _HI, _DUE],
+        began="a system message was not at the beginning",
+        since=since.when_it_was_behind_others,
         repairs=("system_first",),
     ),
     Rule(
@@ -448,7 +490,18 @@ _ALL = [
         {ANTHROPIC: _mishandled(_MESSAGES), GEMINI: _mishandled(_CONTENT)},
         bad=[_BE_BRIEF, _BE_BRIEF, _HELLO],
         good=[_BE_BRIEF, _HELLO],
+        began="there was more than one system message",
+        since=since.when_two_came,
         repairs=("drop_duplicate",),
+    ),
+    Rule(
+        rules.shorter_than_a_turn,
+        "A window shorter than one turn",
+        {},
+        bad=[_call("1"), _result("1")],
+        good=[*_PAIR],
+        began="no message of the user was left in memory",
+        since=since.when_no_user_was_left,
     ),
 ]
 RULES = {rule.id: rule for rule in _ALL}

@@ -24,6 +24,7 @@ from chatmemory.core.contents import (
     VideoContent,
 )
 from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.lint.since import Since
 from chatmemory.core.lint.turns import ANTHROPIC, GEMINI, OPENAI, RESPONSES, Sent, Turn
 from chatmemory.core.messages import (
     AiMessage,
@@ -49,13 +50,15 @@ _SPOKEN = {
 class Fault(NamedTuple):
     """Turns at fault, and what is wrong with them.
 
-    `error` fills the words of the provider. `is_mendable` is False where no repair applies.
+    `error` fills the words of the provider. `is_mendable` is False where no repair applies. A fault
+    that `is_pending` ends with what has to come next anyway.
     """
 
     turns: Sequence[Turn]
     message: str
     error: Mapping[str, object] = {}
     is_mendable: bool = True
+    is_pending: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,9 @@ class Law:
 class Rule:
     """A rule, with its law for each provider that has it. Its `id` is the name of its check.
 
-    `repairs` are the names of those that mend it. `bad` is a minimal window that breaks it, `good`
-    one that does not.
+    `bad` is a minimal window that breaks it, `good` one that does not. `began` says what happened
+    at the step since which a window breaks it, and `since` finds that step. `repairs` are the names
+    of those that mend it. The doctor lists conversations by a rule that `is_listed`.
     """
 
     check: Callable[[Sent], Iterator[Fault]]
@@ -92,11 +96,19 @@ class Rule:
     laws: Mapping[str, Law]
     bad: Sequence[ChatMessage]
     good: Sequence[ChatMessage]
+    began: str
+    since: Since
     repairs: tuple[str, ...] = ()
+    is_listed: bool = True
 
     @property
     def id(self) -> str:
         return self.check.__name__
+
+    @property
+    def told_for(self) -> str:
+        """The provider in whose format the examples are told: the first one that minds."""
+        return next(iter(self.laws), OPENAI)
 
 
 @dataclass(frozen=True)
@@ -105,7 +117,8 @@ class Finding:
 
     `positions` are the indices of the messages at fault, `message` says in one sentence what is
     wrong, and `error` what the provider's error reads like. `repairs` are the names of those that
-    apply. `source` and `basis` are those of the `Law`.
+    apply. `source` and `basis` are those of the `Law`. One that `is_pending` ends with what has to
+    come next anyway, such as the results of a call.
     """
 
     rule: str
@@ -117,6 +130,7 @@ class Finding:
     repairs: tuple[str, ...]
     source: str
     basis: Basis
+    is_pending: bool = False
 
 
 def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
@@ -139,6 +153,7 @@ def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
                     rule.repairs if fault.is_mendable else (),
                     law.source,
                     law.basis,
+                    fault.is_pending,
                 )
             )
     return sorted(found, key=lambda each: each.positions[:1])
@@ -149,9 +164,16 @@ def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
 
 def nothing_to_send(sent: Sent) -> Iterator[Fault]:
     if not sent.turns:
-        yield Fault((), "There is nothing to send.")
+        yield Fault((), "There is nothing to send.", is_pending=True)
     elif not sent.listed:
-        yield Fault(sent.turns, "There is only a system message.")
+        yield Fault(sent.turns, "There is only a system message.", is_pending=True)
+
+
+def shorter_than_a_turn(sent: Sent) -> Iterator[Fault]:
+    """No provider minds it, but the model has lost what it was asked."""
+    said = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
+    if sent.has_left and said and not any(turn.type is MessageType.USER for turn in said):
+        yield Fault((), "No message of the user is in memory.")
 
 
 def first_not_user(sent: Sent) -> Iterator[Fault]:
@@ -205,7 +227,8 @@ def dangling_call(sent: Sent) -> Iterator[Fault]:
             f"not answered before {left.before.name}" if left.before else "waiting for its results"
         )
         ids = ", ".join(id or "" for id in left.open)
-        yield Fault([left.call], f"Tool call {left.call.name} is {how}.", {"ids": ids})
+        what = f"Tool call {left.call.name} is {how}."
+        yield Fault([left.call], what, {"ids": ids}, is_pending=left.before is None)
 
 
 def results_apart(sent: Sent) -> Iterator[Fault]:

@@ -157,10 +157,13 @@ class Pairing:
 
 
 class Sent:
-    """A window as one provider gets it. Custom messages are no turns of it."""
+    """A window as one provider gets it. Custom messages are no turns of it. `has_left` tells that
+    something left the window before.
+    """
 
-    def __init__(self, turns: Iterable[Turn], provider: str) -> None:
+    def __init__(self, turns: Iterable[Turn], provider: str, has_left: bool = False) -> None:
         self.provider = provider
+        self.has_left = has_left
         self.turns = [turn for turn in turns if turn.type is not MessageType.CUSTOM]
         self.systems = [turn for turn in self.turns if turn.type is MessageType.SYSTEM]
         self.has_system_beside = provider in _BESIDE

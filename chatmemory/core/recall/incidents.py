@@ -35,8 +35,6 @@ from chatmemory.core.recall.held import Terms
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window
 
-# The reasons for which messages leave under no limit, so that none would have kept them.
-_WITHOUT_LIMIT = frozenset({Reason.CLEARED, Reason.SET, Reason.SUMMARIZED})
 _KINDS = {
     IncidentKind.SAID_AGAIN: "said again by the user",
     IncidentKind.FETCHED_AGAIN: "fetched again by the same call",
@@ -254,7 +252,7 @@ def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> 
     for each, end, keeping in zip(incidents, ends, limits, strict=True):
         is_fetched = each.kind is IncidentKind.FETCHED_AGAIN
         tokens = history.tokens[end] if is_fetched else None
-        keeping = Keeping(None) if each.cause in _WITHOUT_LIMIT else keeping
+        keeping = Keeping(None) if each.cause.is_beyond_limits else keeping
         yield replace(each, tokens=tokens, keeping=keeping)
 
 
@@ -274,7 +272,7 @@ def _tried_limits(
 ) -> Iterator[Keeping | None]:
     mentions = [
         ()
-        if each.kind is IncidentKind.USED or each.cause in _WITHOUT_LIMIT
+        if each.kind is IncidentKind.USED or each.cause.is_beyond_limits
         else [Mention(position, end) for position in history.latest_mentions(each.fact, end)]
         for each, end in zip(incidents, ends, strict=True)
     ]

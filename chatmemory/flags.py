@@ -1,0 +1,118 @@
+"""The flags of conversations that need attention: the one list of them for pages, API and agents.
+
+A message was never in memory that left in the step that added it. An incident is anything that a
+user or a tool had to say again after it had left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+
+from django.db.models import F, Q
+
+from chatmemory.core.exceptions import InvalidValue
+
+LATELY_STEPS = 40
+
+
+def breaking(rule: str) -> Q:
+    """Return the condition for a window that breaks a rule, as far as it was diagnosed."""
+    return Q(keptdiagnosis__problems__contains=f",{rule},")
+
+
+def lately(column: str) -> Q:
+    """Return the condition for a step among the last ones."""
+    return Q(**{f"keptdiagnosis__{column}__gt": F("last_step") - LATELY_STEPS})
+
+
+_REFUSED = Q(keptdiagnosis__refused_by__gt=0)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """Why a conversation needs attention, in `words`, and the condition for it.
+
+    One that `is_offered` is always among the filters of the overview; one that is `beside_doctor`
+    is counted below the doctor's list. `icon` names its picture.
+    """
+
+    name: str
+    words: str
+    condition: Q
+    icon: str = ""
+    is_offered: bool = False
+    beside_doctor: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+
+SAID_AGAIN = Flag(
+    "said_again",
+    "Had to be said again",
+    Q(keptincidents__newest_at__isnull=False),
+    icon="again",
+    is_offered=True,
+    beside_doctor=True,
+)
+COMPACTED_WITH_LOSS = Flag(
+    "compacted_with_loss",
+    "Compacted with loss",
+    Q(keptcompactions__terms_lost__gt=0),
+    icon="again",
+    is_offered=True,
+    beside_doctor=True,
+)
+NEVER_IN_MEMORY = Flag(
+    "never_in_memory",
+    "Never reached the model",
+    lately("missed_step"),
+    icon="out",
+    is_offered=True,
+    beside_doctor=True,
+)
+OVERSIZED = Flag(
+    "oversized", "Oversized message", lately("oversized_step"), icon="big", beside_doctor=True
+)
+OVER_LIMIT = Flag(
+    "over_limit",
+    "Over the limit",
+    Q(window_load__gt=F("policy_limit")),
+    icon="warn",
+    beside_doctor=True,
+)
+DANGLING = Flag(
+    "dangling",
+    "Dangling tool call",
+    _REFUSED & (breaking("dangling_call") | breaking("results_apart")),
+    icon="broken",
+)
+ORPHANED = Flag(
+    "orphaned",
+    "Result without its call",
+    _REFUSED & (breaking("orphan_result") | breaking("duplicate_result")),
+    icon="broken",
+)
+REFUSED = Flag("refused", "Refused by a provider", _REFUSED, icon="warn", is_offered=True)
+
+_OTHERS = (
+    *(SAID_AGAIN, COMPACTED_WITH_LOSS, NEVER_IN_MEMORY, OVERSIZED),
+    *(OVER_LIMIT, DANGLING, ORPHANED),
+)
+# At least one of the others
+ANY = Flag(
+    "any", "Need attention", reduce(or_, (each.condition for each in _OTHERS)), is_offered=True
+)
+
+FLAGS: tuple[Flag, ...] = (ANY, *_OTHERS, REFUSED)
+
+
+def flag_named(name: str) -> Flag:
+    """Return the flag with a name. Raises InvalidValue."""
+    for flag in FLAGS:
+        if flag.name == name:
+            return flag
+    names = ", ".join(flag.name for flag in FLAGS)
+    raise InvalidValue(f"no flag has the name {name!r}: one of {names}")
