@@ -166,6 +166,10 @@ ALTERATIONS = {
     ),
     "the thinking of an answer": (VERIFY, say(3, AiMessage("Paying.", (CALL,), "They said yes."))),
     "the attributes of a system message": (VERIFY, update(Message, of_seq=1, attributes=None)),
+    "attributes that a client changed": (
+        VERIFY,
+        update(Stay, of_seq=2, overrides='{"attributes":{"a":1},"salt":"00"}'),
+    ),
     "attributes put beside a redacted message": (
         VERIFY,
         update(Message, of_seq=5, attributes='{"a":1}'),
