@@ -26,7 +26,7 @@ from ..test_outages import TWO
 pytestmark = pytest.mark.long
 SECONDS = 60
 ATTACKED_FOR = 6.0  # seconds
-WORST = 5.0  # seconds for which an add of another tenant waits, a quarter of the limit of locks
+WORST = 20.0  # seconds for which an add waits for a lock, before it is refused
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +55,8 @@ class Tenant:
         return requests.request(method, url, headers=headers, timeout=SECONDS, **body)
 
     def create(self, **policy) -> None:
-        policy = {"kind": "message_window", "max_messages": 9_999} | policy
-        body = {"id": self.id, "policy": policy}
+        kind = "token_window" if "max_tokens" in policy else "message_window"
+        body = {"id": self.id, "policy": {"kind": kind, **policy}}
         self.ask("POST", "memories/", json=body).raise_for_status()
 
     def put(self, messages) -> requests.Response:
@@ -77,21 +77,21 @@ def named(count: int) -> str:
 
 
 def terms_without_room(tenant: Tenant) -> Callable[[], object]:
-    tenant.create(kind="token_window", max_tokens=4_000)
+    tenant.create(max_tokens=4_000)
     tenant.say(named(500), "x")
     summary = "word " * 3_990
     return lambda: tenant.compact(summary, keep_last=0, append_terms=1_000)
 
 
 def terms_and_a_long_summary(tenant: Tenant) -> Callable[[], object]:
-    tenant.create(kind="token_window", max_tokens=300_000)
+    tenant.create(max_tokens=300_000)
     tenant.say(named(20_000), "x")
     summary = "A-9" * 130_000
     return lambda: tenant.compact(summary, covering=[1, 2], append_terms=1_000)
 
 
 def results_of_one_call(tenant: Tenant) -> Callable[[], object]:
-    tenant.create()
+    tenant.create(max_messages=9_999)
     return lambda: (tenant.put(one_call(9_990)), tenant.compact("They.", keep_last=0))
 
 
@@ -104,7 +104,7 @@ def results_of_one_call_in_the_store(tenant: Tenant) -> Callable[[], object]:
 
 
 def calls_without_results(tenant: Tenant) -> Callable[[], object]:
-    tenant.create()
+    tenant.create(max_messages=9_999)
     tenant.put(calls(4_000)).raise_for_status()
     return lambda: tenant.ask("GET", "memories/{id}/messages/?repair=anthropic")
 
@@ -122,7 +122,7 @@ def incidents_of_a_low_mark(tenant: Tenant) -> Callable[[], object]:
 
 
 def terms_that_came_back(tenant: Tenant) -> Callable[[], object]:
-    tenant.create()
+    tenant.create(max_messages=9_999)
     tenant.say(named(4_000), "x")
     tenant.compact("They talked.", keep_last=0).raise_for_status()
     tenant.ask(
@@ -142,7 +142,7 @@ def terms_that_came_back(tenant: Tenant) -> Callable[[], object]:
 
 
 def base64_with_slashes(tenant: Tenant) -> Callable[[], object]:
-    tenant.create()
+    tenant.create(max_messages=9_999)
     long = "".join(random.Random(1).choices(ascii_lowercase + digits + "/", k=400_000))
     tenant.say(long, "x")
     tenant.compact("They talked.", keep_last=0).raise_for_status()
@@ -220,4 +220,4 @@ def test_sixty_unread_reads_of_a_large_window_leave_memory_and_others_alone(depl
             waits.append(perf_counter() - began)
             assert answer.status_code == 200, answer.text[:200]
             sleep(0.1)
-        assert max(waits) < 2 * WORST, waits
+        assert max(waits) < WORST, waits
