@@ -15,6 +15,7 @@ from chatmemory import (
     InvalidValue,
     MemoryNotFound,
     MessageNotFound,
+    MessageTooLarge,
     MessageWindow,
     MessageWindowChatMemory,
     NoRoomBesidePins,
@@ -30,6 +31,7 @@ from chatmemory import (
 )
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Message, Stay, Step
+from chatmemory.queries.compactions import GENERATIONS, said_of, standing_for
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
@@ -153,6 +155,33 @@ def test_terms_for_which_there_is_no_room_are_left_out(db):
     assert 0 < longer.text.count("A-1") < 18
     assert queries.window("m").load <= 400
     assert verify("m") is None
+
+
+def test_terms_make_no_summary_longer_than_a_text_may_be(db, settings):
+    settings.CHATMEMORY = {"TEXT_CHARACTERS": 1_000}
+    create_and_add("m", MessageWindow(9), users(*(f"A-{n:0150}" for n in range(9))))
+    services.compact("m", "x" * 500, keep_last=0, append_terms=9)
+    (summary,) = Message.objects.filter(origin="SYNTHETIC")
+    assert summary.text.count("A-") == 3
+    services.add("m", users("x"))
+    with pytest.raises(MessageTooLarge):
+        services.compact("m", "x" * 1_001, keep_last=0)
+
+
+def test_a_summary_of_many_summaries_stands_for_all_of_them(db):
+    """Behind the first generations, all are read at once."""
+    create_and_add("m", MessageWindow(9), users("first"))
+    for n in range(2 * GENERATIONS):
+        services.add("m", users(f"message {n}"))
+        newest = services.compact("m", f"summary {n}", keep_last=0).seq
+    stands_for = queries.stands_for("m", [newest])[newest]
+    assert stands_for.seqs == (1, *range(2, newest, 2))
+    assert [each.seq for each in standing_for("m", 1)] == [*range(3, newest + 1, 2)]
+
+
+def test_summaries_are_followed_however_many_there_are():
+    chain = {n: {n - 1: 1} for n in range(1, 5_000)}
+    assert said_of(chain, 4_999) == {0: 1}
 
 
 @examples(100)

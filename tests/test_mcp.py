@@ -18,7 +18,15 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.types import CallToolResult
 
-from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    services,
+)
 from chatmemory.access.tokens import create_token, revoke_token
 from chatmemory.mcp import Scope, Tools, mcp_server
 from chatmemory.models import ApiToken, FoundIncidents
@@ -173,6 +181,20 @@ def test_answers_are_bounded():
     page = (ROOT / "docs/agents.md").read_text("utf-8")
     assert re.findall(r"(?m)^\| `(\w+)` \|", page) == list(QUESTIONS)
     assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
+
+
+def test_answers_and_errors_quote_the_beginning_of_anything():
+    long = "x" * 10**5
+    call = AiMessage(None, [ToolExecutionRequest(long, long, "{}")])
+    result = ToolExecutionResultMessage(long, long, long)
+    create_and_add("long", MessageWindow(2), [call, result, UserMessage(long)])
+    for name in ("history", "window", "incidents"):
+        assert len(json.dumps(answered(name, conversation="long"))) < 10_000, name
+    why = answered("why_did_it_leave", conversation="long", message=1)
+    assert len(json.dumps(why)) < 10_000
+    assert len(refused("window", conversation=long)) < 1_000
+    assert len(refused("does_it_remember", conversation="long", phrase=long)) < 1_000
+    assert len(refused("doctor", rule=long)) < 1_000
 
 
 @pytest.mark.parametrize(

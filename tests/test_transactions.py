@@ -13,15 +13,26 @@ from django.db import DatabaseError, IntegrityError, connection, connections
 from django.db.transaction import TransactionManagementError
 from rest_framework.test import APIClient
 
-from chatmemory import MessageWindow, UserMessage, database, queries, services
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    ToolExecutionRequest,
+    UserMessage,
+    VersionConflict,
+    database,
+    queries,
+    services,
+)
 from chatmemory.access.tokens import create_token
 from chatmemory.conf import check_times_have_zones
 from chatmemory.core.estimators import ESTIMATORS
+from chatmemory.core.lint.repairs import PLACEHOLDER
 from chatmemory.ledger import sql
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Step
 from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
+from chatmemory.services.transaction import PLANNED_AT_MOST
 from chatmemory.signals import memory_changed
 
 from .a_program import LettersEstimator
@@ -185,6 +196,60 @@ def test_a_window_that_changed_after_it_was_counted_is_counted_again(committing)
     assert [entry.tokens for entry in protocol.get_window("m")] == [9, 9, 7]
     assert verify("m") is None
     ESTIMATORS.unregister("letters")
+
+
+# Compactions and repairs are planned before the lock: another one writes meanwhile
+
+
+def with_key(summary: str) -> None:
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('tests', role='admin')}")
+    body = {"summary": summary, "keep_last": 1}
+    url, key = "/api/v1/memories/m/compact/", {"Idempotency-Key": "a"}
+    answer = client.post(url, body, format="json", headers=key)
+    assert answer.status_code == 200, answer.content
+
+
+def add_another() -> None:
+    services.add("m", numbered(1, "other"))
+
+
+@pytest.mark.parametrize(
+    "compact", [lambda: services.compact("m", "summary", keep_last=1), lambda: with_key("summary")]
+)
+def test_a_compaction_is_planned_again_if_another_changed_the_conversation(committing, compact):
+    create_and_add("m", MessageWindow(9), numbered(5))
+    with connection.execute_wrapper(Meanwhile(add_another, "chatmemory_stay")):
+        compact()
+    assert texts("m") == ["summary", "other 0"]
+    assert verify("m") is None
+
+
+def test_a_repair_is_planned_again_if_another_changed_the_conversation(committing):
+    call = AiMessage(None, [ToolExecutionRequest("1", "f")])
+    create_and_add("m", MessageWindow(9), [UserMessage("hi"), call, UserMessage("x")])
+    with connection.execute_wrapper(Meanwhile(add_another, "chatmemory_stay")):
+        step = services.repair("m", "openai").step
+    assert texts("m") == ["hi", "f()", PLACEHOLDER, "x", "other 0"]
+    with connection.execute_wrapper(Meanwhile(add_another, "chatmemory_stay")):
+        services.undo_repair("m", step)
+    assert texts("m") == ["hi", "f()", "x", "other 0", "other 0"]
+    assert verify("m") is None
+
+
+def test_a_compaction_gives_up_where_the_conversation_changes_each_time(committing):
+    create_and_add("m", MessageWindow(9), numbered(5))
+
+    def again() -> None:
+        add_another()
+        meanwhile._act = again
+
+    meanwhile = Meanwhile(again, "chatmemory_stay")
+    with connection.execute_wrapper(meanwhile), pytest.raises(VersionConflict):
+        services.compact("m", "summary", keep_last=1)
+    steps = Step.objects.filter(memory="m")
+    assert steps.filter(kind="add").count() >= 5 + PLANNED_AT_MOST
+    assert not steps.filter(kind="compact").exists()
 
 
 def test_a_list_replaces_what_another_changed_before_the_lock(committing):

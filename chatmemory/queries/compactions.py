@@ -486,7 +486,7 @@ def stands_for(memory_id: str, summaries: Collection[int]) -> dict[int, StandsFo
         found = _covered(memory_id, asked if generation < GENERATIONS else None)
         covered |= found
         asked = {seq for by_seq in found.values() for seq in by_seq} - covered.keys()
-    said = {seq: _said(covered, seq) for seq in summaries if seq in covered}
+    said = {seq: said_of(covered, seq) for seq in summaries if seq in covered}
     return {
         seq: StandsFor(tuple(sorted(tokens)), sum(tokens.values())) for seq, tokens in said.items()
     }
@@ -508,7 +508,7 @@ def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int
     return dict(covered)
 
 
-def _said(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int, int]:
+def said_of(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int, int]:
     """Return what a summary stands for, following earlier summaries, with the tokens."""
     return {
         seq: tokens

@@ -13,6 +13,7 @@ import chatmemory
 from chatmemory import (
     ChatMemoryError,
     EstimatorUnavailable,
+    InvalidValue,
     LongRecount,
     MessageTooLarge,
     NoRoomBesidePins,
@@ -56,3 +57,10 @@ def test_an_error_of_a_pool_is_raised_here():
     ):
         pool.submit(read_transcripts, '"x"').result(timeout=60)
     assert refused.value.index == -1
+
+
+def test_an_error_quotes_the_beginning_and_the_end_of_a_long_text():
+    told = str(InvalidValue(f"unknown name {'x' * 10**6}: choose another one"))
+    assert len(told) < 900
+    assert told.startswith("unknown name xxx")
+    assert told.endswith("xxx: choose another one")

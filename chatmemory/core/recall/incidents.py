@@ -174,7 +174,7 @@ class _Mentions:
         self, arrival: StepMessage, kind: IncidentKind, asked: int | None
     ) -> Iterator[Incident]:
         """Yield the incidents of a message, before it is heard."""
-        if arrival.facts.isdisjoint(self._left):
+        if self._left.keys().isdisjoint(arrival.facts):
             return
         for place, fact in enumerate(sorted(arrival.facts)):
             said = self._sayings.said(fact)

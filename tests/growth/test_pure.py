@@ -1,0 +1,144 @@
+"""The linter, repairs and finders take time in line with the size of a window, of whatever shape.
+
+`make test` asks the linter of one provider, and what `make attack` asks besides is marked long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import pytest
+
+from chatmemory import ChatMessage, UserMessage, lint, recall, repair
+from chatmemory.core.compaction import all_but_last, check_covered, compact_with_terms
+from chatmemory.core.exceptions import NotCompactable
+from chatmemory.core.lint import PROVIDERS
+from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.core.recall.compactions import compaction_evidence, dropped_terms
+from chatmemory.core.recall.facts import facts_of, words_of
+from chatmemory.core.recall.incidents import incidents_under
+from chatmemory.core.sessions import Session, SessionBuilder
+from chatmemory.core.window import Entry, Window
+
+from .shapes import POLICIES, SHAPES, assert_grows_in_line
+
+N = 2_000
+QUICK = {"anthropic"}
+PROVIDERS_ASKED = [
+    pytest.param(each, marks=() if each in QUICK else pytest.mark.long) for each in PROVIDERS
+]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS_ASKED)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("act", [lint, repair], ids=lambda act: act.__name__)
+def test_rules_and_repairs(act, provider, shape):
+    def prepared(n: int) -> Callable[[], object]:
+        messages = SHAPES[shape](n)
+        return lambda: act(messages, provider=provider)
+
+    assert_grows_in_line(prepared, N)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_incidents(policy, shape):
+    def prepared(n: int) -> Callable[[], object]:
+        messages = SHAPES[shape](n)
+        return lambda: incidents_under(POLICIES[policy](20), messages)
+
+    assert_grows_in_line(prepared, N)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_recall(shape):
+    def prepared(n: int) -> Callable[[], object]:
+        messages = SHAPES[shape](n)
+        policies = [MessageWindow(20), TokenWindow(400)]
+        return lambda: recall(messages, policies)
+
+    assert_grows_in_line(prepared, N)
+
+
+def one_compaction(messages: Sequence[ChatMessage]) -> Session:
+    """A summary that stands for a half of the messages, and the others behind it."""
+    builder, half = SessionBuilder(), len(messages) // 2
+    for each in messages[:half]:
+        builder.add(each)
+    builder.compact(UserMessage("They talked."))
+    for each in messages[half:]:
+        builder.add(each)
+    return builder.session()
+
+
+def some_compactions(messages: Sequence[ChatMessage]) -> Session:
+    builder = SessionBuilder()
+    for n, each in enumerate(messages):
+        builder.add(each)
+        if n % (len(messages) // 50) == 2:
+            builder.compact(UserMessage("They talked."))
+    return builder.session()
+
+
+@pytest.mark.parametrize("compacted", [one_compaction, some_compactions])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_summaries_lost(shape, compacted):
+    def prepared(n: int) -> Callable[[], object]:
+        session = compacted(SHAPES[shape](n))
+        return lambda: compaction_evidence(session)
+
+    assert_grows_in_line(prepared, N)
+
+
+def test_terms_that_are_looked_for_in_a_long_summary():
+    """Twenty thousand terms and a text of 400 kB, of which each place may begin one of them."""
+
+    def prepared(n: int) -> Callable[[], object]:
+        replaced = [UserMessage(" ".join(f"A-{i:06}" for i in range(n)))]
+        summary = "A-9" * (20 * n)
+        return lambda: dropped_terms(replaced, summary)
+
+    assert_grows_in_line(prepared, 5_000)
+
+
+def test_terms_for_which_there_is_no_room():
+    """The summary is counted anew for each number of terms that is tried."""
+
+    def prepared(n: int) -> Callable[[], object]:
+        window = Window([Entry.of(UserMessage(f"{each}")) for each in range(3)])
+        covered, found = list(window)[:2], [f"A-{i:06}" for i in range(n)]
+        policy = TokenWindow(10 * n, fixed_overhead=0)
+
+        def entry_of(message: ChatMessage) -> Entry:
+            words = message.contents[0].text.replace("\n", " ").split(" ")
+            return Entry.of(message, 9 * n + sum(2 * len(each) for each in words[n:]))
+
+        return lambda: compact_with_terms(window, covered, "word " * n, found, entry_of, policy)
+
+    assert_grows_in_line(prepared, N)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_a_summary_may_cover(shape):
+    def prepared(n: int) -> Callable[[], object]:
+        entries = [Entry.of(each, 1) for each in SHAPES[shape](n)]
+
+        def covers() -> None:
+            all_but_last(entries, tokens=10)
+            with suppress(NotCompactable):
+                check_covered(entries, entries)
+
+        return covers
+
+    assert_grows_in_line(prepared, N)
+
+
+def test_words_that_begin_with_punctuation():
+    words = words_of([], ["-", "A-"])
+
+    def prepared(n: int) -> Callable[[], object]:
+        lines = [UserMessage("-" * n), UserMessage("A-" * n), UserMessage("/-" * n)]
+        return lambda: [facts_of(each, words) for each in lines]
+
+    assert_grows_in_line(prepared, 50_000)

@@ -1,0 +1,139 @@
+"""Every service takes time in line with the size of the window, of whatever shape it is.
+
+A new service has a row here, or is named among those that are about no window.
+`make test` tries the shapes in which most belongs together, under a plain policy. `make attack`
+tries all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pytest
+from django.db import transaction
+
+from chatmemory import ChatMessage, MessageWindow, TokenWindow, UserMessage, queries, services
+from chatmemory.core.compaction import summary_message
+from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.formats import Reading, Transcript
+from chatmemory.models import Memory
+from chatmemory.queries import ConversationQuery
+from chatmemory.services import protocol
+
+from .shapes import POLICIES, SHAPES, assert_grows_in_line
+
+N = 1_000
+QUICK = {"one call with n results", "n equal texts"}
+NEW = [UserMessage(f"one more, {n}") for n in range(10)]
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A conversation whose window has a shape."""
+
+    id: str
+    messages: Sequence[ChatMessage]
+
+    @property
+    def text(self) -> int:
+        """The seq of the first message."""
+        return 1
+
+    @property
+    def list(self) -> list[ChatMessage]:
+        return [*self.messages]
+
+
+def undo(it: Filled) -> None:
+    change = services.repair(it.id, "anthropic")
+    services.undo_repair(it.id, change.step or 0)
+
+
+ROWS: dict[str, Callable[[Filled], object]] = {
+    "add": lambda it: services.add(it.id, NEW),
+    "branch": lambda it: services.branch(it.id, "branch", NEW),
+    "change": lambda it: services.change(it.id, policy=MessageWindow(9_999, estimator="gpt-4")),
+    "change_and_add": lambda it: services.change_and_add(it.id, NEW, policy=TokenWindow(50)),
+    "clear_messages": lambda it: services.clear_messages(it.id),
+    "compact": lambda it: services.compact(it.id, "They talked.", keep_last=0, append_terms=1000),
+    "count_ahead": lambda it: services.count_ahead(it.id, it.messages),
+    "current_incidents": lambda it: services.current_incidents(it.id),
+    "delete": lambda it: services.delete(it.id),
+    "import_all": lambda it: list(
+        services.import_all(Reading("json", (Transcript("new", tuple(it.messages)),), ()))
+    ),
+    "import_conversation": lambda it: services.import_conversation(
+        "new", it.messages, MessageWindow(9_999)
+    ),
+    "known_copies": lambda it: services.known_copies(it.id, it.text),
+    "new_messages": lambda it: services.new_messages(it.id, it.messages),
+    "newest_repair": lambda it: services.newest_repair(it.id),
+    "pin": lambda it: services.pin(it.id, it.text),
+    "plan_compaction": lambda it: services.plan_compaction(it.id, "They talked.", keep_tokens=9),
+    "preview_compaction": lambda it: services.preview_compaction(it.id, "They.", keep_last=9),
+    "preview_repair": lambda it: services.preview_repair(it.id, "openai"),
+    "redact": lambda it: services.redact(it.id, it.text),
+    "repair": lambda it: services.repair(it.id, "anthropic"),
+    "repair_all": lambda it: services.repair_all([it.id], "openai"),
+    "set_messages": lambda it: services.set_messages(it.id, [*it.list[::2], *NEW]),
+    "storable_messages": lambda it: services.storable_messages(it.messages),
+    "undo_repair": undo,
+    "unpin": lambda it: (services.pin(it.id, it.text), services.unpin(it.id, it.text)),
+}
+PROTOCOL: dict[str, Callable[[Filled], object]] = {
+    "get_messages": lambda it: protocol.get_messages(it.id),
+    "get_window": lambda it: protocol.get_window(it.id).with_messages(),
+    "update_messages": lambda it: protocol.update_messages(it.id, [*it.list[1:], *NEW]),
+    "update_messages, a summary": lambda it: protocol.update_messages(
+        it.id, [summary_message("They talked."), *NEW]
+    ),
+    "delete_messages": lambda it: protocol.delete_messages(it.id),
+}
+READS: dict[str, Callable[[Filled], object]] = {
+    "window": lambda it: queries.window(it.id),
+    "conversation_state": lambda it: queries.conversation_state(
+        it.id, ConversationQuery(msg=it.text, find="A-1")
+    ),
+}
+# What is about several conversations, settings, or rows without messages
+OF_NO_WINDOW = {
+    "ArrivedMessage", "ChangeResult", "CompactionPreview", "EvictedMessage", "Imported",
+    "IncidentFinder", "NamedDefault", "NewMessage", "Recount", "RepairPreview", "Repairs", "Report",
+    "CHANNEL", "adopt_policy", "atomic", "chosen_policy", "compute_figures", "create",
+    "default_policies", "default_policy", "delete_all", "finish_deletions", "forget_old_figures",
+    "forget_old_trials", "keep_trial", "known_branches", "label", "remove_default_policy",
+    "set_default_policy", "truncate_log", "unaudited_deletions",
+}  # fmt: skip
+
+
+def test_every_service_has_a_row():
+    assert set(services.__all__) - OF_NO_WINDOW == ROWS.keys()
+
+
+def cases():
+    for name, act in (ROWS | PROTOCOL | READS).items():
+        for shape in SHAPES:
+            for policy in POLICIES:
+                is_quick = shape in QUICK and policy == "plain"
+                marks = () if is_quick else pytest.mark.long
+                yield pytest.param(act, shape, policy, id=f"{name}-{shape}-{policy}", marks=marks)
+
+
+@pytest.mark.parametrize(("act", "shape", "policy"), [*cases()])
+def test_services(db, act, shape, policy):
+    def prepared(n: int) -> Callable[[], object]:
+        filled = Filled(f"{n}", SHAPES[shape](n))
+        if not Memory.objects.filter(pk=filled.id).exists():
+            services.create(filled.id, POLICIES[policy](len(filled.messages) + 1))
+            services.set_messages(filled.id, filled.messages)
+
+        def acted() -> None:
+            with suppress(ChatMemoryError), transaction.atomic():
+                act(filled)
+                transaction.set_rollback(True)
+
+        return acted
+
+    assert_grows_in_line(prepared, N)
