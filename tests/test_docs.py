@@ -45,6 +45,29 @@ def test_python_snippets_run(name, db):
         exec(compile(snippet, name, "exec"), names)
 
 
+def test_snippets_of_streaming_run(capsys):
+    openai = pytest.importorskip("openai")
+    from .formats.test_openai_library import CHUNKS, EVENTS, Api
+
+    api = Api(CHUNKS, EVENTS)
+    assert isinstance(api.client, openai.OpenAI)
+    names: dict[str, object] = {"client": api.client}
+    for snippet in SNIPPET.findall((ROOT / "docs/streaming.md").read_text("utf-8")):
+        exec(compile(snippet, "docs/streaming.md", "exec"), names)
+    assert capsys.readouterr().out == '{"city": "Rome"}' * 2
+    assert len(api.sent) == 2
+
+
+def test_the_tests_of_the_docs_pass(db):
+    names: dict[str, object] = {}
+    for snippet in SNIPPET.findall((ROOT / "docs/testing.md").read_text("utf-8")):
+        exec(compile(snippet, "docs/testing.md", "exec"), names)
+    found = {name: each for name, each in names.items() if name.startswith("test_")}
+    assert len(found) == 4
+    for name, each in found.items():
+        each(db) if name == "test_what_left_memory_is_in_the_history" else each()
+
+
 KEEPS = """
 from pathlib import Path
 import sys

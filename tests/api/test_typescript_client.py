@@ -1,10 +1,12 @@
 """A TypeScript client, of which openapi-typescript makes the types from the document of a real
-server: it is compiled, and what was compiled runs. `make typescript` installs what that needs.
+server: it is compiled, with the code of docs/typescript.md, and what was compiled runs. `make
+typescript` installs what that needs.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ROOT / ".node/node_modules"
+DOCS = ROOT / "docs/typescript.md"
 CLIENT = Path(__file__).parent / "typescript"
 
 pytestmark = pytest.mark.skipif(
@@ -30,6 +33,10 @@ def test_a_client_compiles_and_its_calls_are_carried_out(shared_server, tmp_path
     (tmp_path / "openapi.json").write_bytes(document.content)
     for name in ("package.json", "tsconfig.json", "client.ts"):
         shutil.copy(CLIENT / name, tmp_path)
+    (of_docs,) = re.findall(
+        r"^```ts\n(.*?)^```$", DOCS.read_text("utf-8"), re.DOTALL | re.MULTILINE
+    )
+    (tmp_path / "docs.ts").write_text(of_docs, "utf-8")
     (tmp_path / "node_modules").symlink_to(PACKAGES)
     node(tmp_path, "node_modules/openapi-typescript/bin/cli.js", "openapi.json", "-o", "api.d.ts")
     node(tmp_path, "node_modules/typescript/bin/tsc")
