@@ -227,7 +227,7 @@ def test_the_other_package_of_this_name_is_told(installed, tmp_path, is_last):
     assert ("imported" in imported.stdout) is not is_last
     assert ("ImportError" if is_last else "RuntimeWarning") in imported.stderr
     for each in (imported, ran(f"{TYPED}main()", "--version")):
-        assert "pip uninstall chatmemory django-chatmemory" in each.stderr
+        assert "Remove both with pip uninstall" in each.stderr
 
 
 def test_stores_that_need_more_say_what(run):

@@ -12,8 +12,8 @@ from pathlib import Path
 _OTHER = Path(__file__).parents[1] / "chatmemory.py"
 _WHAT_TO_DO = (
     "PyPI's package 'chatmemory' is installed in the same folder as 'django-chatmemory': each "
-    "replaces files of the other. Uninstall both (pip uninstall chatmemory django-chatmemory), "
-    "then install django-chatmemory, and the other in another environment."
+    "replaces files of the other. Remove both with pip uninstall, then put django-chatmemory back, "
+    "and the other into another environment."
 )
 
 

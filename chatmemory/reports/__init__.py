@@ -5,3 +5,5 @@ Each module has the name of its command, and three parts: HELP, `add_arguments`,
 prints the findings and returns the exit code. A management command of the same name also reads
 stored conversations.
 """
+
+import chatmemory.core  # noqa: F401  (refuses another package named chatmemory in its place)
