@@ -17,10 +17,11 @@ import pytest
 import requests
 
 from chatmemory.core.codec import message_to_dict
+from inspector.middleware.admission import ANSWERS_OF_CALLER
 
 from ..deployed import deploying
 from ..growth.shapes import calls, one_call
-from ..peaks import MEGABYTE, bounded_growth
+from ..peaks import GROWTH_MAX, bounded_growth
 from ..test_outages import TWO
 
 pytestmark = pytest.mark.long
@@ -206,7 +207,7 @@ def test_sixty_unread_reads_of_a_large_window_leave_memory_and_others_alone(depl
     head += f"Authorization: Bearer {served.token}\r\nX-Forwarded-Proto: https\r\n\r\n"
     with ExitStack() as opened:
         for worker in deployed.workers():
-            opened.enter_context(bounded_growth(worker, 300 * MEGABYTE))
+            opened.enter_context(bounded_growth(worker, ANSWERS_OF_CALLER * GROWTH_MAX))
         for _ in range(60):
             reader = opened.enter_context(socket.socket())
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

