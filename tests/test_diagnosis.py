@@ -26,7 +26,7 @@ from chatmemory.queries import windows
 from chatmemory.queries.diagnosis import diagnosis_of
 from chatmemory.queries.windows import StoredState
 
-from .conversations import CALL, RESULT
+from .conversations import CALL, RESULT, call, result
 from .ledger.test_any_changes import change, changes, create, undone
 from .ledger.test_any_changes import messages as plain_messages
 from .properties import examples
@@ -68,6 +68,7 @@ def at_fault(step: int) -> set[tuple[str, int]]:
 
 
 APART = [CALL, CustomMessage({"a": 1}), RESULT, UserMessage("a"), UserMessage("a")]
+COMBINED = [AiMessage("b"), result("x"), CustomMessage({"a": 1}), AiMessage("a"), call("x")]
 BETWEEN = [AiMessage("a"), SystemMessage("b"), AiMessage("a"), SystemMessage("a")]
 
 
@@ -75,6 +76,7 @@ BETWEEN = [AiMessage("a"), SystemMessage("b"), AiMessage("a"), SystemMessage("a"
 @given(st.lists(all_changes, max_size=12))
 @example([("add", BETWEEN)])
 @example([("add", APART)])
+@example([("add", COMBINED)])
 def test_after_any_changes_a_diagnosis_is_what_the_ledger_says(db, made):
     """What is found after each step is found at the end as of that step, unless words were redacted
     meanwhile; and a window breaks a rule from the step on that is named, not before.

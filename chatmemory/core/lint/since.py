@@ -128,6 +128,8 @@ def _inserted(places: Iterable[Place]) -> list[int]:
     return found
 
 
+# Where a provider takes several messages as one turn, the first of them is named, and its calls may
+# be those of another: then it is not told since when.
 Since = Callable[[Past, Sequence[int]], int | None]
 
 
@@ -170,6 +172,8 @@ def when_it_was_behind_others(past: Past, seqs: Sequence[int]) -> int | None:
 def when_it_followed_the_model(past: Past, seqs: Sequence[int]) -> int | None:
     """Directly before a call was neither a user nor a result since the last of those left."""
     place = past.place(seqs[0])
+    if not place.has_calls:
+        return None
     said = (each.rank for each in past.window if each.is_said and each.rank < place.rank)
     before = max(said, default=None)
     for each in past.left_after(place.entered):
@@ -193,6 +197,8 @@ def when_its_call_left(past: Past, seqs: Sequence[int]) -> int | None:
 def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
     """A call was not answered before another message came."""
     call = past.place(seqs[0])
+    if not call.has_calls:
+        return None
     behind = (each for each in past.window if each.rank > call.rank)
     passed = next((each for each in behind if each.type not in (_RESULT, _CUSTOM)), None)
     if passed is None:
@@ -207,6 +213,8 @@ def when_it_was_passed(past: Past, seqs: Sequence[int]) -> int | None:
 def when_both_came(past: Past, seqs: Sequence[int]) -> int | None:
     """A result is not directly behind its call, or not the only one."""
     one, other = (past.place(seq) for seq in seqs[:2])
+    if other.type is _AI and not other.has_calls:
+        return None
     step = max(one.entered, other.entered)
     first, last = sorted((one.rank, other.rank))
     if any(each.entered > step for each in past.window if first < each.rank < last):
