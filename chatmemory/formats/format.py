@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,16 @@ class Transcript:
     number: int = 1
     turns: tuple[int, ...] = ()
     session: Session | None = None
+    branches: tuple[Transcript, ...] = ()
+    shared: int = 0
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A conversation of a file that cannot be read, and why; the others are."""
+
+    where: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,9 @@ class Format:
       format that is only read.
     - `is_text` is True for a format that only writes, text for people: it finds nothing, and
       `parse` raises UnreadableTranscript.
+    - `conversations`, where there is one, takes the values of a file in order and yields what they
+      hold. It is for formats in which a value is not one conversation: several calls of a model are
+      one, and a store has one for each of its keys.
     - `plain`, where there is one, returns an object of the format's library as JSON values.
 
     Register a format of your own in the entry point group "chatmemory.formats", in
@@ -109,3 +122,4 @@ class Format:
     plain: Callable[[Any], Any] | None = None
     claims: Callable[[Any], bool] | None = None
     is_text: bool = False
+    conversations: Callable[[Iterable[Any]], Iterator[Transcript | Refused]] | None = None

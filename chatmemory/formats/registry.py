@@ -17,26 +17,54 @@ from chatmemory.core.registry import Registry
 from chatmemory.core.texts import printable
 from chatmemory.formats import (
     anthropic,
+    bedrock,
+    call_log,
+    chatgpt,
+    claude_ai,
     claude_code,
     codex,
     gemini,
+    gemini_cli,
     langchain,
     langchain4j,
+    langfuse,
+    langgraph,
+    langsmith,
+    librechat,
     llama_index,
+    llama_index_store,
     markdown,
+    open_webui,
     openai_chat,
+    openai_list,
     openai_responses,
     openhands,
     otel_genai,
     pydantic_ai,
+    qwen_code,
     sharegpt,
     vercel_ui,
+    wrapped,
 )
 from chatmemory.formats.conversion import plain_values
 from chatmemory.formats.difference import names_in
-from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
+from chatmemory.formats.format import Format, Refused, Rendered, Rendering, Transcript
 
 _BUILT_IN = (
+    call_log,
+    langfuse,
+    langsmith,
+    langgraph,
+    llama_index_store,
+    openai_list,
+    wrapped,
+    chatgpt,
+    claude_ai,
+    open_webui,
+    librechat,
+    gemini_cli,
+    qwen_code,
+    bedrock,
     langchain4j,
     claude_code,
     codex,
@@ -156,14 +184,6 @@ def _names(part: str, value: Any) -> Iterable[str]:
 
 _BOM = "\ufeff"
 LOOKED_AT = 20  # lines of a JSON Lines file that tell its format
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A conversation of a file that cannot be read, and why; the others are."""
-
-    where: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -336,6 +356,10 @@ def _count(value: Any, finds: Callable[[Any], object]) -> float:
 def _read(
     conversations: Iterable[Any], name: str, format: Format, bounds: JsonBounds | None
 ) -> Iterator[Transcript | Refused]:
+    if format.conversations:
+        for number, each in enumerate(format.conversations(conversations), 1):
+            yield _numbered(each, number, bounds)
+        return
     for number, value in enumerate(conversations, 1):
         raw = format.find(value)
         where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw and raw.name else "")
@@ -350,6 +374,19 @@ def _read(
             continue
         losses = raw.losses + read.losses
         yield replace(read, name=raw.name or str(number), losses=losses, number=number)
+
+
+def _numbered(
+    read: Transcript | Refused, number: int, bounds: JsonBounds | None
+) -> Transcript | Refused:
+    if isinstance(read, Refused):
+        return read
+    name = read.name or str(number)
+    try:
+        _check_sizes(read, bounds)
+    except UnreadableTranscript as error:
+        return Refused(f"conversation {number} ({printable(name)})", str(error))
+    return replace(read, name=name, number=number)
 
 
 def _check_sizes(read: Transcript, bounds: JsonBounds | None) -> None:

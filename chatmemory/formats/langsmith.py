@@ -1,0 +1,73 @@
+"""LangSmith: runs, as its pages and its API export them. They are only read.
+
+An llm run has messages under `inputs` and `outputs`. Where a file has no llm run, its outermost
+runs are read. The runs of one thread are one conversation, and else those of which one repeats what
+the other said; it has the name of the trace. `session_id` is the project, not a conversation.
+Source of the shapes: LangSmith's documentation, run data format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from chatmemory.formats.conversion import dict_in, dicts_in, name_of
+from chatmemory.formats.exchanges import Call, format_of_calls
+from chatmemory.formats.format import Loss, Refused
+
+_THREAD = ("thread_id", "session_id", "conversation_id")
+
+
+def _finds(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    is_run = isinstance(value.get("run_type"), str) and isinstance(value.get("inputs"), dict)
+    return is_run or any(map(_finds, dicts_in(value, "runs")[:1]))
+
+
+def _runs(value: Any) -> Iterator[dict[str, Any]]:
+    if not isinstance(value, dict):
+        return
+    if "run_type" in value:
+        yield value
+    for name in ("runs", "child_runs"):
+        for each in dicts_in(value, name):
+            yield from _runs(each)
+
+
+def _calls(values: Iterable[Any]) -> Iterator[Call | Refused]:
+    runs = [run for value in values for run in _runs(value)]
+    calls = [run for run in runs if run["run_type"] == "llm"]
+    calls = calls or [run for run in runs if not run.get("parent_run_id")] or runs
+    losses: tuple[Loss, ...] = ()
+    if others := len(runs) - len(calls):
+        losses = (Loss("runs", f"runs that are no calls of a model ({others:,})"),)
+    for run in sorted(calls, key=_time):
+        inputs, outputs = dict_in(run, "inputs"), dict_in(run, "outputs")
+        asked, answered = _said(inputs), _said(outputs)
+        if outputs.get("generations") is None and run.get("error"):
+            answered = answered or {"error": run["error"]}
+        yield Call(asked, answered, _thread(run), name_of(run, "trace_id", "id"), losses)
+        losses = ()
+
+
+def _time(run: dict[str, Any]) -> str:
+    found = (run.get(name) for name in ("start_time", "dotted_order"))
+    return next((each for each in found if isinstance(each, str)), "")
+
+
+def _thread(run: dict[str, Any]) -> str | None:
+    return name_of(dict_in(dict_in(run, "extra"), "metadata"), *_THREAD)
+
+
+def _said(value: dict[str, Any]) -> Any:
+    """Return the messages of a run, or the only text that it was given or gave."""
+    texts = [each for each in value.values() if isinstance(each, str) and each.strip()]
+    has_more = any(isinstance(each, list | dict) and each for each in value.values())
+    prompts = value.get("prompts")
+    if isinstance(prompts, list) and len(prompts) == 1:
+        return prompts[0]
+    return texts[0] if len(texts) == 1 and not has_more else value
+
+
+FORMAT = format_of_calls("langsmith", _finds, _calls)
