@@ -51,10 +51,10 @@ def new_places(known: Sequence[bytes], given: Sequence[bytes]) -> list[int] | No
     """Return the places in a call's list whose messages its run does not have yet; None if the call
     is not one of this run.
 
-    The list goes on with the run if it begins with all messages of it, or is a beginning of them that
-    was sent again. It also does if a program
-    compacted the run: the list then has the end of it, with a summary before it or a part left out,
-    and two messages in common at least. An answer that came back otherwise splits no run.
+    The list goes on with the run if it begins with all messages of it, or if these begin with the
+    list, which was sent again. It also does if a program compacted the run: the list then has the
+    end of it behind a summary, or behind a beginning of which a part was left out, and at least two
+    messages are in both. An answer that came back otherwise splits no run.
     """
     same = common_beginning(known, given)
     if same == len(given):

@@ -98,7 +98,10 @@ def _is_answer(value: dict[str, Any]) -> bool:
 
 
 def _may_be_turn(turn: Any) -> bool:
-    return isinstance(turn, dict) and turn.get("role") in _ROLES and "tool_calls" not in turn
+    """Whether a value has a role and content of Anthropic; blocks of Bedrock have no type."""
+    if not isinstance(turn, dict) or turn.get("role") not in _ROLES or "tool_calls" in turn:
+        return False
+    return all("type" in each for each in list_in(turn, "content") if isinstance(each, dict))
 
 
 def _is_own(part: Any) -> bool:

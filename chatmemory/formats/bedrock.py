@@ -1,4 +1,4 @@
-"""Amazon Bedrock's Converse: `{"system": […], "messages": [{"role": …, "content": [block, …]}, …]}`.
+"""Amazon Bedrock's Converse: `{"system": […], "messages": [{"role": …, "content": [block]}, …]}`.
 
 A block is an object with one property, which tells what it is: `{"text": …}`, `{"toolUse": {…}}`.
 Source of the shapes: Amazon Bedrock's API reference, Converse, ContentBlock.
@@ -64,20 +64,19 @@ def _are_turns(value: Any) -> bool:
     """Whether a list has turns whose blocks are Bedrock's: those of others have a type."""
     if not is_list_of(value, "role", "content"):
         return False
-    contents = [each["content"] for each in value if isinstance(list_in(each, "content"), list)]
-    blocks = [block for content in contents if isinstance(content, list) for block in content[:1]]
+    blocks = [block for turn in value for block in list_in(turn, "content")[:1]]
     return bool(blocks) and all(_kind(block) in _KINDS for block in blocks)
 
 
-def _kind(block: Any) -> str:
+def _kind(part: Any) -> str:
     """Return the property that tells what a block is; "" for what is no block of Bedrock."""
-    if not isinstance(block, dict) or not block or "type" in block:
+    if not isinstance(part, dict) or not part or "type" in part:
         return ""
-    return next((name for name in _KINDS if name in block), next(iter(block)))
+    return next((name for name in _KINDS if name in part), next(iter(part)))
 
 
-def _is_result(block: Any) -> bool:
-    return _kind(block) == "toolResult"
+def _is_result(part: Any) -> bool:
+    return _kind(part) == "toolResult"
 
 
 class _Reader(TurnReader):

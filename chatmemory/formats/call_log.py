@@ -1,7 +1,7 @@
 """Logs of calls, one call a line or in a list, and batches. They are only read.
 
     {"request": {…}, "response": {…}}                        a request and its answer
-    {"model": …, "messages": […], "response": {…}}           members of the request beside the answer
+    {"model": …, "messages": […], "response": {…}}           the request beside the answer
     {"custom_id": …, "method": …, "url": …, "body": {…}}     input of a batch of OpenAI
     {"custom_id": …, "response": {"body": {…}}, "error": …}  its output
     {"custom_id": …, "result": {"type": …, "message": {…}}}  output of a batch of Anthropic
@@ -17,7 +17,7 @@ from typing import Any
 
 from chatmemory.formats.conversion import dict_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
-from chatmemory.formats.format import Loss, Refused
+from chatmemory.formats.format import Refused
 
 _ASKED = ("messages", "input", "contents", "prompt")
 _ANSWERED = ("choices", "output", "content", "candidates", "error", "body", "message", "response")

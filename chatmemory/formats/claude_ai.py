@@ -1,6 +1,6 @@
 """Claude.ai's export, conversations.json. It is only read.
 
-{"uuid": …, "chat_messages": [{"uuid": …, "parent_message_uuid": …, "sender": …, "content": […]}, …]}
+{"uuid": …, "chat_messages": [{"uuid": …, "parent_message_uuid": …, "sender": …, …}, …]}
 
 A message repeats its text blocks under `text`, which counts where there are none. The text that was
 extracted of an attachment is a text of the user. Tools run within an answer: it is a call, its
@@ -67,7 +67,8 @@ class _Reader(Reader):
         match message.get("sender"):
             case "human":
                 self.calls.interrupted()
-                contents = [each for block in blocks for each in self.contents(block)]
+                contents: list[Content] = []
+                contents += (each for block in blocks for each in self.contents(block))
                 contents += _attached(message)
                 if contents:
                     yield UserMessage(contents, attributes=self.about(message))
@@ -78,7 +79,7 @@ class _Reader(Reader):
             case sender:
                 raise InvalidMessage(f"unknown sender {sender!r}: one of human, assistant")
 
-    def contents(self, block: dict[str, Any]) -> Iterator[Content]:
+    def contents(self, block: dict[str, Any]) -> Iterator[TextContent]:
         texts = [block.get(name) for name in ("title", "text")]
         found = [TextContent(text) for text in texts if isinstance(text, str) and text]
         yield from found
@@ -110,7 +111,7 @@ class _Reader(Reader):
                     id, name = text_in(block, "id"), text_in(block, "name")
                     calls.append(self.calls.request(id, name, block.get("input")))
                 case _:
-                    texts += [each.text for each in self.contents(block) if _is_text(each)]
+                    texts += [each.text for each in self.contents(block)]
         return answer_of([*filter(None, texts)], calls, thoughts, about)
 
     def result(self, block: dict[str, Any]) -> ToolExecutionResultMessage:
@@ -125,10 +126,6 @@ class _Reader(Reader):
     def about(self, message: Mapping[str, Any]) -> dict[str, Any]:
         known = {name: message.get(name) for name in ("uuid", "created_at")}
         return {NAME: {name: each for name, each in known.items() if each is not None}}
-
-
-def _is_text(content: Content) -> bool:
-    return isinstance(content, TextContent)
 
 
 def _text_of(part: Any) -> str:

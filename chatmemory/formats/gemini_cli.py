@@ -139,8 +139,7 @@ class _Reader(SessionReader):
             self.built.count_prompt(place, tokens)
 
     def result_of(self, call: Mapping[str, Any]) -> None:
-        result = call.get("result")
-        parts = [each for each in result if isinstance(each, dict)] if _is_list(result) else []
+        result, parts = call.get("result"), dicts_in(call, "result")
         is_error = True if call.get("status") == "error" else None
         about = {name: call.get(name) for name in ("status", "timestamp")}
         contents: list[Content] = []
@@ -157,10 +156,6 @@ class _Reader(SessionReader):
 
     def about(self, record: Mapping[str, Any]) -> dict[str, Any]:
         return self.own({name: record.get(name) for name in ("id", "timestamp", "model", "tokens")})
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list)
 
 
 def _parts(record: Mapping[str, Any]) -> list[dict[str, Any]]:

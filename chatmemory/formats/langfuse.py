@@ -46,7 +46,7 @@ def _has_messages(value: Any) -> bool:
 
 @dataclass
 class _Trace:
-    session: str | None = None
+    name: str | None  # its id, or that of its session
     itself: dict[str, Any] = field(default_factory=dict)
     observations: list[dict[str, Any]] = field(default_factory=list)
 
@@ -77,16 +77,17 @@ class _Traces:
         if is_trace and ("input" in value or dicts_in(value, "observations")):
             trace = name_of(around or value, "id") or trace
         if "input" in value or "output" in value:
-            self.put(value, trace or f"trace {len(self.found) + 1}", session, is_trace)
+            self.put(value, trace, session, is_trace)
         inner = [each for name in _WITHIN for each in dicts_in(value, name)]
         for each in [*inner, around] if around else inner:
             self.read(each, trace, session)
 
     def put(
-        self, record: dict[str, Any], trace: str, session: str | None, is_trace: bool
+        self, record: dict[str, Any], trace: str | None, session: str | None, is_trace: bool
     ) -> None:
-        known = self.found.setdefault(trace, _Trace())
-        known.session = known.session or session
+        key = trace if trace is not None else f"unnamed {len(self.found)}"
+        known = self.found.setdefault(key, _Trace(trace))
+        known.name = session or known.name
         if is_trace:
             known.itself = record
         else:
@@ -97,7 +98,7 @@ def _calls(values: Iterable[Any]) -> Iterator[Call | Refused]:
     traces = _Traces()
     for value in values:
         traces.read(value)
-    for id, trace in sorted(traces.found.items(), key=lambda each: each[1].time()):
+    for trace in sorted(traces.found.values(), key=_Trace.time):
         said = [each for each in trace.observations if each.get("type") == "GENERATION"]
         records = sorted(said, key=_time) or [trace.itself] if trace.itself or said else []
         records = records or sorted(trace.observations, key=_time)
@@ -107,8 +108,7 @@ def _calls(values: Iterable[Any]) -> Iterator[Call | Refused]:
         if said and trace.itself:
             losses.append(Loss("trace", "what a trace has beside its generations"))
         for each in records:
-            name = trace.session or id
-            yield Call(each.get("input"), each.get("output"), name, losses=tuple(losses))
+            yield Call(each.get("input"), each.get("output"), trace.name, losses=tuple(losses))
             losses = []
 
 

@@ -125,6 +125,9 @@ class _Reader(Reader):
                 custom = object_in(call.get("custom"), "a custom tool call needs custom")
                 yield self.request(call, custom, "input")
                 continue
+            if isinstance(call.get("name"), str) and "function" not in call:
+                yield self.request(call, call)  # flat, as evaluations write it
+                continue
             function = object_in(call.get("function"), "a tool call needs a function")
             yield self.request(call, function)
         if turn.get("function_call") is not None:
@@ -138,7 +141,10 @@ class _Reader(Reader):
         return self.calls.request(id, name, called.get(arguments))
 
     def result(self, turn: dict[str, Any]) -> ToolExecutionResultMessage:
-        id, name = self.calls.answered(text_in(turn, "tool_call_id"), text_in(turn, "name"))
+        id = text_in(turn, "tool_call_id")
+        if id is None and self.calls.is_open(given := name_of(turn, "id")):
+            id = given
+        id, name = self.calls.answered(id, text_in(turn, "name"))
         contents = self.contents(turn)
         if contents is None:
             if not _is_null(turn) and turn.get("content") != []:

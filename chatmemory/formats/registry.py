@@ -51,6 +51,7 @@ from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import Format, Refused, Rendered, Rendering, Transcript
 
 _BUILT_IN = (
+    langchain4j,
     call_log,
     langfuse,
     langsmith,
@@ -65,7 +66,6 @@ _BUILT_IN = (
     gemini_cli,
     qwen_code,
     bedrock,
-    langchain4j,
     claude_code,
     codex,
     openhands,

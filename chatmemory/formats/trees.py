@@ -35,7 +35,7 @@ def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -
     If the last one is not in the tree, it is the newest: the last in the file.
     """
     if not isinstance(last, str) or last not in values:
-        last = next(reversed(values), None)
+        last = next(reversed([*values]), None)
     path = path_to(last, parents)
     shown = [Node(id, _id(parents.get(id)), values[id]) for id in path if id in values]
     known = set(path)

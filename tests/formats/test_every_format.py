@@ -221,26 +221,34 @@ WORDS_OF_LOSSES = [
     ),
     (user(None)[:1], "empty content", OTHERS),
     (user(AudioContent())[:1], "audio content", OTHERS),
-    (FEATURES["its detail level MEDIUM"], "the detail level 'medium'", OTHERS - {"sharegpt"}),
-    (FEATURES["its revised prompt"], "the revised prompt of an image", OTHERS - {"sharegpt"}),
+    (
+        FEATURES["its detail level MEDIUM"],
+        "the detail level 'medium'",
+        OTHERS - {"bedrock", "sharegpt"},
+    ),
+    (
+        FEATURES["its revised prompt"],
+        "the revised prompt of an image",
+        OTHERS - {"bedrock", "sharegpt"},
+    ),
     (
         BOTH,
         "the url of image content that is given inline too",
         OTHERS - {"llama_index", "sharegpt"},
     ),
-    ([UserMessage([TextContent("x"), TextContent(" ")])], "a blank text", {"anthropic"}),
-    ([UserMessage("")], "an empty message", {"anthropic", "gemini"}),
+    ([UserMessage([TextContent("x"), TextContent(" ")])], "a blank text", {"anthropic", "bedrock"}),
+    ([UserMessage("")], "an empty message", {"anthropic", "bedrock", "gemini"}),
     ([AiMessage(None)], "a message without text and calls", {"openai_responses"}),
     (
         [AiMessage("x", (), "hm")],
         "thinking",
-        {"anthropic", "openai_chat", "openai_responses", "sharegpt"},
+        {"anthropic", "bedrock", "openai_chat", "openai_responses", "sharegpt"},
     ),
     ([AiMessage("x", (None,))], "an empty tool call", OTHERS),
     (
         [AiMessage(None, [ToolExecutionRequest("a", "f", "no")])],
         "that the arguments are no JSON object",
-        {"anthropic", "gemini"},
+        {"anthropic", "bedrock", "gemini"},
     ),
     (
         result(TextContent("no"), is_error=True),
@@ -250,7 +258,7 @@ WORDS_OF_LOSSES = [
     (
         [ToolExecutionResultMessage(None, "find", "x")],
         "the name of the tool",
-        {"anthropic", "sharegpt"},
+        {"anthropic", "bedrock", "sharegpt"},
     ),
     ([RESULT], "that the result stands without its call", {"vercel_ui"}),
     (
