@@ -33,6 +33,7 @@ from chatmemory.formats.conversion import (
     Response,
     find_turns,
     is_list_of,
+    list_in,
     name_of,
     nothing_in,
     object_in,
@@ -55,7 +56,8 @@ def find(value: Any) -> RawTranscript | None:
 
     In the files of tau-bench it is under `traj`. A completion holds one, too: that of its first
     choice. The first message has a role and what such a role says, and no parts: other formats
-    have roles, too, and AI SDK 4 has both.
+    have roles, too, and AI SDK 4 has both. Each part of a content has a type: those of Bedrock have
+    none.
     """
     if isinstance(value, dict) and is_list_of(value.get("choices"), "message"):
         return _completion(value)
@@ -74,6 +76,9 @@ def _completion(value: dict[str, Any]) -> RawTranscript:
 
 def _are_chat_messages(value: Any) -> bool:
     if not is_list_of(value, "role") or "parts" in value[0]:
+        return False
+    parts = (part for turn in value for part in list_in(turn, "content"))
+    if any("type" not in part for part in parts if isinstance(part, dict)):
         return False
     return not {"content", *_ASSISTANT}.isdisjoint(value[0])
 
