@@ -47,14 +47,16 @@ def common_beginning(one: Sequence[bytes], other: Sequence[bytes]) -> int:
     return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
-def new_places(known: Sequence[bytes], given: Sequence[bytes]) -> list[int] | None:
+def new_places(
+    known: Sequence[bytes], given: Sequence[bytes], in_common: int = 2
+) -> list[int] | None:
     """Return the places in a call's list whose messages its run does not have yet; None if the call
     is not one of this run.
 
     The list goes on with the run if it begins with all messages of it, or if these begin with the
     list, which was sent again. It also does if a program compacted the run: the list then has the
-    end of it behind a summary, or behind a beginning of which a part was left out, and at least two
-    messages are in both. An answer that came back otherwise splits no run.
+    end of it behind a summary, or behind a beginning of which a part was left out, and some
+    messages `in_common`. An answer that came back otherwise splits no run.
     """
     same = common_beginning(known, given)
     if same == len(given):
@@ -65,7 +67,7 @@ def new_places(known: Sequence[bytes], given: Sequence[bytes]) -> list[int] | No
     if end is None:
         return None
     kept = common_beginning(known[same:][::-1], given[same : end + 1][::-1])
-    if same + kept < 2:
+    if same + kept < in_common:
         return None
     return [*range(same, end + 1 - kept), *range(end + 1, len(given))]
 
@@ -93,7 +95,8 @@ class Runs:
         """
         found: tuple[int, list[int]] | None = None
         for number in sorted(set(self._candidates(given))):
-            places = new_places(self._lists[number], given)
+            in_common = 1 if self._all_alike else 2
+            places = new_places(self._lists[number], given, in_common)
             if places is not None and (found is None or len(places) < len(found[1])):
                 found = number, places
         return found

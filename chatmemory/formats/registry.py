@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from io import BytesIO, StringIO, TextIOWrapper
 from itertools import chain, islice
 from math import inf
@@ -15,75 +16,46 @@ from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 from chatmemory.core.texts import printable
-from chatmemory.formats import (
-    anthropic,
-    bedrock,
-    call_log,
-    chatgpt,
-    claude_ai,
-    claude_code,
-    codex,
-    gemini,
-    gemini_cli,
-    langchain,
-    langchain4j,
-    langfuse,
-    langgraph,
-    langsmith,
-    librechat,
-    llama_index,
-    llama_index_store,
-    markdown,
-    open_webui,
-    openai_chat,
-    openai_list,
-    openai_responses,
-    openhands,
-    otel_genai,
-    pydantic_ai,
-    qwen_code,
-    sharegpt,
-    vercel_ui,
-    wrapped,
-)
 from chatmemory.formats.conversion import plain_values
 from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import Format, Refused, Rendered, Rendering, Transcript
 
+# The modules of the formats, each of which has its name. Of several that find as much in a file, the
+# first is taken.
 _BUILT_IN = (
-    langchain4j,
-    call_log,
-    langfuse,
-    langsmith,
-    langgraph,
-    llama_index_store,
-    openai_list,
-    wrapped,
-    chatgpt,
-    claude_ai,
-    open_webui,
-    librechat,
-    gemini_cli,
-    qwen_code,
-    bedrock,
-    claude_code,
-    codex,
-    openhands,
-    anthropic,
-    gemini,
-    openai_responses,
-    otel_genai,
-    langchain,
-    pydantic_ai,
-    llama_index,
-    vercel_ui,
-    openai_chat,
-    sharegpt,
-    markdown,
+    "langchain4j",
+    "call_log",
+    "langfuse",
+    "langsmith",
+    "langgraph",
+    "llama_index_store",
+    "openai_list",
+    "wrapped",
+    "chatgpt",
+    "claude_ai",
+    "open_webui",
+    "librechat",
+    "gemini_cli",
+    "qwen_code",
+    "bedrock",
+    "claude_code",
+    "codex",
+    "openhands",
+    "anthropic",
+    "gemini",
+    "openai_responses",
+    "otel_genai",
+    "langchain",
+    "pydantic_ai",
+    "llama_index",
+    "vercel_ui",
+    "openai_chat",
+    "sharegpt",
+    "markdown",
 )
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
-    {each.FORMAT.name: each.FORMAT for each in _BUILT_IN},
+    {name: import_module(f"chatmemory.formats.{name}").FORMAT for name in _BUILT_IN},
     accepts=lambda item: isinstance(item, Format),
 )
 
