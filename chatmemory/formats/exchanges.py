@@ -6,9 +6,11 @@ conversation (see `core.runs`).
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
+from zlib import compress, decompress
 
 from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.core.messages import AiMessage, ChatMessage, SystemMessage, UserMessage
@@ -26,15 +28,19 @@ _WITHIN = ("body", "messages", "message", "output", "outputs", "response", "resu
 class Call:
     """A call of a model.
 
-    All calls of one `session` are one conversation, in their order. Without a session, calls belong
-    together by what they say; then the conversation has the `name` of its first call.
+    All calls of one `session` are one conversation, in the order of their `time` if it is told.
+    Without a session, calls belong together by what they say; then the conversation has the `name`
+    of its first call. Of the calls of one `trace`, only those of the lowest `level` are read: a
+    trace repeats what its generations say, and is read where it has none.
     """
 
     request: Any
     answer: Any = None
     session: str | None = None
     name: str | None = None
-    losses: tuple[Loss, ...] = ()
+    trace: str | None = None
+    level: int = 0
+    time: str = ""
 
 
 def format_of_calls(
@@ -144,7 +150,7 @@ def read_call(call: Call) -> Transcript:
     answered = said_in(call.answer, by_model=True) if call.answer else None
     if asked is None and answered is None:
         raise UnreadableTranscript(-1, NOTHING)
-    losses = list(call.losses)
+    losses: list[Loss] = []
     for read, given, what in ((asked, call.request, "request"), (answered, call.answer, "answer")):
         if read is None and given:
             losses.append(Loss("call", f"the {what}, {_told(given)}"))
@@ -167,69 +173,137 @@ def _told(value: Any) -> str:
 # The calls of a run
 
 
-@dataclass
-class _Run:
-    name: str | None
-    messages: list[ChatMessage] = field(default_factory=list)
-    losses: dict[Loss, None] = field(default_factory=dict)
-    system: list[str] = field(default_factory=list)
+class _Log:
+    """The calls of a file, packed: as objects a file of short calls would take many times its size.
 
-    def add(self, read: Transcript, said: Sequence[ChatMessage], places: Sequence[int]) -> None:
-        """Add the messages at some places, after a system message that is not the one before."""
-        system = [each for each in read.messages if isinstance(each, SystemMessage)]
-        texts = [each.text for each in system]
-        if texts and texts != self.system and (places or not self.messages):
-            self.messages += system
-            self.system = texts
-        self.messages += [said[place] for place in places]
-        self.losses.update(dict.fromkeys(read.losses))
-
-
-class _Conversations:
-    """The conversations of a log, in the order of their first calls.
-
-    The answers that were recorded are kept, with their thoughts, and not what came back of them in
+    Calls of a session or a trace wait until all are known. Of a run, only what is new is kept. The
+    answers that were recorded are kept, with their thoughts, and not what came back of them in
     later requests.
     """
 
     def __init__(self) -> None:
-        self.found: list[_Run] = []
-        self._runs, self._by_run = Runs(), list[_Run]()
-        self._sessions: dict[str, tuple[_Run, Runs]] = {}
+        self._waiting: dict[tuple[str | None, str], list[bytes]] = {}
+        self._runs = Runs()
+        self._packed: list[list[bytes]] = []  # what is new in each call of a run
+        self._systems: list[bytes] = []  # the digest of the last system message of each run
 
-    def add(self, read: Transcript, session: str | None) -> None:
-        said = [each for each in read.messages if not isinstance(each, SystemMessage)]
-        digests = [digest_of(each) for each in said]
-        if session is not None and session not in self._sessions:
-            self._sessions[session] = self._new(read), Runs(all_alike=True)
-        if session is not None:
-            one, runs = self._sessions[session]
-            number, places = runs.find(digests) or (None, [*range(len(said))])
+    def add(self, call: Call, number: int) -> Iterator[Refused]:
+        if call.session is None and call.trace is None:
+            yield from self._add(call, number)
         else:
-            runs = self._runs
-            number, places = runs.find(digests) or (None, [*range(len(said))])
-            if number is None:
-                self._by_run.append(self._new(read))
-            one = self._by_run[-1 if number is None else number]
-        one.add(read, said, places)
-        if places or number is None:
-            runs.put(number, digests)
+            key = call.session, call.trace or "" if call.session is None else ""
+            self._waiting.setdefault(key, []).append(_packed((call, number)))
 
-    def _new(self, read: Transcript) -> _Run:
-        self.found.append(_Run(read.name))
-        return self.found[-1]
+    def conversations(self) -> Iterator[Transcript | Refused]:
+        for (session, _), packed in self._waiting.items():
+            calls = sorted(map(_unpacked, packed), key=_started(map(_unpacked, packed)))
+            chosen, losses = _chosen(calls)
+            if session is None:
+                for call, number in chosen:
+                    yield from self._add(call, number, losses)
+                    losses = ()
+            else:
+                yield from _of_session(session, chosen, losses)
+        for packed in self._packed:
+            yield _whole(map(_unpacked, packed))
+
+    def _add(self, call: Call, number: int, losses: tuple[Loss, ...] = ()) -> Iterator[Refused]:
+        try:
+            read = read_call(call)
+        except UnreadableTranscript as error:
+            yield Refused(f"call {number}", error.why)
+            return
+        system, said = _divided(read)
+        digests = [digest_of(each) for each in said]
+        run, places = self._runs.find(digests) or (None, [*range(len(said))])
+        if run is None or places:
+            run = self._runs.put(run, digests)
+        told = digest_of(UserMessage("\n".join(each.text for each in system)))
+        if run == len(self._packed):
+            self._packed.append([])
+            self._systems.append(b"")
+        new = system if system and places and told != self._systems[run] else []
+        self._systems[run] = told if new else self._systems[run]
+        new += [said[place] for place in places]
+        self._packed[run].append(_packed((read.name, new, read.losses + losses)))
+
+
+def _packed(value: Any) -> bytes:
+    return compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1)
+
+
+def _unpacked(packed: bytes) -> Any:
+    return pickle.loads(decompress(packed))  # noqa: S301 (packed in this process)
+
+
+def _started(calls: Iterable[tuple[Call, int]]) -> Callable[[tuple[Call, int]], Any]:
+    """Return the key that sorts calls: traces by their beginnings, and calls within a trace."""
+    first: dict[str | None, str] = {}
+    for call, _ in calls:
+        first[call.trace] = min(first.get(call.trace, call.time), call.time)
+    return lambda each: (first[each[0].trace], each[0].trace or "", each[0].time)
+
+
+def _chosen(calls: Sequence[tuple[Call, int]]) -> tuple[list[tuple[Call, int]], tuple[Loss, ...]]:
+    """Return the calls of the lowest level of each trace, and what is lost of the others."""
+    levels: dict[str | None, int] = {}
+    for call, _ in calls:
+        levels[call.trace] = min(levels.get(call.trace, call.level), call.level)
+    chosen = [each for each in calls if each[0].level == levels[each[0].trace]]
+    others = len(calls) - len(chosen)
+    losses = (Loss("trace", f"records that are no calls of a model ({others:,})"),)
+    return chosen, losses if others else ()
+
+
+def _of_session(
+    name: str, calls: Iterable[tuple[Call, int]], losses: tuple[Loss, ...]
+) -> Iterator[Transcript | Refused]:
+    runs = Runs(all_alike=True)
+    parts: list[tuple[str | None, Sequence[ChatMessage], tuple[Loss, ...]]] = [(name, (), losses)]
+    last: list[SystemMessage] = []
+    for call, number in calls:
+        try:
+            read = read_call(call)
+        except UnreadableTranscript as error:
+            yield Refused(f"call {number}", error.why)
+            continue
+        system, said = _divided(read)
+        digests = [digest_of(each) for each in said]
+        run, places = runs.find(digests) or (None, [*range(len(said))])
+        if run is None or places:
+            runs.put(run, digests)
+        new: list[ChatMessage] = [*system] if places and system != last else []
+        last = system if new else last
+        parts.append((name, [*new, *(said[place] for place in places)], read.losses))
+    if len(parts) > 1:
+        yield _whole(parts)
+
+
+def _divided(read: Transcript) -> tuple[list[Any], list[ChatMessage]]:
+    """Return the system messages of a call, and the others."""
+    system = [each for each in read.messages if isinstance(each, SystemMessage)]
+    return system, [each for each in read.messages if not isinstance(each, SystemMessage)]
+
+
+def _whole(
+    parts: Iterable[tuple[str | None, Sequence[ChatMessage], tuple[Loss, ...]]],
+) -> Transcript:
+    name: str | None = None
+    messages: list[ChatMessage] = []
+    losses: dict[Loss, None] = {}
+    for named, new, lost in parts:
+        name = name or named
+        messages += new
+        losses.update(dict.fromkeys(lost))
+    return Transcript(name, tuple(messages), tuple(losses))
 
 
 def _joined(calls: Iterable[Call | Refused]) -> Iterator[Transcript | Refused]:
     """Yield what cannot be read, then the conversations."""
-    conversations = _Conversations()
+    log = _Log()
     for number, call in enumerate(calls, 1):
         if isinstance(call, Refused):
             yield call
-            continue
-        try:
-            conversations.add(read_call(call), call.session)
-        except UnreadableTranscript as error:
-            yield Refused(f"call {number}", error.why)
-    for each in conversations.found:
-        yield Transcript(each.name, tuple(each.messages), tuple(each.losses))
+        else:
+            yield from log.add(call, number)
+    yield from log.conversations()

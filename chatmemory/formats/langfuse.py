@@ -9,12 +9,10 @@ Source of the shapes: Langfuse's API reference, traces, sessions and observation
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 from chatmemory.formats.conversion import decoded, dict_in, dicts_in, name_of
 from chatmemory.formats.exchanges import Call, format_of, format_of_calls
-from chatmemory.formats.format import Loss, Refused
 
 _OWN = {
     *("observations", "sessionId", "traceId", "projectId", "htmlPath", "parentObservationId"),
@@ -23,6 +21,7 @@ _OWN = {
 _BARE = {"input", "output", "id", "name", "metadata", "model"}
 _WITHIN = ("data", "traces", "observations")
 _TIMES = ("startTime", "start_time", "timestamp", "createdAt")
+_CALL, _TRACE, _OTHER = range(3)
 
 
 def _finds(value: Any) -> bool:
@@ -44,72 +43,33 @@ def _has_messages(value: Any) -> bool:
     return format_of(value.get("messages") if isinstance(value, dict) else value) is not None
 
 
-@dataclass
-class _Trace:
-    name: str | None  # its id, or that of its session
-    itself: dict[str, Any] = field(default_factory=dict)
-    observations: list[dict[str, Any]] = field(default_factory=list)
-
-    def time(self) -> str:
-        return min(filter(None, map(_time, [self.itself, *self.observations])), default="")
-
-
-def _time(record: dict[str, Any]) -> str:
-    return next((each for name in _TIMES if isinstance(each := record.get(name), str)), "")
-
-
-class _Traces:
-    """The traces of a file by their ids, whether observations stand in them or by themselves."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, _Trace] = {}
-
-    def read(self, value: Any, trace: str | None = None, session: str | None = None) -> None:
-        if not isinstance(value, dict):
-            return
-        around = dict_in(value, "trace")
-        session = name_of(value, "sessionId", "session_id") or session
-        session = name_of(around, "sessionId") or session
-        if dicts_in(value, "traces"):
-            session = name_of(value, "id") or session
-        is_trace = "type" not in value and "traceId" not in value
-        trace = name_of(value, "traceId", "trace_id") or trace
-        if is_trace and ("input" in value or dicts_in(value, "observations")):
-            trace = name_of(around or value, "id") or trace
-        if "input" in value or "output" in value:
-            self.put(value, trace, session, is_trace)
-        inner = [each for name in _WITHIN for each in dicts_in(value, name)]
-        for each in [*inner, around] if around else inner:
-            self.read(each, trace, session)
-
-    def put(
-        self, record: dict[str, Any], trace: str | None, session: str | None, is_trace: bool
-    ) -> None:
-        key = trace if trace is not None else f"unnamed {len(self.found)}"
-        known = self.found.setdefault(key, _Trace(trace))
-        known.name = session or known.name
-        if is_trace:
-            known.itself = record
-        else:
-            known.observations.append(record)
-
-
-def _calls(values: Iterable[Any]) -> Iterator[Call | Refused]:
-    traces = _Traces()
+def _calls(values: Iterable[Any]) -> Iterator[Call]:
     for value in values:
-        traces.read(value)
-    for trace in sorted(traces.found.values(), key=_Trace.time):
-        said = [each for each in trace.observations if each.get("type") == "GENERATION"]
-        records = sorted(said, key=_time) or [trace.itself] if trace.itself or said else []
-        records = records or sorted(trace.observations, key=_time)
-        losses = []
-        if others := len(trace.observations) - len(said) if said or trace.itself else 0:
-            losses.append(Loss("trace", f"observations that are no generations ({others:,})"))
-        if said and trace.itself:
-            losses.append(Loss("trace", "what a trace has beside its generations"))
-        for each in records:
-            yield Call(each.get("input"), each.get("output"), trace.name, losses=tuple(losses))
-            losses = []
+        yield from _within(value)
+
+
+def _within(value: Any, trace: str | None = None, session: str | None = None) -> Iterator[Call]:
+    """Yield the calls that a record is and holds. It is of the trace and session around it."""
+    if not isinstance(value, dict):
+        return
+    around = dict_in(value, "trace")
+    session = name_of(value, "sessionId", "session_id") or name_of(around, "sessionId") or session
+    if dicts_in(value, "traces"):
+        session = name_of(value, "id") or session
+    is_trace = "type" not in value and "traceId" not in value
+    trace = name_of(value, "traceId", "trace_id") or trace
+    if is_trace and ("input" in value or dicts_in(value, "observations")):
+        trace = name_of(around or value, "id") or trace
+    if value.get("input") or value.get("output"):
+        level = _CALL if value.get("type") == "GENERATION" else _TRACE if is_trace else _OTHER
+        times = (value.get(name) for name in _TIMES)
+        time = next((each for each in times if isinstance(each, str)), "")
+        asked, answered = value.get("input"), value.get("output")
+        yield Call(asked, answered, session or trace, None, trace, level, time)
+    for each in (each for name in _WITHIN for each in dicts_in(value, name)):
+        yield from _within(each, trace, session)
+    if around:
+        yield from _within(around, trace, session)
 
 
 FORMAT = format_of_calls("langfuse", _finds, _calls)

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from chatmemory.formats.conversion import dict_in, list_in, name_of
+from chatmemory.formats.conversion import dict_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
-from chatmemory.formats.format import Refused
 
 
 def _finds(value: Any) -> bool:
@@ -34,17 +33,17 @@ def _messages(value: Any) -> Any:
     return values.get("messages", [] if "values" in value else None)
 
 
-def _calls(values: Iterable[Any]) -> Iterator[Call | Refused]:
-    found = [each for each in values if isinstance(each, dict) and list_in(each, "values") == []]
-    for value in sorted(found, key=_order):
-        if messages := _messages(value):
-            yield Call(messages, None, _thread(value))
+def _calls(values: Iterable[Any]) -> Iterator[Call]:
+    for value in values:
+        if isinstance(value, dict) and (messages := _messages(value)):
+            yield Call(messages, None, _thread(value), time=_time(value))
 
 
-def _order(value: dict[str, Any]) -> tuple[str, int]:
+def _time(value: dict[str, Any]) -> str:
+    """Return when a checkpoint was made, and which step it is: several are made in a moment."""
     step = dict_in(value, "metadata").get("step")
-    created = value.get("created_at")
-    return created if isinstance(created, str) else "", step if isinstance(step, int) else 0
+    created = name_of(value, "created_at", "ts") or name_of(dict_in(value, "checkpoint"), "ts")
+    return f"{created or ''} {step:09}" if isinstance(step, int) and step >= 0 else created or ""
 
 
 FORMAT = format_of_calls("langgraph", _finds, _calls)

@@ -1,7 +1,7 @@
 """LangSmith: runs, as its pages and its API export them. They are only read.
 
-An llm run has messages under `inputs` and `outputs`. Where a file has no llm run, its outermost
-runs are read. The runs of one thread are one conversation, and else those of which one repeats what
+An llm run has messages under `inputs` and `outputs`. Where a trace has no llm run, its outermost
+run is read. The runs of one thread are one conversation, and else those of which one repeats what
 the other said; it has the name of the trace. `session_id` is the project, not a conversation.
 Source of the shapes: LangSmith's documentation, run data format.
 """
@@ -13,9 +13,9 @@ from typing import Any
 
 from chatmemory.formats.conversion import dict_in, dicts_in, name_of
 from chatmemory.formats.exchanges import Call, format_of_calls
-from chatmemory.formats.format import Loss, Refused
 
 _THREAD = ("thread_id", "session_id", "conversation_id")
+_CALL, _OUTERMOST, _INNER = range(3)
 
 
 def _finds(value: Any) -> bool:
@@ -35,25 +35,17 @@ def _runs(value: Any) -> Iterator[dict[str, Any]]:
             yield from _runs(each)
 
 
-def _calls(values: Iterable[Any]) -> Iterator[Call | Refused]:
-    runs = [run for value in values for run in _runs(value)]
-    calls = [run for run in runs if run["run_type"] == "llm"]
-    calls = calls or [run for run in runs if not run.get("parent_run_id")] or runs
-    losses: tuple[Loss, ...] = ()
-    if others := len(runs) - len(calls):
-        losses = (Loss("runs", f"runs that are no calls of a model ({others:,})"),)
-    for run in sorted(calls, key=_time):
-        inputs, outputs = dict_in(run, "inputs"), dict_in(run, "outputs")
-        asked, answered = _said(inputs), _said(outputs)
-        if outputs.get("generations") is None and run.get("error"):
-            answered = answered or {"error": run["error"]}
-        yield Call(asked, answered, _thread(run), name_of(run, "trace_id", "id"), losses)
-        losses = ()
+def _calls(values: Iterable[Any]) -> Iterator[Call]:
+    for run in (run for value in values for run in _runs(value)):
+        level = _CALL if run["run_type"] == "llm" else _INNER if _is_inner(run) else _OUTERMOST
+        answered = _said(dict_in(run, "outputs")) or {"error": run.get("error")}
+        trace = name_of(run, "trace_id", "id")
+        asked, time = _said(dict_in(run, "inputs")), name_of(run, "start_time", "dotted_order")
+        yield Call(asked, answered, _thread(run), trace, trace, level, time or "")
 
 
-def _time(run: dict[str, Any]) -> str:
-    found = (run.get(name) for name in ("start_time", "dotted_order"))
-    return next((each for each in found if isinstance(each, str)), "")
+def _is_inner(run: dict[str, Any]) -> bool:
+    return bool(run.get("parent_run_id") or run.get("parent_run_ids"))
 
 
 def _thread(run: dict[str, Any]) -> str | None:

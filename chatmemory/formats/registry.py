@@ -20,8 +20,8 @@ from chatmemory.formats.conversion import plain_values
 from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import Format, Refused, Rendered, Rendering, Transcript
 
-# The modules of the formats, each of which has its name. Of several that find as much in a file, the
-# first is taken.
+# The modules of the formats, each of which has its name. Of several that find as much in a file,
+# the first is taken.
 _BUILT_IN = (
     "langchain4j",
     "call_log",
