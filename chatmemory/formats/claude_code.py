@@ -289,4 +289,13 @@ def _content(block: dict[str, Any]) -> Content:
     return stand_in(str(block.get("type")), text_in(block, "title"))
 
 
-FORMAT = Format(NAME, find, parse)
+def said(record: Any) -> Any:
+    """Return the content of a record's message; results stand beside it once more, as values."""
+    return dict_in(record, "message").get("content")
+
+
+def _may_be_record(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("type"), str)
+
+
+FORMAT = Format(NAME, find, parse, is_record=_may_be_record, said=said)

@@ -227,4 +227,9 @@ def _output(output: Any) -> str | list[Content]:
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
 
-FORMAT = Format(NAME, find, _Reader.parse)
+def said(record: Any) -> Any:
+    """Return the item of a record; the others are about the session, or copies for the screen."""
+    return record["payload"] if record["type"] == "response_item" else None
+
+
+FORMAT = Format(NAME, find, _Reader.parse, is_record=_is_record, said=said)

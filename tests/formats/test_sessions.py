@@ -246,12 +246,15 @@ def test_titles_of_sessions_are_no_compactions(claude):
     assert transcript.session.compactions == ()
 
 
-def test_an_unreadable_record_is_named(claude):
+def test_an_unreadable_record_is_left_out_and_named(claude):
     claude.user("1", "Hello")
     claude.user("2", 5)
-    with pytest.raises(UnreadableTranscript, match="a list of blocks") as refused:
-        parse_messages(claude.records, "claude_code")
-    assert refused.value.index == 1
+    claude.ai("3", "m1", "Hi")
+    lines = "\n".join(map(json.dumps, claude.records))
+    reading = read_transcripts(lines)
+    assert [said(each) for each in reading.transcripts] == [["Hello", "Hi"]]
+    assert [each.where for each in reading.refused] == ["line 2"]
+    assert "a list of blocks" in reading.refused[0].why
 
 
 # Codex
@@ -483,7 +486,7 @@ def test_events_of_version_0(forgotten):
     ],
 )
 def test_other_json_lines_are_not_taken(records):
-    with pytest.raises(UnreadableTranscript, match="no conversation in the format"):
+    with pytest.raises(UnreadableTranscript, match="no conversation found: the file is "):
         read_transcripts("\n".join(map(json.dumps, records)))
 
 
