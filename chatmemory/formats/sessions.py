@@ -105,6 +105,11 @@ class SessionReader(ABC):
             self.built.join(place, part)
         return place
 
+    def close(self, id: str | None) -> None:
+        """End the message of an answer: what more has the answer's id is another message."""
+        if id is not None:
+            self._answers.pop(id, None)
+
     def compact(self, summary: UserMessage, **how: Any) -> None:
         self._turns.append(self._turn)
         self._answers.clear()
