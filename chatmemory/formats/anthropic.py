@@ -108,17 +108,17 @@ def _is_own(part: Any) -> bool:
     kind = type_in(part)
     is_thinking = kind == "thinking" and isinstance(part.get("thinking"), str)
     has_source = kind in ("image", "document") and isinstance(part.get("source"), dict)
-    return kind in _OWN_BLOCKS or _is_result(part) or is_thinking or has_source
+    return kind in _OWN_BLOCKS or is_result(part) or is_thinking or has_source
 
 
-def _is_result(part: Any) -> bool:
+def is_result(part: Any) -> bool:
     return type_in(part).endswith("tool_result")
 
 
 class _Reader(TurnReader):
     within_turn = "content"
     type_of = staticmethod(type_in)
-    is_result = staticmethod(_is_result)
+    is_result = staticmethod(is_result)
 
     def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
         if "role" not in turn and "system" in turn:
@@ -139,7 +139,7 @@ class _Reader(TurnReader):
     def is_of_model(self, block: Any) -> bool:
         kind = type_in(block)
         is_known = kind in ("text", "thinking", "redacted_thinking", "compaction")
-        return is_known or kind.endswith("tool_use") or _is_result(block)
+        return is_known or kind.endswith("tool_use") or is_result(block)
 
     def contents(self, block: dict[str, Any]) -> list[Content]:
         match type_in(block):
@@ -198,9 +198,14 @@ class _Reader(TurnReader):
             if content and not contents:
                 contents = [stand_in(type_in(content[0]), None)]
         else:
-            contents = [TextContent(arguments_text(_readable(content)) or "")]
-            is_error = True if type_in(content).endswith("_error") else None
+            contents, is_error = server_result(content)
         return ToolExecutionResultMessage(id, name, contents or "", is_error, own)
+
+
+def server_result(content: Any) -> tuple[list[Content], bool | None]:
+    """Return what a tool that ran at Anthropic gave, as JSON text, and whether it is an error."""
+    is_error = True if type_in(content).endswith("_error") else None
+    return [TextContent(arguments_text(_readable(content)) or "")], is_error
 
 
 def blocks_of(content: Any) -> list[Any]:
@@ -243,7 +248,7 @@ class _Writer(TurnWriter):
     within_turn = "content"
     beside = ("system",)
     cannot_say = ("name", "thinking")
-    is_result = staticmethod(_is_result)
+    is_result = staticmethod(is_result)
 
     def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
         if self.last:

@@ -18,8 +18,9 @@ from chatmemory.core.runs import Runs, digest_of
 from chatmemory.core.texts import printable
 from chatmemory.formats.conversion import decoded, is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Refused, Transcript
+from chatmemory.formats.words import unread_words
 
-NOTHING = "neither its request nor its answer has messages in a format that is read"
+NOTHING = "it has no messages in a format that is read"
 # Where requests and answers have their messages, one within the other
 _WITHIN = ("body", "messages", "message", "output", "outputs", "response", "result", "generations")
 
@@ -80,24 +81,24 @@ def format_around(name: str, find: Callable[[Any], RawTranscript | None]) -> For
     """Return the format of values around messages in another format, which `find` returns."""
 
     def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-        format = format_of([*turns])
-        if format is None:
-            raise UnreadableTranscript(-1, NOTHING)
-        return format.parse(turns, after)
+        return _format_in(turns).parse(turns, after)
 
     def conversations(values: Iterable[Any]) -> Iterator[Transcript | Refused]:
         for number, value in enumerate(values, 1):
-            raw = find(value)
             try:
-                if raw is None:
-                    raise UnreadableTranscript(-1, NOTHING)
-                read = parse(raw.turns)
+                raw = find(value) or RawTranscript(None, ())
+                yield read_as(_format_in(raw.turns), raw)
             except UnreadableTranscript as error:
                 yield Refused(f"conversation {number}", str(error))
-            else:
-                yield replace(read, name=raw.name, losses=raw.losses + read.losses)
 
     return Format(name, find, parse, conversations=conversations)
+
+
+def _format_in(turns: Sequence[Any]) -> Format:
+    format = format_of([*turns])
+    if format is None:
+        raise UnreadableTranscript(-1, NOTHING)
+    return format
 
 
 # One call
@@ -115,9 +116,15 @@ def said_in(value: Any, by_model: bool = False) -> Transcript | None:
     for each in _ways(value):
         format = format_of(each)
         if format and (raw := format.find(each)):
-            read = format.parse(raw.turns, ())
-            return replace(read, name=raw.name, losses=raw.losses + read.losses)
+            return read_as(format, raw)
     return None
+
+
+def read_as(format: Format, raw: RawTranscript) -> Transcript:
+    """Return what was found in a format, with all losses. Raises UnreadableTranscript."""
+    read = format.parse(raw.turns, ())
+    words = unread_words(raw.turns, read, format.said)
+    return replace(read, name=raw.name, losses=(*raw.losses, *read.losses, *words))
 
 
 def format_of(value: Any) -> Format | None:

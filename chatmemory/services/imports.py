@@ -78,7 +78,10 @@ class Imported:
 
 @dataclass
 class Report:
-    """The results of importing one file: counts, and the first of those stored and refused."""
+    """The results of importing one file: counts, and the first of those stored and refused.
+
+    `places` says of each kind of loss where it was first.
+    """
 
     format: str
     stored: list[Imported] = field(default_factory=list)
@@ -88,6 +91,7 @@ class Report:
     already: int = 0
     refused_count: int = 0
     losses: Counter[str] = field(default_factory=Counter)
+    places: dict[str, str] = field(default_factory=dict)
 
     def add(self, result: Imported) -> None:
         self.already += result.already
@@ -98,14 +102,19 @@ class Report:
         elif not result.already:
             self.stored_count += 1
             self.messages += result.messages
-            self.losses.update(loss.what for loss in result.losses)
+            for loss in result.losses:
+                self.losses[loss.what] += 1
+                self.places.setdefault(loss.what, loss.place)
             if len(self.stored) < LISTED:
                 self.stored.append(replace(result, losses=()))
 
     @property
     def lost(self) -> list[tuple[str, int]]:
-        """The losses with their counts, the most frequent first."""
-        return self.losses.most_common()
+        """The losses with their counts, the most frequent first. Each says where it was first, if
+        that is known.
+        """
+        told = {what: f", first at {place}" for what, place in self.places.items() if place}
+        return [(what + told.get(what, ""), n) for what, n in self.losses.most_common()]
 
 
 def import_conversation(
