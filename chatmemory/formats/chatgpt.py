@@ -42,6 +42,7 @@ _TEXTS = (
     *("model_set_context", "repository", "assets"),
 )
 _SETTINGS = ("user_editable_context", "model_editable_context")
+_NOT_SAID = ("content_type", "language", "response_format_name", "source_analysis_msg_id")
 _THOUGHTS = ("thoughts", "reasoning_recap")
 
 
@@ -57,8 +58,9 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(value, "conversation_id", "id"), nodes)
 
 
-def _says(message: Any) -> bool:
-    return bool(_contents(dict_in(message, "content")))
+def _said(message: Any) -> Any:
+    content = dict_in(message, "content")
+    return {name: each for name, each in content.items() if name not in _NOT_SAID}
 
 
 class _Reader(Reader):
@@ -151,4 +153,4 @@ def _part(part: Any) -> Iterator[Content]:
         yield TextContent(prompt)
 
 
-FORMAT = format_of_tree(NAME, find, _Reader, _says)
+FORMAT = format_of_tree(NAME, find, _Reader, _said)

@@ -53,8 +53,9 @@ def find(value: Any) -> RawTranscript | None:
     return RawTranscript(name_of(value, "uuid"), nodes)
 
 
-def _says(message: dict[str, Any]) -> bool:
-    return any(message.get(name) for name in ("text", "content", "attachments", "files"))
+def _said(message: Any) -> Any:
+    names = ("text", "content", "attachments", "files")
+    return {name: message.get(name) for name in names} if isinstance(message, dict) else None
 
 
 class _Reader(Reader):
@@ -146,4 +147,4 @@ def _attached(message: Mapping[str, Any]) -> list[TextContent]:
     return found + [stand_in("file", name) for name in names]
 
 
-FORMAT = format_of_tree(NAME, find, _Reader, _says)
+FORMAT = format_of_tree(NAME, find, _Reader, _said)

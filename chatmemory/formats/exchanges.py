@@ -51,21 +51,11 @@ def format_of_calls(
 ) -> Format:
     """Return the format of files whose values hold calls; `calls` returns those of all values."""
 
-    def conversations(values: Iterable[Any]) -> Iterator[Transcript | Refused]:
-        return _joined(calls(values))
-
-    return format_of_several(name, finds, conversations)
-
-
-def format_of_several(
-    name: str,
-    finds: Callable[[Any], bool],
-    conversations: Callable[[Iterable[Any]], Iterator[Transcript | Refused]],
-) -> Format:
-    """Return a format in which a value is not one conversation. It is only read."""
-
     def find(value: Any) -> RawTranscript | None:
         return RawTranscript(None, [value]) if finds(value) else None
+
+    def conversations(values: Iterable[Any]) -> Iterator[Transcript | Refused]:
+        return _joined(calls(values))
 
     def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
         found = [*conversations(turns)]
@@ -80,9 +70,6 @@ def format_of_several(
 def format_around(name: str, find: Callable[[Any], RawTranscript | None]) -> Format:
     """Return the format of values around messages in another format, which `find` returns."""
 
-    def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-        return _format_in(turns).parse(turns, after)
-
     def conversations(values: Iterable[Any]) -> Iterator[Transcript | Refused]:
         for number, value in enumerate(values, 1):
             try:
@@ -91,7 +78,12 @@ def format_around(name: str, find: Callable[[Any], RawTranscript | None]) -> For
             except UnreadableTranscript as error:
                 yield Refused(f"conversation {number}", str(error))
 
-    return Format(name, find, parse, conversations=conversations)
+    return Format(name, find, parse_any, conversations=conversations)
+
+
+def parse_any(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    """Return messages in any format that is read here. Raises UnreadableTranscript."""
+    return _format_in(turns).parse(turns, after)
 
 
 def _format_in(turns: Sequence[Any]) -> Format:
@@ -189,50 +181,52 @@ class _Log:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[tuple[str | None, str], list[bytes]] = {}
+        self._waiting: dict[tuple[str | None, str | None], list[bytes]] = {}
         self._runs = Runs()
         self._packed: list[list[bytes]] = []  # what is new in each call of a run
         self._systems: list[bytes] = []  # the digest of the last system message of each run
 
     def add(self, call: Call, number: int) -> Iterator[Refused]:
         if call.session is None and call.trace is None:
-            yield from self._add(call, number)
+            try:
+                self._put(read_call(call))
+            except UnreadableTranscript as error:
+                yield Refused(f"call {number}", error.why)
         else:
-            key = call.session, call.trace or "" if call.session is None else ""
-            self._waiting.setdefault(key, []).append(_packed((call, number)))
+            waiting = self._waiting.setdefault((call.session, call.trace), [])
+            waiting.append(_packed((call, number)))
 
     def conversations(self) -> Iterator[Transcript | Refused]:
-        for (session, _), packed in self._waiting.items():
-            calls = sorted(map(_unpacked, packed), key=_started(map(_unpacked, packed)))
-            chosen, losses = _chosen(calls)
-            if session is None:
-                for call, number in chosen:
-                    yield from self._add(call, number, losses)
-                    losses = ()
-            else:
-                yield from _of_session(session, chosen, losses)
-        for packed in self._packed:
-            yield _whole(map(_unpacked, packed))
+        """Yield sessions, then runs. A trace without a session may go on with another one."""
+        sessions = {trace: session for session, trace in self._waiting if session is not None}
+        groups: dict[tuple[str | None, str | None], list[list[bytes]]] = {}
+        for (session, trace), packed in self._waiting.items():
+            session = session or sessions.get(trace) if trace is not None else session
+            key = (session, None) if session is not None else (None, trace)
+            groups.setdefault(key, []).append(packed)
+        for (session, _), some in groups.items():
+            for read in _of_session([_unpacked(each) for packed in some for each in packed]):
+                if session is not None or isinstance(read, Refused):
+                    yield read
+                else:
+                    self._put(read)
+        yield from (_whole(map(_unpacked, packed)) for packed in self._packed)
 
-    def _add(self, call: Call, number: int, losses: tuple[Loss, ...] = ()) -> Iterator[Refused]:
-        try:
-            read = read_call(call)
-        except UnreadableTranscript as error:
-            yield Refused(f"call {number}", error.why)
-            return
+    def _put(self, read: Transcript) -> None:
+        """Add what is new in a call to its run."""
         system, said = _divided(read)
         digests = [digest_of(each) for each in said]
         run, places = self._runs.find(digests) or (None, [*range(len(said))])
         if run is None or places:
             run = self._runs.put(run, digests)
-        told = digest_of(UserMessage("\n".join(each.text for each in system)))
         if run == len(self._packed):
             self._packed.append([])
             self._systems.append(b"")
+        told = digest_of(UserMessage("\n".join(each.text for each in system)))
         new = system if system and places and told != self._systems[run] else []
         self._systems[run] = told if new else self._systems[run]
         new += [said[place] for place in places]
-        self._packed[run].append(_packed((read.name, new, read.losses + losses)))
+        self._packed[run].append(_packed((read.name, new, read.losses)))
 
 
 def _packed(value: Any) -> bytes:
@@ -262,13 +256,13 @@ def _chosen(calls: Sequence[tuple[Call, int]]) -> tuple[list[tuple[Call, int]], 
     return chosen, losses if others else ()
 
 
-def _of_session(
-    name: str, calls: Iterable[tuple[Call, int]], losses: tuple[Loss, ...]
-) -> Iterator[Transcript | Refused]:
+def _of_session(calls: Sequence[tuple[Call, int]]) -> Iterator[Transcript | Refused]:
+    """Yield the conversation of all calls of a session or a trace, after what cannot be read."""
+    chosen, losses = _chosen(sorted(calls, key=_started(calls)))
     runs = Runs(all_alike=True)
-    parts: list[tuple[str | None, Sequence[ChatMessage], tuple[Loss, ...]]] = [(name, (), losses)]
+    parts: list[tuple[str | None, Sequence[ChatMessage], tuple[Loss, ...]]] = []
     last: list[SystemMessage] = []
-    for call, number in calls:
+    for call, number in chosen:
         try:
             read = read_call(call)
         except UnreadableTranscript as error:
@@ -281,8 +275,8 @@ def _of_session(
             runs.put(run, digests)
         new: list[ChatMessage] = [*system] if places and system != last else []
         last = system if new else last
-        parts.append((name, [*new, *(said[place] for place in places)], read.losses))
-    if len(parts) > 1:
+        parts.append((read.name, [*new, *(said[place] for place in places)], read.losses + losses))
+    if parts:
         yield _whole(parts)
 
 

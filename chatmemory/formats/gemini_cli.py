@@ -11,6 +11,7 @@ Source of the shapes: google-gemini/gemini-cli, packages/core/src/services/chatR
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from chatmemory.core.contents import Content, TextContent
@@ -23,71 +24,102 @@ from chatmemory.formats.conversion import (
     name_of,
     text_in,
 )
-from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
 from chatmemory.formats.sessions import SessionReader, whole
 
 NAME = "gemini_cli"
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"
+_TAKEN_BACK = "messages that a rewind took back"
 _TYPES = ("user", "gemini", "info", "error", "warning")
+_CHANGES = ("$set", "$patch", "$rewindTo")
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return the records of a file: the first one names session and project."""
+    """Return the records of a file, or the messages of an older one, which is one object."""
     records = value if isinstance(value, list) else [value]
     heads = [each for each in records if is_head(each)]
     if not heads or not all(isinstance(each, dict) for each in records):
         return None
-    return RawTranscript(name_of(heads[0], "sessionId"), records)
+    listed = dicts_in(heads[0], "messages")
+    return RawTranscript(name_of(heads[0], "sessionId"), listed if listed else records)
 
 
 def is_head(value: Any) -> bool:
     return isinstance(value, dict) and {"sessionId", "projectHash"} <= value.keys()
 
 
+def is_record(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    is_message = value.get("type") in _TYPES and "content" in value and "id" in value
+    return is_head(value) or is_message or not value.keys().isdisjoint(_CHANGES)
+
+
+def said(record: Any) -> Any:
+    """Return what is said in a record: the content, thoughts, arguments and results of messages."""
+    record = dict_in(record, "$patch") or record
+    messages = dicts_in(dict_in(record, "$set"), "messages") or [record]
+    calls = [call for each in messages for call in dicts_in(each, "toolCalls")]
+    content = [[each.get(name) for name in ("content", "thoughts")] for each in messages]
+    return [content, [[each.get(name) for name in ("args", "result")] for each in calls]]
+
+
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
     log = _Log()
-    for turn in turns:
+    for n, turn in enumerate(turns):
         if isinstance(turn, dict):
-            log.read(turn)
-    reader = _Reader()
-    reader.miss(_UNRECORDED)
-    reader.miss("messages that a rewind took back", log.taken_back)
-    messages = [*log.messages.values()]
-    return reader.read_all(messages, range(len(messages)), after)
+            log.read(n, turn)
+    places = [n for n, _ in log.messages.values()]
+    messages = [message for _, message in log.messages.values()]
+    read = _Reader().read_all(messages, range(len(messages)), after)
+    losses = [Loss("session", _UNRECORDED)]
+    if log.taken_back:
+        losses.append(Loss("session", f"{_TAKEN_BACK} ({len(log.taken_back):,})"))
+    return replace(
+        read,
+        losses=(*losses, *(_at(loss, places) for loss in read.losses)),
+        turns=tuple(places[turn] for turn in read.turns),
+        left_out=tuple(replace(each, turn=places[each.turn]) for each in read.left_out),
+        named=frozenset({places[turn] for turn in read.named} | log.taken_back),
+    )
+
+
+def _at(loss: Loss, places: Sequence[int]) -> Loss:
+    return loss if loss.turn is None else replace(loss, turn=places[loss.turn])
 
 
 class _Log:
-    """The messages of a session by their ids, after all changes of them."""
+    """The messages of a session by their ids, after all changes of them, each with the index of
+    the record where it was written last.
+    """
 
     def __init__(self) -> None:
-        self.messages: dict[str, dict[str, Any]] = {}
-        self.taken_back = 0
+        self.messages: dict[str, tuple[int, dict[str, Any]]] = {}
+        self.taken_back: set[int] = set()
 
-    def read(self, record: dict[str, Any]) -> None:
-        changed = dict_in(record, "$set") or record
-        for each in dicts_in(changed, "messages"):
-            self.put(each)
+    def read(self, n: int, record: dict[str, Any]) -> None:
+        for each in dicts_in(dict_in(record, "$set"), "messages"):
+            self.put(n, each)
         if "$rewindTo" in record:
             self.rewind(record["$rewindTo"])
         elif patch := dict_in(record, "$patch"):
-            self.put({**self.messages.get(str(patch.get("id")), {}), **_patched(self, patch)})
-        elif "type" in record and "id" in record:
-            self.put(record)
+            _, known = self.messages.get(str(patch.get("id")), (n, {}))
+            self.put(n, {**known, **_patched(known, patch)})
+        elif "type" in record:
+            self.put(n, record)
 
-    def put(self, message: dict[str, Any]) -> None:
-        self.messages[name_of(message, "id") or f"message {len(self.messages) + 1}"] = message
+    def put(self, n: int, message: dict[str, Any]) -> None:
+        id = name_of(message, "id") or f"message {len(self.messages) + 1}"
+        self.messages[id] = n, message
 
     def rewind(self, id: Any) -> None:
         ids = [*self.messages]
         taken = ids[ids.index(id) :] if id in self.messages else ids
-        self.taken_back += len(taken)
-        for each in taken:
-            del self.messages[each]
+        self.taken_back.update(self.messages.pop(each)[0] for each in taken)
 
 
-def _patched(log: _Log, patch: dict[str, Any]) -> dict[str, Any]:
+def _patched(known: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
     """Return a patch whose calls have what was known of them."""
-    known = log.messages.get(str(patch.get("id")), {})
     calls = {name_of(each, "id"): each for each in dicts_in(known, "toolCalls")}
     changed = [
         {**calls.get(name_of(each, "id"), {}), **each} for each in dicts_in(patch, "toolCalls")
@@ -188,4 +220,4 @@ def _thoughts(record: Mapping[str, Any]) -> list[str]:
     return [*filter(None, found)]
 
 
-FORMAT = Format(NAME, find, parse)
+FORMAT = Format(NAME, find, parse, is_record=is_record, said=said)

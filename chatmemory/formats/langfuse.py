@@ -2,7 +2,7 @@
 
 A generation has what the model was given under `input` and its answer under `output`. A trace
 without generations is read as a call. All of one session, else of one trace, are one conversation
-in the order of time.
+in the order of time; so are traces of which one repeats what the other said.
 Source of the shapes: Langfuse's API reference, traces, sessions and observations.
 """
 
@@ -65,7 +65,7 @@ def _within(value: Any, trace: str | None = None, session: str | None = None) ->
         times = (value.get(name) for name in _TIMES)
         time = next((each for each in times if isinstance(each, str)), "")
         asked, answered = value.get("input"), value.get("output")
-        yield Call(asked, answered, session or trace, None, trace, level, time)
+        yield Call(asked, answered, session, trace, trace, level, time)
     for each in (each for name in _WITHIN for each in dicts_in(value, name)):
         yield from _within(each, trace, session)
     if around:

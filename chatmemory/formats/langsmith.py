@@ -1,8 +1,8 @@
 """LangSmith: runs, as its pages and its API export them. They are only read.
 
 An llm run has messages under `inputs` and `outputs`. Where a trace has no llm run, its outermost
-run is read. The runs of one thread are one conversation, and else those of which one repeats what
-the other said; it has the name of the trace. `session_id` is the project, not a conversation.
+run is read. All of one thread, else of one trace, are one conversation in the order of time; so are
+traces of which one repeats what the other said. `session_id` is the project, not a conversation.
 Source of the shapes: LangSmith's documentation, run data format.
 """
 
@@ -25,21 +25,22 @@ def _finds(value: Any) -> bool:
     return is_run or any(map(_finds, dicts_in(value, "runs")[:1]))
 
 
-def _runs(value: Any) -> Iterator[dict[str, Any]]:
+def _runs(value: Any, trace: str | None = None) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """Yield the runs of a value, each with its trace: that of the run around it, if it has none."""
     if not isinstance(value, dict):
         return
     if "run_type" in value:
-        yield value
+        trace = name_of(value, "trace_id") or trace or name_of(value, "id")
+        yield value, trace
     for name in ("runs", "child_runs"):
         for each in dicts_in(value, name):
-            yield from _runs(each)
+            yield from _runs(each, trace)
 
 
 def _calls(values: Iterable[Any]) -> Iterator[Call]:
-    for run in (run for value in values for run in _runs(value)):
+    for run, trace in (each for value in values for each in _runs(value)):
         level = _CALL if run["run_type"] == "llm" else _INNER if _is_inner(run) else _OUTERMOST
         answered = _said(dict_in(run, "outputs")) or {"error": run.get("error")}
-        trace = name_of(run, "trace_id", "id")
         asked, time = _said(dict_in(run, "inputs")), name_of(run, "start_time", "dotted_order")
         yield Call(asked, answered, _thread(run), trace, trace, level, time or "")
 

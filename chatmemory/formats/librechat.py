@@ -56,8 +56,9 @@ def _flat(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         waiting += dicts_in(message, "children")[::-1]
 
 
-def _says(message: dict[str, Any]) -> bool:
-    return any(message.get(name) for name in ("text", "content", "files"))
+def _said(message: Any) -> Any:
+    names = ("text", "content", "files")
+    return {name: message.get(name) for name in names} if isinstance(message, dict) else None
 
 
 class _Reader(Reader):
@@ -141,4 +142,4 @@ def _about(message: Mapping[str, Any]) -> dict[str, Any]:
     return {NAME: {name: each for name, each in known.items() if each not in (None, False)}}
 
 
-FORMAT = format_of_tree(NAME, find, _Reader, _says)
+FORMAT = format_of_tree(NAME, find, _Reader, _said)

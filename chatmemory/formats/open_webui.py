@@ -52,8 +52,9 @@ def _is_message(value: Any) -> bool:
     return isinstance(value, dict) and "role" in value
 
 
-def _says(message: dict[str, Any]) -> bool:
-    return any(message.get(name) for name in ("content", "files", "output", "error"))
+def _said(message: Any) -> Any:
+    names = ("content", "files", "output", "error")
+    return {name: message.get(name) for name in names} if isinstance(message, dict) else None
 
 
 class _Reader(Reader):
@@ -100,4 +101,4 @@ def _about(message: Mapping[str, Any]) -> dict[str, Any]:
     return {NAME: {name: each for name, each in known.items() if each is not None}}
 
 
-FORMAT = format_of_tree(NAME, find, _Reader, _says)
+FORMAT = format_of_tree(NAME, find, _Reader, _said)

@@ -9,6 +9,7 @@ Source of the shapes: QwenLM/qwen-code, packages/core/src/services/chatRecording
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from chatmemory.core.messages import (
@@ -20,12 +21,13 @@ from chatmemory.core.messages import (
 )
 from chatmemory.formats import gemini
 from chatmemory.formats.conversion import dict_in, dicts_in, list_in, name_of
-from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
 from chatmemory.formats.sessions import SessionReader, whole
 from chatmemory.formats.trees import path_to
 
 NAME = "qwen_code"
 COMPRESSION = "chat_compression"
+_KEYS = ("uuid", "parentUuid", "sessionId", "type")
 _SAYING = ("user", "assistant", "tool_result")
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"
 _LEFT = "records that a rewind left behind"
@@ -34,16 +36,19 @@ _LEFT = "records that a rewind left behind"
 def find(value: Any) -> RawTranscript | None:
     """Return the records of a file: some of them have a parent, a session and parts."""
     records = value if isinstance(value, list) else [value]
-    named = next(filter(is_record, records), None)
+    named = next(filter(_has_parts, records), None)
     if named is None or not all(isinstance(each, dict) for each in records):
         return None
     return RawTranscript(name_of(named, "sessionId"), records)
 
 
 def is_record(value: Any) -> bool:
-    keys = ("uuid", "parentUuid", "sessionId", "type")
-    has_keys = isinstance(value, dict) and all(key in value for key in keys)
-    return has_keys and isinstance(dict_in(value, "message").get("parts"), list)
+    is_named = isinstance(value, dict) and all(key in value for key in _KEYS)
+    return is_named and (_has_parts(value) or not dict_in(value, "message"))
+
+
+def _has_parts(value: Any) -> bool:
+    return isinstance(dict_in(value, "message").get("parts"), list) and "parentUuid" in value
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
@@ -52,9 +57,16 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     saying = [id for id, n in records.items() if turns[n].get("type") in _SAYING]
     path = [records[id] for id in path_to(saying[-1] if saying else None, parents)]
     reader = _Reader()
-    reader.miss(_UNRECORDED)
-    reader.miss(_LEFT, sum(records[id] not in path for id in saying))
-    return reader.read_all(turns, path, after)
+    behind = {records[id] for id in saying} - {*path}
+    reader.miss(_LEFT, len(behind), *behind)
+    read = reader.read_all(turns, path, after)
+    return replace(read, losses=(Loss("session", _UNRECORDED), *read.losses))
+
+
+def said(record: Any) -> Any:
+    """Return what is said in a record: the parts of its message, or of a new window."""
+    payload = dict_in(record, "systemPayload")
+    return [dict_in(record, "message").get("parts"), payload.get("compressedHistory")]
 
 
 def _is_node(record: Any) -> bool:
@@ -119,4 +131,4 @@ def _key(message: ChatMessage) -> tuple[Any, str]:
     return message.type, text_of(message)
 
 
-FORMAT = Format(NAME, find, parse)
+FORMAT = Format(NAME, find, parse, is_record=is_record, said=said)

@@ -14,6 +14,7 @@ from typing import Any
 from chatmemory.core.messages import ChatMessage, with_attributes
 from chatmemory.formats.conversion import Reader
 from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
+from chatmemory.formats.words import unread_words
 
 BRANCHES_MAX = 100  # of a conversation; what is on others is told as a loss
 LEFT = "messages on other branches, not reached from the last message"
@@ -63,39 +64,52 @@ def format_of_tree(
     name: str,
     find: Callable[[Any], RawTranscript | None],
     reader: type[Reader],
-    says: Callable[[Any], bool],
+    said: Callable[[Any], Any],
 ) -> Format:
     """Return the format of trees of messages, which is only read.
 
-    `find` returns nodes as turns, `reader` reads their values, and `says` is whether somebody says
-    something in a value: a branch without that is none.
+    `find` returns nodes as turns, and `reader` reads their values. `said` returns the part of a
+    value in which somebody speaks: a path whose last value has nothing there is no branch.
     """
     reader.format = name
 
     def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-        return _read(turns, tuple(after), reader, says)
+        return _read(turns, tuple(after), reader, said)
 
-    return Format(name, find, parse)
+    return Format(name, find, parse, said=lambda node: said(node.value))
 
 
 def _read(
     nodes: Sequence[Node],
     after: tuple[ChatMessage, ...],
     reader: type[Reader],
-    says: Callable[[Any], bool],
+    said: Callable[[Any], Any],
 ) -> Transcript:
     shown = [node for node in nodes if node.is_shown]
     read = reader().read_all([node.value for node in shown], after)
-    leaves = [*_leaves(nodes, says)]
-    branches = [*_branches(nodes, leaves[:BRANCHES_MAX], reader, after)]
-    losses = (Loss("conversation", f"{LEFT} ({len(leaves) - BRANCHES_MAX:,})"),)
+    leaves = [*_leaves(nodes, lambda value: _says(said(value)))]
+    branches = [*_branches(nodes, leaves[:BRANCHES_MAX], reader, after, said)]
+    lost = dict.fromkeys(loss for each in branches for loss in each.losses)
+    if more := len(leaves) - len(branches):
+        lost[Loss("conversation", f"{LEFT} ({more:,})")] = None
     return replace(
         read,
-        losses=read.losses + losses * (len(leaves) > BRANCHES_MAX),
+        losses=(*read.losses, *(loss for loss in lost if loss not in read.losses)),
         branches=tuple(
-            replace(each, shared=_shared(read.messages, each.messages)) for each in branches
+            replace(each, losses=(), shared=_shared(read.messages, each.messages))
+            for each in branches
         ),
+        named=frozenset(range(len(shown), len(nodes))),  # their words are in the branches
     )
+
+
+def _says(said: Any) -> bool:
+    """Return whether there is text in what is said, or anything else, such as an image."""
+    if isinstance(said, dict):
+        return any(map(_says, said.values()))
+    if isinstance(said, list | tuple):
+        return any(map(_says, said))
+    return bool(said)
 
 
 def _leaves(nodes: Sequence[Node], says: Callable[[Any], bool]) -> Iterator[Node]:
@@ -116,12 +130,17 @@ def _branches(
     leaves: Iterable[Node],
     reader: type[Reader],
     after: tuple[ChatMessage, ...],
+    said: Callable[[Any], Any],
 ) -> Iterator[Transcript]:
-    values = {node.id: node.value for node in nodes}
+    """Yield the paths to these messages, with what is lost of them behind the path shown."""
+    values = {node.id: node for node in nodes}
     parents = {node.id: node.parent for node in nodes}
     for leaf in leaves:
         path = [values[id] for id in path_to(leaf.id, parents)]
-        yield reader().read_all(path, after)
+        read = reader().read_all([node.value for node in path], after)
+        both = frozenset(n for n, node in enumerate(path) if node.is_shown)
+        words = unread_words([node.value for node in path], replace(read, named=both), said)
+        yield replace(read, losses=(*read.losses, *(Loss("branch", each.what) for each in words)))
 
 
 def _shared(one: Sequence[ChatMessage], other: Sequence[ChatMessage]) -> int:

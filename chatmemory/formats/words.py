@@ -39,7 +39,7 @@ _SILENT = {
     *("partkind", "kwargstype", "lc", "metadata", "responsemetadata", "usagemetadata"),
     *("annotations", "citations", "providermetadata", "providerdata", "calldata"),
     *("providerdetails", "providername", "vendormetadata", "weight", "phase", "servicetier"),
-    *("namespace", "caller", "thoughtsignature", "channel"),
+    *("namespace", "caller", "thoughtsignature", "channel", "requestor"),
 }
 _ENDS = ("id", "ids", "at", "type", "url", "uri", "signature", "timestamp", "metadata", "mimetype")
 _WITH_END = re.compile(r"(?:[a-z0-9](?=[A-Z])|[_-])[A-Za-z]+$")

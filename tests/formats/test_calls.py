@@ -172,7 +172,7 @@ def test_observations_of_a_session_are_one_conversation_in_the_order_of_time():
     (transcript,) = reading.transcripts
     assert (reading.format, transcript.name) == ("langfuse", "s")
     assert said(transcript) == ["user: a", "ai: b", "user: c", "ai: d"]
-    assert "no generations" in transcript.losses[0].what
+    assert "no calls of a model (1)" in transcript.losses[0].what
 
 
 def test_traces_whose_input_is_only_what_is_new_are_one_conversation_of_their_session():
@@ -283,7 +283,7 @@ def test_a_chat_store_has_a_conversation_for_each_key():
         "u1": ["user: a", "ai: b"],
         "u2": ["user: c"],
     }
-    assert [each.where for each in reading.refused] == ["conversation u3"]
+    assert [each.where for each in reading.refused] == ["conversation 3 (u3)"]
 
 
 @pytest.mark.parametrize("name", ["conversation", "history"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,11 +17,14 @@ from chatmemory.formats.trees import path_to
 
 
 def read(value: Any, format: str) -> Transcript:
-    """Return the only conversation of a file, which is found to be of this format."""
+    """Return the conversation of a file, which is found to be of this format, with its branches."""
     reading = read_transcripts(json.dumps(value))
     assert (reading.format, reading.refused) == (format, ())
-    (transcript,) = reading.transcripts
-    return transcript
+    main, *branches = reading.transcripts
+    assert [each.name for each in branches] == [
+        f"{main.name}-branch-{n}" for n in range(1, len(branches) + 1)
+    ]
+    return replace(main, branches=tuple(branches))
 
 
 def said(transcript: Transcript) -> list[str]:

@@ -27,13 +27,10 @@ pytestmark = pytest.mark.django_db
 
 FIELD = Path(__file__).parents[1] / "data/field"
 CASES: dict[str, Any] = json.loads((FIELD / "expected.json").read_text("utf-8"))
-OURS = ("words-", "nobody-", "foreign-events", "bad-", "cc-", "codex-", "grown-", "control-")
-# Cases of readers that are still to come are not run yet.
-READ = [name for name in CASES if name.startswith(OURS)]
 ROLES = {UserMessage: "user", AiMessage: "ai", ToolExecutionResultMessage: "tool"}
 
 
-@pytest.mark.parametrize("name", READ)
+@pytest.mark.parametrize("name", CASES)
 def test_what_was_said_is_stored_or_told(name, tmp_path):
     case = CASES[name]
     for step in case.get("steps", [{"file": name, **case}]):
