@@ -42,6 +42,7 @@ from chatmemory.formats import (
     parse_messages,
     parse_objects,
     read_transcripts,
+    readable_formats,
     render_messages,
     two_way_formats,
     writable_formats,
@@ -328,6 +329,12 @@ def test_the_docs_tell_what_each_format_loses():
         otherwise = changed(format) if format in two_way_formats() else ["it is not read"]
         rows.append(f"| `{format}` | {', '.join(lost(format))} | {', '.join(otherwise)} |")
     told("what is lost", rows)
+
+
+def test_the_docs_tell_where_each_format_comes_from():
+    _, _, section = PAGE.read_text("utf-8").partition("## What is read from where\n")
+    rows = re.findall(r"^\| `(\w+)` \|", section.partition("\n## ")[0], re.MULTILINE)
+    assert sorted(rows) == sorted(readable_formats())
 
 
 # Real conversations
