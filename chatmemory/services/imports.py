@@ -42,7 +42,7 @@ from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder, check_bounds
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.windows import read_message
-from chatmemory.models import Memory, Message, Step
+from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services.conversations import created
@@ -392,7 +392,24 @@ def _stored_of(memory: Memory, transcript: Transcript) -> int | None:
             return None
         in_force = messages[place] if isinstance(messages[place], SystemMessage) else in_force
         place += 1
+    if session and _seen_after(session, place) != _window_of(memory):
+        return None
     return place
+
+
+def _seen_after(session: Session, count: int) -> list[int]:
+    """Return what the agent of a session saw after its first messages, by their positions."""
+    seen, end = [*range(count)], 0
+    for each, window in session.windows():
+        if each.summary < count:
+            seen, end = window, each.summary + 1
+    return [*seen, *range(end, count)] if end else seen
+
+
+def _window_of(memory: Memory) -> list[int]:
+    """Return the positions of the messages that a conversation's window holds."""
+    stays = Stay.objects.filter(memory=memory, left_step=None).order_by("rank")
+    return [seq - 1 for seq in stays.values_list("seq", flat=True)]
 
 
 def _is_same(stored: ChatMessage, given: ChatMessage) -> bool:
