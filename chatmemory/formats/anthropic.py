@@ -44,6 +44,7 @@ from chatmemory.formats.conversion import (
     is_list_of,
     list_in,
     object_in,
+    part_text,
     stand_in,
     text_in,
     two_way,
@@ -144,7 +145,7 @@ class _Reader(TurnReader):
     def contents(self, block: dict[str, Any]) -> list[Content]:
         match type_in(block):
             case "text":
-                return [TextContent(text_in(block, "text") or "")]
+                return [TextContent(part_text(block))]
             case "image" | "document" as kind:
                 return self.media(kind, object_in(block.get("source"), f"{kind} needs a source"))
             case "search_result":
@@ -220,7 +221,11 @@ def blocks_of(content: Any) -> list[Any]:
 def _text(blocks: Sequence[Any]) -> str | None:
     """Return the joined texts of blocks, None without any."""
     named = {"text": "text", "compaction": "content"}
-    texts = [text_in(block, named[type_in(block)]) for block in blocks if type_in(block) in named]
+    texts = [
+        part_text(block) if name == "text" else text_in(block, name)
+        for block in blocks
+        if (name := named.get(type_in(block)))
+    ]
     texts = [text for text in texts if text is not None]
     return "\n".join(filter(None, texts)) if texts else None
 

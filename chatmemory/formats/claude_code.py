@@ -32,6 +32,7 @@ from chatmemory.formats.conversion import (
     list_in,
     name_of,
     object_in,
+    part_text,
     stand_in,
     text_in,
     type_in,
@@ -223,7 +224,9 @@ class _Tree:
                 unreached += filter(self._speaks, own)
             covered |= way
             said = [n for n in said if n not in covered]
-        return ways[0] if ways else [], ways[1:], sorted(unreached)
+        main, *branches = ways or [[]]
+        branches.sort(key=lambda way: next((n for n in way if n not in main), 0))
+        return main, branches, sorted(unreached)
 
     def _way(self, last: int) -> set[int]:
         """Return the steps that lead to one, and what belongs to their answers: parallel calls are
@@ -402,7 +405,7 @@ class _Reader(SessionReader):
         for block in blocks:
             match type_in(block):
                 case "text":
-                    texts.append(text_in(block, "text") or "")
+                    texts.append(part_text(block))
                 case "thinking":
                     thoughts.append(text_in(block, "thinking"))
                     about = {**about, "signature": block.get("signature")}
@@ -457,7 +460,7 @@ def _content(block: dict[str, Any]) -> Content:
     data, url = text_in(source, "data"), text_in(source, "url")
     match block.get("type"):
         case "text":
-            return TextContent(text_in(block, "text") or "")
+            return TextContent(part_text(block))
         case "image" if data or url:
             return media_content("image", url, data, text_in(source, "media_type"), "low")
         case "document" if data or url:

@@ -58,7 +58,8 @@ class Transcript:
     `left_out` are turns that could not be read. `named` are the indices of turns of which a loss
     says that they were not read, such as those of a subagent: nothing more is told of them.
     `branches` are conversations that went another way from some place on. Each has the first
-    `shared` messages of this one, those of its session if it has one, and then its own.
+    `shared` messages of this one, those of its session if it has one, and then its own. Of a file
+    each follows the conversation that it `is_branch` of.
     """
 
     name: str | None
@@ -71,6 +72,7 @@ class Transcript:
     named: frozenset[int] = frozenset()
     branches: tuple[Transcript, ...] = ()
     shared: int = 0
+    is_branch: bool = False
 
 
 @dataclass(frozen=True)

@@ -494,7 +494,7 @@ def _read_one(
     name = raw.name or str(number)
     yield replace(read, name=name, losses=losses, number=number, branches=())
     for n, branch in enumerate(read.branches, 1):
-        yield replace(branch, name=f"{name}-branch-{n}", number=number, losses=())
+        yield replace(branch, name=f"{name}-branch-{n}", number=number, is_branch=True)
 
 
 def _with_place(loss: Loss, places: Sequence[str]) -> Loss:

@@ -22,7 +22,7 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.formats.conversion import Response
+from chatmemory.formats.conversion import Response, decoded
 from chatmemory.formats.format import Loss, Transcript
 
 NEAR = 3  # turns whose messages are looked at first, on either side
@@ -86,14 +86,23 @@ def unread_words(
         if n in passed:
             continue
         turn = turn.turn if isinstance(turn, Response) else turn
-        paths = {
-            path for path, text in _strings(said(turn) if said else turn) if not known.has(text, n)
-        }
+        strings = _strings(said(turn) if said else turn)
+        paths = {path for path, text in strings if not _is_read(text, n, known)}
         for path in sorted(paths):
             what = (
                 f"words under {path!r}, which are not read" if path else "words that are not read"
             )
             yield Loss(f"message {n + 1}", what, turn=n)
+
+
+def _is_read(text: str, turn: int, known: _Words) -> bool:
+    """Return whether a text is in a message; of one that is JSON, whether its strings are."""
+    if known.has(text, turn):
+        return True
+    value = decoded(text) if text.lstrip()[:1] in ("{", "[") else text
+    if isinstance(value, str):
+        return False
+    return all(known.has(each, turn) for _, each in _strings(value))
 
 
 def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:

@@ -18,6 +18,8 @@ from chatmemory.core.exceptions import ChatMemoryError, UnreadableTranscript
 from chatmemory.formats import Refused, Transcript, readable_formats, stream_transcripts
 from chatmemory.services.database_errors import explain_error
 
+LEFT_OUT = 3  # the exit status of a command that could not read all of its files
+
 
 class DatabaseCommand(BaseCommand):
     """A command that checks models and schema before it begins, and tells in a sentence what is
@@ -55,7 +57,12 @@ class DatabaseCommand(BaseCommand):
 
 
 class FileCommand(DatabaseCommand):
-    """A command that reads transcripts, and needs no database where it is given files."""
+    """A command that reads transcripts, and needs no database where it is given files.
+
+    `left_out` counts the conversations and lines of them that could not be read.
+    """
+
+    left_out = 0
 
     def get_check_kwargs(self, options: dict[str, Any]) -> Any:
         if options.get("files"):
@@ -67,11 +74,19 @@ class FileCommand(DatabaseCommand):
         for path in options["files"]:
             yield from self.transcripts_of(path, options["format"])
 
+    def end(self, is_found: bool) -> None:
+        """Exit with 1 if what the command looks for was found, else with 3 if something of a file
+        was left out.
+        """
+        if is_found or self.left_out:
+            raise SystemExit(1 if is_found else LEFT_OUT)
+
     def transcripts_of(self, path: Path, format: str) -> Iterator[Transcript]:
         """Yield the conversations of one file."""
         with opened(path) as file:
             for each in stream_transcripts(file, format).conversations:
                 if isinstance(each, Refused):
+                    self.left_out += 1
                     self.stderr.write(f"left out {each.where}: {each.why}")
                 else:
                     yield each

@@ -19,7 +19,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from chatmemory import AiMessage, ChatMessage, ToolExecutionResultMessage, UserMessage, queries
-from chatmemory.core.contents import ImageContent
+from chatmemory.core.contents import ImageContent, TextContent
 from chatmemory.core.messages import text_of
 from chatmemory.models import Memory
 
@@ -113,8 +113,9 @@ def unequal(wanted: list[Any], stored: list[tuple[str, list[ChatMessage]]]) -> s
 def said_by(message: ChatMessage) -> list[Any]:
     role = ROLES.get(type(message), "system")
     calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
-    said = message.text if isinstance(message, AiMessage) else text_of(message)
-    text = " ".join((said or "").split())
+    contents = [each for each in getattr(message, "contents", ()) if isinstance(each, TextContent)]
+    said = [each.text for each in contents] or [getattr(message, "text", None) or ""]
+    text = " ".join(" ".join(said).split())
     return [role, text, *([call.name, call.arguments] for call in calls if call)]
 
 

@@ -15,7 +15,7 @@ class Command(FileCommand):
     help = (
         "Tell which windows providers would refuse, and why: those of the stored conversations, or "
         "of transcript files, each of whose conversations is taken as one window. Exits with 1 if "
-        "any would be refused."
+        "any would be refused, else with 3 if something of a file could not be read."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -32,8 +32,7 @@ class Command(FileCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         providers = [options["provider"]] if options["provider"] else list(PROVIDERS)
         found = self.of_files(options, providers) if options["files"] else of_stored(providers)
-        if tell_diagnoses(found, self.stdout.write, as_json=options["json"]):
-            raise SystemExit(1)
+        self.end(tell_diagnoses(found, self.stdout.write, as_json=options["json"]) > 0)
 
     def of_files(self, options: Mapping[str, Any], providers: Sequence[str]) -> Iterator[Diagnosis]:
         for each in self.transcripts(options):

@@ -27,7 +27,8 @@ KINDS = tuple(kind.value for kind in IncidentKind)
 class Command(FileCommand):
     help = (
         "Tell which facts left memory and came up again: in files, if their conversations had a "
-        "policy, where nothing is stored; or in the stored conversations."
+        "policy, where nothing is stored; or in the stored conversations. Exits with 3 if "
+        "something of a file could not be read."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -59,8 +60,7 @@ class Command(FileCommand):
                 total["conversations"] += 1
                 self.tell(name, found, options["json"])
         self.sum_up(total, options["json"])
-        if any(total[kind] for kind in options["fail_on"]):
-            raise SystemExit(1)
+        self.end(any(total[kind] for kind in options["fail_on"]))
 
     def of_files(self, options: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[Incident]]]:
         policy = policy_from_text(options["policy"])
