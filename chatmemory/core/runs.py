@@ -26,6 +26,7 @@ from chatmemory.core.messages import (
     UserMessage,
 )
 
+SIZE = 8  # bytes of a digest
 NEWEST = 20  # runs with an equal message at their end that are compared with a list
 
 
@@ -38,7 +39,7 @@ def digests_of(messages: Iterable[ChatMessage]) -> list[bytes]:
 
 def digest_of(message: ChatMessage) -> bytes:
     said = json.dumps(_said(message), sort_keys=True, default=repr)
-    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=SIZE).digest()
 
 
 def common_beginning(one: Sequence[bytes], other: Sequence[bytes]) -> int:
@@ -86,7 +87,7 @@ class Runs:
 
     def __init__(self, all_alike: bool = False) -> None:
         self._all_alike = all_alike
-        self._lists: list[Sequence[bytes]] = []
+        self._lists: list[bytes] = []  # the digests of each, joined
         self._ending: defaultdict[bytes, list[int]] = defaultdict(list)
 
     def find(self, given: Sequence[bytes]) -> tuple[int, list[int]] | None:
@@ -95,8 +96,8 @@ class Runs:
         """
         found: tuple[int, list[int]] | None = None
         for number in sorted(set(self._candidates(given))):
-            in_common = 1 if self._all_alike else 2
-            places = new_places(self._lists[number], given, in_common)
+            known, in_common = _divided(self._lists[number]), 1 if self._all_alike else 2
+            places = new_places(known, given, in_common)
             if places is not None and (found is None or len(places) < len(found[1])):
                 found = number, places
         return found
@@ -110,14 +111,23 @@ class Runs:
         """Keep the list of a run's newest call, of a new run if there is no number; return it."""
         if number is None:
             number = len(self._lists)
-            self._lists.append(given)
+            self._lists.append(b"".join(given))
         else:
-            for each in {*self._lists[number][-2:]}:
+            for each in _ends(_divided(self._lists[number])):
                 self._ending[each].remove(number)
-            self._lists[number] = given
-        for each in {*given[-2:]}:
+            self._lists[number] = b"".join(given)
+        for each in _ends(given):
             self._ending[each].append(number)
         return number
+
+
+def _ends(digests: Sequence[bytes]) -> set[bytes]:
+    """Return the last digest, and the one before: where the answer came back otherwise."""
+    return {*digests[-2:]} if len(digests) > 2 else {*digests[-1:]}
+
+
+def _divided(joined: bytes) -> list[bytes]:
+    return [joined[n : n + SIZE] for n in range(0, len(joined), SIZE)]
 
 
 def _said(message: ChatMessage) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,21 +74,26 @@ def test_what_of_a_list_is_new_to_a_run(known, given, places):
     assert new_places([*known], [*given]) == places  # letters in place of digests
 
 
+def digests(texts: Iterable[str]) -> list[bytes]:
+    return digests_of(map(UserMessage, texts))
+
+
 def test_the_run_that_has_most_of_a_list_goes_on():
     runs = Runs()
-    first, second = runs.put(None, [*"abxy"]), runs.put(None, [*"abcd"])
-    assert runs.find([*"abcdef"]) == (second, [4, 5])
-    assert runs.find([*"abxyz"]) == (first, [4])
-    runs.put(second, [*"abcdef"])
-    assert runs.find([*"abcdefgh"]) == (second, [6, 7])
-    assert runs.find([*"uvw"]) is None
+    first, second = runs.put(None, digests("abxy")), runs.put(None, digests("abcd"))
+    assert runs.find(digests("abcdef")) == (second, [4, 5])
+    assert runs.find(digests("abxyz")) == (first, [4])
+    runs.put(second, digests("abcdef"))
+    assert runs.find(digests("abcdefgh")) == (second, [6, 7])
+    assert runs.find(digests("abcdeFgh")) == (second, [5, 6, 7])
+    assert runs.find(digests("uvw")) is None
 
 
 @given(st.lists(st.lists(st.text(max_size=3), min_size=1, max_size=3), min_size=1, max_size=6))
 def test_calls_of_which_each_goes_on_are_one_run(turns):
     runs, known, number = Runs(), [], None
     for turn in turns:
-        before, known = known, [*known, *map(str.encode, turn)]
+        before, known = known, [*known, *digests(turn)]
         found = runs.find(known)
         if number is not None:
             assert found == (number, [*range(len(before), len(known))])
