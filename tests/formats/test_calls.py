@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from chatmemory import AiMessage, SystemMessage, ToolExecutionResultMessage, UserMessage
 from chatmemory.core.messages import text_of
@@ -326,3 +328,34 @@ def test_flat_calls_and_results_that_are_named_by_their_id():
 def test_kinds_of_messages_are_those_of_the_project():
     (transcript,) = read(call("a", "b", system="s")).transcripts
     assert [*map(type, transcript.messages)] == [SystemMessage, UserMessage, AiMessage]
+
+
+# Whatever is said
+
+texts = st.text(min_size=1, max_size=6).filter(str.strip)
+runs = st.lists(st.lists(texts, min_size=2, max_size=6), min_size=1, max_size=4)
+
+
+def grown(run: list[str]) -> list[list[str]]:
+    """The calls of a run, of which each has what was said before, and an answer."""
+    return [run[: n + 2] for n in range(0, len(run) - 1, 2)]
+
+
+@given(runs, st.randoms(use_true_random=False))
+def test_no_text_of_a_log_is_lost_whatever_stands_between_the_calls_of_a_run(runs, random):
+    waiting = [grown(run) for run in runs]
+    calls = []
+    while waiting := [each for each in waiting if each]:
+        calls.append(call(*random.choice(waiting).pop(0)))
+    reading = read(*calls)
+    stored = [text_of(message) for each in reading.transcripts for message in each.messages]
+    wanted = {text for each in runs for text in each[: len(each) // 2 * 2]}
+    assert wanted <= {*stored}
+    assert reading.refused == ()
+    assert len(reading.transcripts) <= len(runs)
+
+
+@given(st.lists(texts, min_size=2, max_size=6, unique=True))
+def test_a_run_of_texts_that_differ_is_one_conversation_of_them(run):
+    (transcript,) = read(*(call(*each) for each in grown(run))).transcripts
+    assert [text_of(message) for message in transcript.messages] == run[: len(run) // 2 * 2]
