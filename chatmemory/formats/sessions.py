@@ -35,7 +35,7 @@ class SessionReader(ABC):
         self._first: dict[str, int | None] = {}  # the records where something was missing first
         self._named: set[int] = set()  # records of which it was told that they were not read
         self._turns: list[int] = []
-        self._turn = 0
+        self._turn, self._is_reading = 0, False
         self._answers: dict[str, int] = {}
 
     @classmethod
@@ -53,6 +53,7 @@ class SessionReader(ABC):
         """
         self.calls.continue_from(after)
         left_out: list[LeftOut] = []
+        self._is_reading = True
         for self._turn in order:
             try:
                 self.read(object_in(turns[self._turn], "a record must be a JSON object"))
@@ -81,12 +82,14 @@ class SessionReader(ABC):
     def miss(self, what: str, times: int = 1, *records: int) -> None:
         """Record that the session is without something; things of one name are counted.
 
-        It is missing of the record at hand, or of these records.
+        It is missing of these records, or of the one at hand, or, before any is read, of the whole
+        session.
         """
         if times:
+            at_hand = (self._turn,) if self._is_reading else ()
             self._missing[what] += times
-            self._first.setdefault(what, min(records, default=self._turn))
-            self._named.update(records or (self._turn,))
+            self._first.setdefault(what, min(records or at_hand, default=None))
+            self._named.update(records or at_hand)
 
     def add(self, message: ChatMessage, by_program: bool = False) -> int:
         self._turns.append(self._turn)
