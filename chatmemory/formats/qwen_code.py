@@ -8,7 +8,7 @@ Source of the shapes: QwenLM/qwen-code, packages/core/src/services/chatRecording
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +30,7 @@ COMPRESSION = "chat_compression"
 _KEYS = ("uuid", "parentUuid", "sessionId", "type")
 _SAYING = ("user", "assistant", "tool_result")
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"
-_LEFT = "records that a rewind left behind"
+_LEFT = "messages that are not reached from the last one"
 
 
 def find(value: Any) -> RawTranscript | None:
@@ -52,8 +52,12 @@ def _has_parts(value: Any) -> bool:
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    records = {each["uuid"]: n for n, each in enumerate(turns) if _is_node(each)}
-    parents = {id: turns[n].get("parentUuid") for id, n in records.items()}
+    records: dict[str, int] = {}
+    for n, each in enumerate(turns):
+        if _is_node(each):
+            records.setdefault(each["uuid"], n)  # what is repeated has been said before
+    before: dict[str, str | None] = dict(zip(records, [None, *records], strict=False))
+    parents = {id: _parent(id, turns[n].get("parentUuid"), before) for id, n in records.items()}
     saying = [id for id, n in records.items() if turns[n].get("type") in _SAYING]
     path = [records[id] for id in path_to(saying[-1] if saying else None, parents)]
     reader = _Reader()
@@ -61,6 +65,11 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     reader.miss(_LEFT, len(behind), *behind)
     read = reader.read_all(turns, path, after)
     return replace(read, losses=(Loss("session", _UNRECORDED), *read.losses))
+
+
+def _parent(id: str, named: Any, before: Mapping[str, str | None]) -> Any:
+    """Return the parent of a record: the record before it, if it names none that is in the file."""
+    return named if isinstance(named, str) and named in before else before[id]
 
 
 def said(record: Any) -> Any:

@@ -183,7 +183,50 @@ def openhands(n: int, kind: str, text: str, parent: str | None) -> dict[str, Any
     return {**event, "kind": "ConversationStateUpdateEvent"}
 
 
-MADE = {"claude_code": claude_code, "codex": codex, "openhands": openhands}
+def gemini_cli(n: int, kind: str, text: str, parent: str | None) -> dict[str, Any]:
+    head = {} if n else {"sessionId": "s", "projectHash": "h"}
+    record = {**head, "id": f"r{n}", "type": "user", "content": [{"text": text}]}
+    call = {"id": f"c{n}", "name": "look", "status": "success", "args": {}}
+    response = {"functionResponse": {"name": "look", "response": {"output": text}}}
+    match kind:
+        case "user" | "queued":
+            return record
+        case "assistant":
+            return {**record, "type": "gemini", "content": text}
+        case "call":
+            return {
+                **record,
+                "type": "gemini",
+                "content": "",
+                "toolCalls": [{**call, "args": [text]}],
+            }
+        case "result":
+            calls = [{**call, "result": [response]}]
+            return {**record, "type": "gemini", "content": "", "toolCalls": calls}
+    return {**head, "$set": {"lastUpdated": "later"}}
+
+
+def qwen_code(n: int, kind: str, text: str, parent: str | None) -> dict[str, Any]:
+    record = {"uuid": f"r{n}", "parentUuid": parent, "sessionId": "s"}
+    call = {"functionCall": {"id": f"c{n}", "name": "look", "args": {"what": text}}}
+    response = {"id": f"c{n - 1}", "name": "look", "response": {"output": text}}
+    types = {"queued": "user", "call": "assistant", "result": "tool_result"}
+    parts = {"call": call, "result": {"functionResponse": response}}
+    if kind == "state":
+        return {**record, "type": "system", "subtype": "ui_telemetry"}
+    type = types.get(kind, kind)
+    role = "model" if type == "assistant" else "user"
+    message = {"role": role, "parts": [parts.get(kind, {"text": text})]}
+    return {**record, "type": type, "message": message}
+
+
+MADE = {
+    "claude_code": claude_code,
+    "codex": codex,
+    "gemini_cli": gemini_cli,
+    "openhands": openhands,
+    "qwen_code": qwen_code,
+}
 KINDS = ("user", "assistant", "call", "result", "queued", "state")
 
 
