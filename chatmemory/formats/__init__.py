@@ -11,11 +11,18 @@ A format is one `Format` in `FORMATS`; `Reader` and `Writer` are bases for writi
 
 from chatmemory.core.codec import JsonBounds
 from chatmemory.formats.conversion import Reader, Response, Said, Writer
-from chatmemory.formats.format import Format, Loss, RawTranscript, Rendered, Rendering, Transcript
+from chatmemory.formats.format import (
+    Format,
+    Loss,
+    RawTranscript,
+    Refused,
+    Rendered,
+    Rendering,
+    Transcript,
+)
 from chatmemory.formats.registry import (
     FORMATS,
     Reading,
-    Refused,
     TranscriptStream,
     kept_in,
     parse_messages,

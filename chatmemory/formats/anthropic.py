@@ -44,6 +44,7 @@ from chatmemory.formats.conversion import (
     is_list_of,
     list_in,
     object_in,
+    part_text,
     stand_in,
     text_in,
     two_way,
@@ -98,24 +99,27 @@ def _is_answer(value: dict[str, Any]) -> bool:
 
 
 def _may_be_turn(turn: Any) -> bool:
-    return isinstance(turn, dict) and turn.get("role") in _ROLES and "tool_calls" not in turn
+    """Whether a value has a role and content of Anthropic; blocks of Bedrock have no type."""
+    if not isinstance(turn, dict) or turn.get("role") not in _ROLES or "tool_calls" in turn:
+        return False
+    return all("type" in each for each in list_in(turn, "content") if isinstance(each, dict))
 
 
 def _is_own(part: Any) -> bool:
     kind = type_in(part)
     is_thinking = kind == "thinking" and isinstance(part.get("thinking"), str)
     has_source = kind in ("image", "document") and isinstance(part.get("source"), dict)
-    return kind in _OWN_BLOCKS or _is_result(part) or is_thinking or has_source
+    return kind in _OWN_BLOCKS or is_result(part) or is_thinking or has_source
 
 
-def _is_result(part: Any) -> bool:
+def is_result(part: Any) -> bool:
     return type_in(part).endswith("tool_result")
 
 
 class _Reader(TurnReader):
     within_turn = "content"
     type_of = staticmethod(type_in)
-    is_result = staticmethod(_is_result)
+    is_result = staticmethod(is_result)
 
     def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
         if "role" not in turn and "system" in turn:
@@ -136,12 +140,12 @@ class _Reader(TurnReader):
     def is_of_model(self, block: Any) -> bool:
         kind = type_in(block)
         is_known = kind in ("text", "thinking", "redacted_thinking", "compaction")
-        return is_known or kind.endswith("tool_use") or _is_result(block)
+        return is_known or kind.endswith("tool_use") or is_result(block)
 
     def contents(self, block: dict[str, Any]) -> list[Content]:
         match type_in(block):
             case "text":
-                return [TextContent(text_in(block, "text") or "")]
+                return [TextContent(part_text(block))]
             case "image" | "document" as kind:
                 return self.media(kind, object_in(block.get("source"), f"{kind} needs a source"))
             case "search_result":
@@ -195,9 +199,14 @@ class _Reader(TurnReader):
             if content and not contents:
                 contents = [stand_in(type_in(content[0]), None)]
         else:
-            contents = [TextContent(arguments_text(_readable(content)) or "")]
-            is_error = True if type_in(content).endswith("_error") else None
+            contents, is_error = server_result(content)
         return ToolExecutionResultMessage(id, name, contents or "", is_error, own)
+
+
+def server_result(content: Any) -> tuple[list[Content], bool | None]:
+    """Return what a tool that ran at Anthropic gave, as JSON text, and whether it is an error."""
+    is_error = True if type_in(content).endswith("_error") else None
+    return [TextContent(arguments_text(_readable(content)) or "")], is_error
 
 
 def blocks_of(content: Any) -> list[Any]:
@@ -212,7 +221,11 @@ def blocks_of(content: Any) -> list[Any]:
 def _text(blocks: Sequence[Any]) -> str | None:
     """Return the joined texts of blocks, None without any."""
     named = {"text": "text", "compaction": "content"}
-    texts = [text_in(block, named[type_in(block)]) for block in blocks if type_in(block) in named]
+    texts = [
+        part_text(block) if name == "text" else text_in(block, name)
+        for block in blocks
+        if (name := named.get(type_in(block)))
+    ]
     texts = [text for text in texts if text is not None]
     return "\n".join(filter(None, texts)) if texts else None
 
@@ -240,7 +253,7 @@ class _Writer(TurnWriter):
     within_turn = "content"
     beside = ("system",)
     cannot_say = ("name", "thinking")
-    is_result = staticmethod(_is_result)
+    is_result = staticmethod(is_result)
 
     def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
         if self.last:

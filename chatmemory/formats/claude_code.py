@@ -1,39 +1,50 @@
 """Claude Code: session files, one JSON record a line. They are only read.
 
-Each record names its parent. Rewinds leave records from which the last one does not descend, and
-these were not seen any more. A record holds one content block: an answer of the model is several
-records with one `message.id`. A boundary and the summary behind it are a compaction.
+Each record names its parent. A record holds one content block: an answer of the model is several
+records with one `message.id`. A boundary and the summary behind it are a compaction. Where the user
+went back and asked something else, the tree has a fork: the last prompt and what followed it are
+the conversation, and each other way is a branch of it.
 Source of the shapes: files of Claude Code 2.0.76 to 2.1.42, and those that other readers test with.
 """
 
 from __future__ import annotations
 
+from bisect import bisect
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from chatmemory.core.contents import Content, TextContent
 from chatmemory.core.messages import (
+    AiMessage,
     ChatMessage,
     ToolExecutionResultMessage,
     UserMessage,
     text_of,
 )
-from chatmemory.formats.anthropic import blocks_of
+from chatmemory.formats.anthropic import FORMAT as _ANTHROPIC
+from chatmemory.formats.anthropic import blocks_of, is_result, server_result
 from chatmemory.formats.conversion import (
     answer_of,
     dict_in,
     list_in,
     name_of,
     object_in,
+    part_text,
     stand_in,
     text_in,
+    type_in,
 )
 from chatmemory.formats.format import Format, RawTranscript, Transcript
-from chatmemory.formats.parts import media_content
+from chatmemory.formats.parts import media_content, runs_of
 from chatmemory.formats.sessions import SessionReader, whole
 
-NAME = "claude_code"
+NAME, ANTHROPIC = "claude_code", _ANTHROPIC.name
 BOUNDARY, CLEARING = "compact_boundary", "microcompact_boundary"
+SPEAKERS = ("user", "assistant")
+BRANCHES = 20  # ways beside the conversation that are read of one file
 # How users' records begin that the program wrote.
 BY_PROGRAMS = ("<task-notification", "<local-command-stdout", "<bash-stdout", "<system-reminder")
 _PROMPT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -42,7 +53,11 @@ _PUT_BACK = "compactions of which it is not recorded what was put back, such as 
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return the records of a file: some of them have an id, a parent and a session."""
+    """Return the records of a file, a list or under `loglines`: some of them are messages, or tell
+    of a session.
+    """
+    if isinstance(value, dict) and isinstance(value.get("loglines"), list):
+        value = value["loglines"]
     records = value if isinstance(value, list) else [value]
     named = next(filter(_is_record, records), None)
     if named is None or not all(isinstance(each, dict) for each in records):
@@ -51,55 +66,124 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def _is_record(value: Any) -> bool:
-    keys = ("uuid", "parentUuid", "sessionId", "type")
-    return isinstance(value, dict) and all(key in value for key in keys)
+    """Whether a value has what only Claude Code's records have. Qwen Code's messages have parts."""
+    if not isinstance(value, dict) or not {"uuid", "sessionId", "type"} <= value.keys():
+        return False
+    return "content" in dict_in(value, "message") if value["type"] in SPEAKERS else True
+
+
+def _may_be_record(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("type"), str)
+
+
+def find_each(value: Any) -> list[RawTranscript]:
+    """Return the sessions of a file. Records of another session that name a parent in this one go
+    on with it.
+    """
+    found = find(value)
+    records = found.turns if found else ()
+    ids = [each.get("sessionId") for each in records]
+    sessions = {each["uuid"]: id for each, id in zip(records, ids, strict=True) if _has_id(each)}
+    heads = {id: id for id in ids if isinstance(id, str)}  # the session that each goes on with
+    for each, id in zip(records, ids, strict=True):
+        parents = (each.get("parentUuid"), each.get("logicalParentUuid"))
+        linked = [sessions[name] for name in parents if isinstance(name, str) and name in sessions]
+        for other in linked:
+            if id in heads and other in heads and heads[id] != heads[other]:
+                gone = heads[id]
+                heads = {k: heads[other] if head == gone else head for k, head in heads.items()}
+    names: list[str | None] = [*dict.fromkeys(heads.values())] or [None]
+    return [
+        RawTranscript(name, [records[n] for n in places], places=places)
+        for name in names
+        if (places := [n for n, id in enumerate(ids) if heads.get(id, names[0]) == name])
+    ]
+
+
+def _has_id(record: Any) -> bool:
+    return isinstance(record.get("uuid"), str)
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    chain = _Chain(turns)
+    tree = _Tree(turns)
     kept = {
-        turns[n]["uuid"]: [turns[each]["uuid"] for each in kept] for n, kept in chain.kept.items()
+        turns[n]["uuid"]: [turns[each]["uuid"] for each in kept] for n, kept in tree.kept.items()
     }
+    order, branches, unreached = tree.ways()
     reader = _Reader(kept)
     reader.miss(_UNRECORDED)
-    reader.miss("records of subagents, of which only the results came back", chain.sidechains)
-    live = chain.live()
-    reader.miss("records that a rewind left behind", chain.messages - sum(map(chain.says, live)))
-    return reader.read_all(turns, live, after)
+    told = "records of subagents, of which only the results came back"
+    reader.miss(told, len(tree.sidechains), *tree.sidechains)
+    reader.miss("messages that are not reached from the last one", len(unreached), *unreached)
+    read = reader.read_all(turns, order, after)
+    others = [_branch(turns, kept, way, read) for way in branches]
+    elsewhere = {n for way in branches for n in way} - {*order}
+    return replace(read, named=read.named | elsewhere, branches=tuple(others))
+
+
+def _branch(
+    turns: Sequence[Any], kept: Mapping[str, Sequence[str]], way: Sequence[int], main: Transcript
+) -> Transcript:
+    """Return the conversation of another way through the tree, whole."""
+    read = _Reader(kept).read_all(turns, way)
+    assert read.session is not None
+    assert main.session is not None
+    pairs = zip(read.session.messages, main.session.messages, strict=False)
+    shared = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return replace(read, losses=(), shared=shared, named=frozenset({*range(len(turns))} - {*way}))
 
 
 # The order of the records
 
 
-class _Chain:
-    """The records of a file by their parents.
+class _Tree:
+    """The records of a file by their parents. Its steps are the messages and the boundaries.
 
+    Other records, such as those of progress, may stand anywhere in the chain: what follows one of
+    them follows what was said before it in the file. Of messages with one id the first counts.
     Records that a compaction kept may be written anew behind it, as children of the summary: they
     stand before the boundary here.
     """
 
     def __init__(self, turns: Sequence[Any]) -> None:
         self._turns = turns
-        nodes = [
-            n
-            for n, each in enumerate(turns)
-            if isinstance(each, dict) and isinstance(each.get("uuid"), str)
-        ]
+        nodes = [n for n, each in enumerate(turns) if isinstance(each, dict) and _has_id(each)]
         main = [n for n in nodes if not turns[n].get("isSidechain")]
-        self._nodes = main or nodes  # the file of a subagent has only its own records
-        self.sidechains = len(nodes) - len(self._nodes)
-        self._by_id = {turns[n]["uuid"]: n for n in self._nodes}
-        self.kept = {
-            n: self._kept(n) for n in self._nodes if turns[n].get("subtype") == BOUNDARY
-        }  # of each boundary, in order
+        is_main = any(map(self._speaks, main))  # the file of a subagent has only its own records
+        self.sidechains = [n for n in nodes if turns[n].get("isSidechain")] if is_main else []
+        self._by_id: dict[str, int] = {}
+        self._others: list[int] = []  # records that are no step
+        self._copies: defaultdict[str, list[int]] = defaultdict(list)  # the same by their ids
+        for n in main if is_main else nodes:
+            if self._is_step(n):
+                self._by_id.setdefault(turns[n]["uuid"], n)
+            else:
+                self._others.append(n)
+                self._copies[turns[n]["uuid"]].append(n)
+        steps = [*self._by_id.values()]
+        self.kept = {n: self._kept(n) for n in steps if turns[n].get("subtype") == BOUNDARY}
         self._boundary = {n: boundary for boundary, kept in self.kept.items() for n in kept}
-        self._nodes.sort(key=self._place)
-        self._before = dict(zip(self._nodes[1:], self._nodes, strict=False))
+        self._steps = sorted(steps, key=self._place)
+        self._before = dict(zip(self._steps[1:], self._steps, strict=False))
         self._summaries = {before: n for n, before in self._before.items() if before in self.kept}
-        self.messages = sum(map(self.says, self._nodes))
+        self._has_parents = any(turns[n].get("parentUuid") in self._by_id for n in steps)
+        self._first_prompts: dict[int, int] = {}  # by their parents, of those that are no step
+        for n in filter(self._is_prompt, self._steps):
+            parent = self._parent(n, turns[n].get("parentUuid"))
+            if parent is not None and not self._is_step(parent):
+                self._first_prompts.setdefault(parent, n)
 
-    def says(self, n: int) -> bool:
-        return self._turns[n].get("type") in ("user", "assistant")
+    def _speaks(self, n: int) -> bool:
+        return self._turns[n].get("type") in SPEAKERS
+
+    def _is_step(self, n: int) -> bool:
+        return self._speaks(n) or self._turns[n].get("subtype") == BOUNDARY
+
+    def _is_prompt(self, n: int) -> bool:
+        """Return whether a record is one of the user's own, not of a result or a program."""
+        record = self._turns[n]
+        is_own = not record.get("isCompactSummary") and not record.get("isMeta")
+        return record.get("type") == "user" and is_own and not any(_results(record))
 
     def _place(self, n: int) -> tuple[int, bool, int]:
         boundary = self._boundary.get(n, n)
@@ -123,38 +207,77 @@ class _Chain:
             tail = self._by_id.get(parent) if tail != head and isinstance(parent, str) else None
         return found[::-1] if found and found[-1] == head else []
 
-    def live(self) -> list[int]:
-        """Return the records from which the last one descends, and what belongs to their answers:
-        parallel calls are siblings.
+    def ways(self) -> tuple[list[int], list[list[int]], list[int]]:
+        """Return the records of the conversation in order, those of each branch, and the messages
+        that belong to neither.
         """
-        found = set()
-        last = self._nodes[-1] if self._nodes else None
-        while last is not None:
-            found.add(last)
-            last = self._previous(last)
+        said = [n for n in self._steps if self._speaks(n)]
+        covered: set[int] = set()
+        ways: list[list[int]] = []
+        unreached: list[int] = []
+        while said:
+            way = self._way(said[-1])
+            own = [n for n in self._steps if n in way and n not in covered]
+            if not ways or (self._is_prompt(own[0]) and len(ways) <= BRANCHES):
+                ways.append(self._with_others(way))
+            else:
+                unreached += filter(self._speaks, own)
+            covered |= way
+            said = [n for n in said if n not in covered]
+        main, *branches = ways or [[]]
+        branches.sort(key=lambda way: next((n for n in way if n not in main), 0))
+        return main, branches, sorted(unreached)
+
+    def _way(self, last: int) -> set[int]:
+        """Return the steps that lead to one, and what belongs to their answers: parallel calls are
+        siblings.
+        """
+        found: set[int] = set()
+        step: int | None = last
+        while step is not None and step not in found:
+            found.add(step)
+            step = self._previous(step)
         answers = {id for n in found if (id := _answer_of(self._turns[n]))}
-        found |= {n for n in self._nodes if _answer_of(self._turns[n]) in answers}
+        found |= {n for n in self._steps if _answer_of(self._turns[n]) in answers}
         called = {id for n in found for id in _ids(self._turns[n], "tool_use", "id")}
-        for n in self._nodes:
-            if not called.isdisjoint(_ids(self._turns[n], "tool_result", "tool_use_id")):
-                found.add(n)
-        return [n for n in self._nodes if n in found]
+        return found | {n for n in self._steps if not called.isdisjoint(_results(self._turns[n]))}
+
+    def _with_others(self, way: set[int]) -> list[int]:
+        """Return steps in order, with the other records that stand behind one of them."""
+        found = [n for n in self._steps if n in way]
+        places = sorted(self._steps)
+        for n in self._others:
+            before = bisect(places, n)
+            if before and places[before - 1] in way:
+                found.append(n)
+        return sorted(found, key=self._place)
 
     def _previous(self, n: int) -> int | None:
-        """Return the record before one; the one before in the file where the parent is missing."""
+        """Return the step before one; the one before in the file where its parent tells nothing.
+
+        Only a prompt of the user begins anew. Two prompts with one parent part there.
+        """
         record = self._turns[n]
         named = record.get("parentUuid") or record.get("logicalParentUuid")
-        if named is None and not self.kept.get(n):
+        if named is None and not self.kept.get(n) and self._is_prompt(n) and self._has_parents:
             return None
         parent = self._parent(n, named)
-        is_before = parent is not None and self._place(parent) < self._place(n)
-        return parent if is_before else self._before.get(n)
+        if parent is None or self._place(parent) >= self._place(n):
+            return self._before.get(n)
+        if self._is_step(parent):
+            return parent
+        first = self._first_prompts.get(parent, n) if self._is_prompt(n) else n
+        return self._before.get(n) if first == n else self._previous(first)
 
     def _parent(self, n: int, named: Any) -> int | None:
         if self.kept.get(n):
             return self.kept[n][-1]
-        parent = self._by_id.get(named) if isinstance(named, str) else None
-        boundary = self._boundary.get(parent) if parent is not None else None
+        if not isinstance(named, str):
+            return None
+        parent = self._by_id.get(named)
+        if parent is None:
+            return next((each for each in reversed(self._copies[named]) if each < n), None)
+        boundary = self._boundary.get(parent)
         if boundary is not None and n > boundary and n not in self._boundary:
             return self._summaries.get(boundary)  # what follows the kept ones follows the summary
         return parent
@@ -163,6 +286,10 @@ class _Chain:
 def _answer_of(record: Mapping[str, Any]) -> str | None:
     id = dict_in(record, "message").get("id") if record.get("type") == "assistant" else None
     return id if isinstance(id, str) else None
+
+
+def _results(record: Mapping[str, Any]) -> Iterator[str]:
+    return _ids(record, "tool_result", "tool_use_id")
 
 
 def _ids(record: Mapping[str, Any], type: str, name: str) -> Iterator[str]:
@@ -196,7 +323,19 @@ class _Reader(SessionReader):
             case "system", subtype if subtype == CLEARING:
                 self.clear(object_in(record.get("microcompactMetadata"), "nothing to clear"))
             case "attachment", _:
-                self.miss("attachments")
+                self.attachment(record, dict_in(record, "attachment"))
+
+    def attachment(self, record: dict[str, Any], attachment: dict[str, Any]) -> None:
+        """Read what the user typed while the agent worked; other attachments are counted."""
+        if attachment.get("type") != "queued_command":
+            self.miss("attachments")
+            return
+        contents = [_content(block) for block in blocks_of(attachment.get("prompt") or None)]
+        if contents:
+            about = {name: record.get(name) for name in ("uuid", "timestamp")}
+            read = UserMessage(contents, attributes=self.own(about))
+            by_program = attachment.get("commandMode", "prompt") != "prompt" or _is_by_program(read)
+            self.placed(record, self.add(read, by_program))
 
     def clear(self, about: dict[str, Any]) -> None:
         ids = list_in(about, "compactedToolIds")
@@ -221,8 +360,7 @@ class _Reader(SessionReader):
         if record.get("isCompactSummary"):
             self.summary(read)
         else:
-            text = text_of(read).lstrip()
-            by_program = bool(record.get("isMeta")) or text.startswith(BY_PROGRAMS)
+            by_program = bool(record.get("isMeta")) or _is_by_program(read)
             self.placed(record, self.add(read, by_program))
 
     def placed(self, record: dict[str, Any], place: int) -> None:
@@ -245,27 +383,68 @@ class _Reader(SessionReader):
         if message.get("model") == "<synthetic>":
             self.miss("answers that the program gave in place of the model")
             return
-        texts, thoughts, calls = [], [], []
         about = {name: record.get(name) for name in ("uuid", "timestamp")}
         about |= {name: message.get(name) for name in ("id", "model", "stop_reason", "usage")}
-        for block in _blocks(message):
-            match block.get("type"):
+        id = text_in(message, "id")
+        for run in runs_of(_blocks(message), is_result):
+            if is_result(run[0]):
+                self.placed(record, self.server_result(run[0], about, id))
+                continue
+            part = self.part(run, about)
+            if part.text or part.thinking or part.tool_execution_requests:
+                place = self.answer(part, id)
+                self.placed(record, place)
+                usage = dict_in(message, "usage")
+                if tokens := sum(whole(usage.get(name)) or 0 for name in _PROMPT):
+                    self.built.count_prompt(place, tokens)
+
+    def part(self, blocks: Sequence[dict[str, Any]], about: dict[str, Any]) -> AiMessage:
+        """Return a part of an answer, which is empty where none of its blocks can be read."""
+        texts, thoughts, calls = [], [], []
+        types: dict[str | None, str] = {}
+        for block in blocks:
+            match type_in(block):
                 case "text":
-                    texts.append(text_in(block, "text") or "")
+                    texts.append(part_text(block))
                 case "thinking":
                     thoughts.append(text_in(block, "thinking"))
-                    about["signature"] = block.get("signature")
-                case "tool_use":
+                    about = {**about, "signature": block.get("signature")}
+                case kind if kind.endswith("tool_use"):
                     id, name = text_in(block, "id"), text_in(block, "name")
                     calls.append(self.calls.request(id, name, block.get("input")))
+                    types |= {} if kind == "tool_use" else {calls[-1].id: kind}
                 case kind:
                     self.miss(f"blocks of type {kind!r} in answers")
-        part = answer_of(texts, calls, thoughts, self.own(about))
-        place = self.answer(part, text_in(message, "id"))
-        self.placed(record, place)
-        usage = dict_in(message, "usage")
-        if tokens := sum(whole(usage.get(name)) or 0 for name in _PROMPT):
-            self.built.count_prompt(place, tokens)
+        goes_on = self.built.messages and _is_of_server(self.built.messages[-1])
+        own: dict[str, Any] = {"types": types} if types else {}
+        own |= {"joins": True} if goes_on else {}
+        kept = {ANTHROPIC: own} if own else {}
+        return answer_of(texts, calls, thoughts, {**self.own(about), **kept})
+
+    def server_result(self, block: dict[str, Any], about: dict[str, Any], id: str | None) -> int:
+        """Add the result of a tool that the provider ran. The answer goes on behind it, as another
+        message.
+        """
+        self.close(id)
+        kind = type_in(block)
+        contents, is_error = server_result(block.get("content"))
+        if kind == "mcp_tool_result":
+            contents, is_error = list(map(_content, _blocks(block))), block.get("is_error") is True
+        id, name = self.calls.answered(text_in(block, "tool_use_id"))
+        kept = {ANTHROPIC: {"type": kind, "joins": True}}
+        attributes = {**self.own({"uuid": about.get("uuid")}), **kept}
+        return self.add(
+            ToolExecutionResultMessage(id, name, contents, is_error or None, attributes)
+        )
+
+
+def _is_of_server(message: ChatMessage) -> bool:
+    own = getattr(message, "attributes", {}).get(ANTHROPIC, {})
+    return isinstance(message, ToolExecutionResultMessage) and bool(own)
+
+
+def _is_by_program(message: UserMessage) -> bool:
+    return text_of(message).lstrip().startswith(BY_PROGRAMS)
 
 
 def _message(record: dict[str, Any]) -> dict[str, Any]:
@@ -281,7 +460,7 @@ def _content(block: dict[str, Any]) -> Content:
     data, url = text_in(source, "data"), text_in(source, "url")
     match block.get("type"):
         case "text":
-            return TextContent(text_in(block, "text") or "")
+            return TextContent(part_text(block))
         case "image" if data or url:
             return media_content("image", url, data, text_in(source, "media_type"), "low")
         case "document" if data or url:
@@ -289,4 +468,17 @@ def _content(block: dict[str, Any]) -> Content:
     return stand_in(str(block.get("type")), text_in(block, "title"))
 
 
-FORMAT = Format(NAME, find, parse)
+def said(record: Any) -> Any:
+    """Return the content of a record's message, or what the user typed while the agent worked.
+
+    Results stand beside the message once more, as values of the program.
+    """
+    if record.get("type") in SPEAKERS:
+        return dict_in(record, "message").get("content")
+    if record.get("type") == "queue-operation":
+        return record.get("content")
+    attachment = dict_in(record, "attachment")
+    return attachment.get("prompt") if attachment.get("type") == "queued_command" else None
+
+
+FORMAT = Format(NAME, find, parse, is_record=_may_be_record, find_each=find_each, said=said)

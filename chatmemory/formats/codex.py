@@ -1,14 +1,17 @@
 """Codex CLI: rollout files, one JSON record a line. They are only read.
 
 `response_item` records are what the model was sent and said, `event_msg` records copies for the
-screen. A `compacted` record has the new window, or in older files nothing but the summary.
+screen: they are read where the item is missing. In older files the items stand bare. A `compacted`
+record has the new window, or in older files nothing but the summary.
 Source of the shapes: openai/codex, codex-rs/core/src/compact.rs and protocol/src/models.rs.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from chatmemory.core.contents import Content, Image, ImageContent, TextContent
@@ -21,8 +24,17 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
-from chatmemory.formats.conversion import dict_in, first_in, name_of, object_in, stand_in, text_in
-from chatmemory.formats.format import Format, RawTranscript
+from chatmemory.formats.conversion import (
+    dict_in,
+    dicts_in,
+    first_in,
+    list_in,
+    name_of,
+    object_in,
+    stand_in,
+    text_in,
+)
+from chatmemory.formats.format import Format, RawTranscript, Transcript
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
 
 NAME = "codex"
@@ -35,20 +47,142 @@ BY_PROGRAMS = (
 KEPT_OF_USERS = 20_000 * 4
 
 
+_ITEMS = {"message", "reasoning"}
+
+
 def find(value: Any) -> RawTranscript | None:
-    """Return the records of a file, each with a type and a payload."""
+    """Return the records of a file: each has a type and a payload, or is an item itself."""
     records = value if isinstance(value, list) else [value]
     if not all(map(_is_record, records)):
         return None
-    metas = [each["payload"] for each in records if each["type"] == "session_meta"]
-    if not metas and all(each["type"] != "response_item" for each in records):
+    metas = [each["payload"] for each in records if each.get("type") == "session_meta"]
+    metas += filter(_is_bare_meta, records)
+    types = {each["type"] for each in records if "payload" in each}
+    is_state = any("record_type" in each for each in records)
+    if not metas and not is_state and types.isdisjoint({"response_item", "event_msg"}):
         return None
     return RawTranscript(name_of(metas[0], "id", "session_id") if metas else None, records)
 
 
 def _is_record(value: Any) -> bool:
-    is_typed = isinstance(value, dict) and isinstance(value.get("type"), str)
-    return is_typed and isinstance(value.get("payload"), dict)
+    if not isinstance(value, dict):
+        return False
+    if "payload" in value:
+        return isinstance(value["payload"], dict) and isinstance(value.get("type"), str)
+    return "record_type" in value or _is_bare_meta(value) or _is_item(value)
+
+
+def _is_bare_meta(value: Mapping[str, Any]) -> bool:
+    return {"id", "timestamp", "instructions"} <= value.keys() and "type" not in value
+
+
+def _is_item(value: Mapping[str, Any]) -> bool:
+    kind = value.get("type", "message" if "role" in value else None)
+    is_call = isinstance(kind, str) and kind.endswith(("_call", "_call_output"))
+    return is_call or kind in _ITEMS
+
+
+def _item_in(record: Mapping[str, Any]) -> Any:
+    """Return the item that a record holds or is; None if it holds none."""
+    if record.get("type") == "response_item":
+        return record.get("payload")
+    return record if "payload" not in record and _is_item(record) else None
+
+
+# Items that only events have
+
+
+def _items_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what is said in an event, as items."""
+    text = event.get("message")
+    match event.get("type"):
+        case "user_message":
+            urls = [url for url in list_in(event, "images") if isinstance(url, str)]
+            images = [{"type": "input_image", "image_url": url} for url in urls]
+            return [_message("user", [{"type": "input_text", "text": text}, *images])]
+        case "agent_message":
+            return [_message("assistant", [{"type": "output_text", "text": text}])]
+        case "agent_reasoning" | "agent_reasoning_raw_content":
+            return [{"type": "reasoning", "summary": [{"text": event.get("text")}]}]
+        case "item_completed":
+            return _items_of_completed(dict_in(event, "item"))
+        case "exec_command_end":
+            given = event.get("aggregated_output") or event.get("stdout") or event.get("stderr")
+            return _call(event, "shell", {"command": event.get("command")}, given)
+        case "mcp_tool_call_end":
+            about, result = dict_in(event, "invocation"), dict_in(event, "result")
+            given = first_in(result, "Ok", "Err")
+            return _call(event, about.get("tool"), about.get("arguments"), given)
+    return []
+
+
+def _items_of_completed(item: Mapping[str, Any]) -> list[dict[str, Any]]:
+    parts = [{**part, "type": "text"} for part in dicts_in(item, "content") if "text" in part]
+    match str(item.get("type")).lower():
+        case "usermessage":
+            return [_message("user", parts)]
+        case "agentmessage":
+            return [_message("assistant", parts)]
+        case "reasoning":
+            said = [*list_in(item, "summary_text"), *list_in(item, "raw_content")]
+            return [{"type": "reasoning", "summary": [{"text": text} for text in said]}]
+    return []
+
+
+def _message(role: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"type": "message", "role": role, "content": parts}
+
+
+def _call(event: Mapping[str, Any], name: Any, arguments: Any, given: Any) -> list[dict[str, Any]]:
+    id = event.get("call_id")
+    call = {"type": "function_call", "call_id": id, "name": name, "arguments": arguments}
+    return [call, {"type": "function_call_output", "call_id": id, "output": given}]
+
+
+def _keys(item: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return what an item has in common with its copy in an event."""
+    kind = item.get("type", "message")
+    if kind == "message":
+        text = "\n".join(part_texts([*_parts(item.get("content"))])).strip()
+        return [(str(item.get("role")), text)]
+    if kind == "reasoning":
+        texts = [*part_texts(item.get("summary")), *part_texts(item.get("content"))]
+        return [(kind, text.strip()) for text in texts]
+    return [(str(kind).removesuffix("_output"), first_in(item, "call_id", "id"))]
+
+
+def _missing_items(records: Sequence[Any]) -> dict[int, list[dict[str, Any]]]:
+    """Return the items of events that no item says, by the indices of the events.
+
+    Of several types of events each may have a copy. A program may put words before the user's.
+    """
+    known: Counter[tuple[str, Any]] = Counter()
+    events: defaultdict[str, list[int]] = defaultdict(list)
+    for n, record in enumerate(records):
+        with suppress(InvalidMessage):
+            if isinstance(item := _item_in(object_in(record, "no record")), dict):
+                known.update(_keys(item))
+            elif record.get("type") == "event_msg":
+                events[str(dict_in(record, "payload").get("type"))].append(n)
+    asked = [f"\n{text}" for role, text in known if role == "user"]
+    missing: dict[int, list[dict[str, Any]]] = {}
+    for places in events.values():
+        left, added = Counter(known), Counter[tuple[str, Any]]()
+        for n in places:
+            for item in _items_of(records[n]["payload"]):
+                keys = [key for key in _keys(item) if key[1]]
+                new = [key for key in keys if not left[key]]
+                left.subtract(keys)
+                if not all(_is_asked(key, asked) for key in new):
+                    missing.setdefault(n, []).append(item)
+                    added.update(new)
+        known.update(added)
+    return missing
+
+
+def _is_asked(key: tuple[str, Any], asked: Sequence[str]) -> bool:
+    role, text = key
+    return role == "user" and any(each.endswith(f"\n{text}") for each in asked)
 
 
 class _Reader(SessionReader):
@@ -58,22 +192,40 @@ class _Reader(SessionReader):
         super().__init__()
         self._answer: int | None = None  # the position of the one that goes on
         self._last_answer: int | None = None
+        self._missing_items: Mapping[int, list[dict[str, Any]]] = {}
+
+    @classmethod
+    def parse(cls, turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+        reader = cls()
+        reader._missing_items = _missing_items(turns)
+        return reader.read_all(turns, range(len(turns)), after)
 
     def read(self, record: dict[str, Any]) -> None:
-        payload = object_in(record.get("payload"), "a record needs a payload")
+        item = _item_in(record)
+        if item is not None:
+            self.item(object_in(item, "an item must be an object"))
+        elif "payload" not in record:
+            if "record_type" not in record:
+                self.instructions(record.get("instructions"))
+        else:
+            self.payload(record, object_in(record["payload"], "a record needs a payload"))
+
+    def payload(self, record: dict[str, Any], payload: dict[str, Any]) -> None:
         match record.get("type"):
             case "session_meta":
-                text = dict_in(payload, "base_instructions").get("text")
-                if isinstance(text, str) and text.strip():
-                    self.add(SystemMessage(text))
-                else:
-                    self.miss("system prompts, which are not recorded")
-            case "response_item":
-                self.item(payload)
+                self.instructions(dict_in(payload, "base_instructions").get("text"))
             case "compacted":
                 self.compacted(payload)
             case "event_msg":
+                for item in self._missing_items.get(self._turn, ()):
+                    self.item(item)
                 self.event(payload)
+
+    def instructions(self, text: Any) -> None:
+        if isinstance(text, str) and text.strip():
+            self.add(SystemMessage(text))
+        else:
+            self.miss("system prompts, which are not recorded")
 
     def event(self, payload: dict[str, Any]) -> None:
         usage = dict_in(payload, "info").get("last_token_usage")
@@ -103,7 +255,7 @@ class _Reader(SessionReader):
 
     def message(self, item: dict[str, Any]) -> ChatMessage | None:
         """Return what an item says; None for one that says nothing."""
-        kind = str(item.get("type"))
+        kind = str(item.get("type", "message"))
         if kind == "message":
             return self.said(item)
         if kind == "reasoning":
@@ -227,4 +379,13 @@ def _output(output: Any) -> str | list[Content]:
     return output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
 
 
-FORMAT = Format(NAME, find, _Reader.parse)
+def said(record: Any) -> Any:
+    """Return the item of a record, or those of an event; other records are about the session."""
+    item = _item_in(record)
+    if item is not None or record.get("type") != "event_msg":
+        return item
+    items = _items_of(record["payload"])
+    return [each for each in items if each["type"] in _ITEMS]
+
+
+FORMAT = Format(NAME, find, _Reader.parse, is_record=_is_record, said=said)

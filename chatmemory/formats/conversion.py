@@ -442,6 +442,31 @@ def text_in(value: Mapping[str, Any], *names: str) -> str | None:
     return found
 
 
+# Properties in which parts of a text have it, in one format or another.
+_TEXTS = ("text", "content", "value")
+
+
+def part_text(part: Mapping[str, Any], name: str = "text") -> str:
+    """Return the text of a part that must have one: under a name, or where other formats have it.
+
+    Raises InvalidMessage for a part without a text that has something else.
+    """
+    if isinstance(part.get(name), str):
+        return str(part[name])
+    for other in _TEXTS:
+        found = part.get(other)
+        found = found.get("value") if isinstance(found, dict) else found
+        if isinstance(found, str):
+            return found
+    if part.get(name) is not None:
+        raise InvalidMessage(f"{name} must be a string")
+    others = [each for each in part if each not in ("type", "block_type", "kind") and part[each]]
+    if others:
+        names = ", ".join(map(repr, others[:5]))
+        raise InvalidMessage(f"a part of a text has none under {name!r}: it has {names}")
+    return ""
+
+
 def type_in(part: Any) -> str:
     """Return the type that a part tells; "" for what tells none."""
     type = part.get("type") if isinstance(part, dict) else None

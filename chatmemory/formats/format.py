@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,19 +12,38 @@ from chatmemory.core.sessions import Session
 
 @dataclass(frozen=True)
 class Loss:
-    """Something that the other side cannot express, and where it was."""
+    """Something that the other side cannot express, and where it was.
+
+    `turn` is the index of the turn where it was first, if the reader knows it. Whoever reads a file
+    makes the `place` of it, such as "line 5".
+    """
 
     where: str
     what: str
+    turn: int | None = field(default=None, compare=False)
+    place: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A turn that cannot be read, by its index, and why; the others of its conversation are."""
+
+    turn: int
+    why: str
 
 
 @dataclass(frozen=True)
 class RawTranscript:
-    """A conversation found in a file and not read yet; `name` is its id there, or None."""
+    """A conversation found in a file and not read yet; `name` is its id there, or None.
+
+    `places` has the index of each turn among the records that `Format.find_each` was given. It is
+    empty where each turn has the index that it has in `turns`.
+    """
 
     name: str | None
     turns: Sequence[Any]
     losses: tuple[Loss, ...] = ()
+    places: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -35,6 +54,12 @@ class Transcript:
     turn of each message, of several turns that make one message the first; it is empty where a
     format's own `parse` does not tell, and then each turn is one message. `session` is what an
     agent recorded, where the format has it: the messages with its summaries and compactions.
+
+    `left_out` are turns that could not be read. `named` are the indices of turns of which a loss
+    says that they were not read, such as those of a subagent: nothing more is told of them.
+    `branches` are conversations that went another way from some place on. Each has the first
+    `shared` messages of this one, those of its session if it has one, and then its own. Of a file
+    each follows the conversation that it `is_branch` of.
     """
 
     name: str | None
@@ -43,6 +68,19 @@ class Transcript:
     number: int = 1
     turns: tuple[int, ...] = ()
     session: Session | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    named: frozenset[int] = frozenset()
+    branches: tuple[Transcript, ...] = ()
+    shared: int = 0
+    is_branch: bool = False
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A conversation, or a line, of a file that cannot be read, and why; the others are."""
+
+    where: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -71,6 +109,9 @@ class Rendering:
     within: str = ""
     beside: Mapping[str, Any] = field(default_factory=dict)
     is_text: bool = False
+    is_record: Callable[[Any], bool] | None = None
+    find_each: Callable[[Any], Sequence[RawTranscript]] | None = None
+    said: Callable[[Any], Any] | None = None
 
     def whole(self) -> Rendered:
         values = list(self.values)
@@ -111,6 +152,18 @@ class Format:
     - `is_text` is True for a format that only writes, text for people: it finds nothing, and
       `parse` raises UnreadableTranscript.
     - `plain`, where there is one, returns an object of the format's library as JSON values.
+    - `is_record`, where there is one, says that a line of a file is a record of a session, and
+      tells such records from what stands among them by mistake. Then a line that is no JSON or no
+      record is left out and named, as "line 5: not JSON", and `find` is given a list of all
+      others. Without it a line is a conversation or a message of one.
+    - `find_each`, where there is one, returns every conversation of a value that `find` takes:
+      two sessions of one file, or those of a store that has one under each key.
+    - `said`, where there is one, returns the part of a turn in which people, models and tools
+      speak, of any JSON type. Without it this is the whole turn. Each string of four letters or
+      more in it, names such as ids and types aside, must be in a text, a thought, an argument or
+      a result of a message, or else it is told as a loss: see `chatmemory.formats.words`.
+    - `conversations`, where there is one, takes the values of a file in order and yields its
+      conversations. It is for formats in which several values are one, such as calls of a model.
 
     Register a format of your own in the entry point group "chatmemory.formats", in
     CHATMEMORY["FORMATS"], or by `FORMATS.register`.
@@ -123,3 +176,7 @@ class Format:
     plain: Callable[[Any], Any] | None = None
     claims: Callable[[Any], bool] | None = None
     is_text: bool = False
+    is_record: Callable[[Any], bool] | None = None
+    find_each: Callable[[Any], Sequence[RawTranscript]] | None = None
+    said: Callable[[Any], Any] | None = None
+    conversations: Callable[[Iterable[Any]], Iterator[Transcript | Refused]] | None = None

@@ -38,6 +38,7 @@ from chatmemory.formats.conversion import (
     kept_of,
     object_in,
     objects_in,
+    part_text,
     plain_values,
     stand_in,
     text_in,
@@ -161,7 +162,7 @@ class _Reader(TurnReader):
     def contents(self, block: Any) -> list[Content]:
         kind = _kind(block)
         if kind == "text":
-            return [TextContent(text_in(block, "text") or "")]
+            return [TextContent(part_text(block))]
         if kind not in ("inlineData", "fileData"):
             return []
         held = _held(block)
@@ -175,7 +176,7 @@ class _Reader(TurnReader):
         for block in blocks:
             kind = _kind(block)
             if kind == "text":
-                said[block.get("thought") is True] += text_in(block, "text") or ""
+                said[block.get("thought") is True] += part_text(block)
             elif kind in _CALLS:
                 call = self.request(kind, block)
                 calls.append(call)

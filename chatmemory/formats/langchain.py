@@ -37,6 +37,7 @@ from chatmemory.formats.conversion import (
     name_of,
     nothing_in,
     object_in,
+    part_text,
     plain_values,
     stand_in,
     text_in,
@@ -292,7 +293,7 @@ def _text_in(block: Any) -> str | None:
         return block
     match type_in(block):
         case "text" | "output_text" | "input_text" | "text-plain":
-            return text_in(block, "text")
+            return part_text(block)
         case "refusal":
             return text_in(block, "refusal")
     return None

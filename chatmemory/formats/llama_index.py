@@ -30,6 +30,7 @@ from chatmemory.formats.conversion import (
     list_in,
     object_in,
     objects_in,
+    part_text,
     plain_values,
     stand_in,
     text_in,
@@ -110,7 +111,7 @@ def _content(block: Mapping[str, Any]) -> Content | None:
     """Return a block as content; None for one that says nothing there, such as a cache point."""
     kind = text_in(block, "block_type")
     if kind == "text":
-        return TextContent(text_in(block, "text") or "")
+        return TextContent(part_text(block))
     if kind in ("citable", "citation"):
         return stand_in("source", text_in(block, "title"))
     if kind not in _MEDIA:

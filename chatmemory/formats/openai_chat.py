@@ -36,13 +36,16 @@ from chatmemory.formats.conversion import (
     find_turns,
     is_list_of,
     kept_of,
+    list_in,
     name_of,
     nothing_in,
     object_in,
+    part_text,
     plain_values,
     stand_in,
     text_in,
     two_way,
+    type_in,
 )
 from chatmemory.formats.format import Loss, RawTranscript
 from chatmemory.formats.parts import PartWriter, data_of, detail_of, media_content, url_of
@@ -50,7 +53,9 @@ from chatmemory.formats.parts import PartWriter, data_of, detail_of, media_conte
 _NAMES = ("task_id", "trial", "id", "conversation_id")
 _PDF = "data:application/pdf;base64,"
 
-_ASSISTANT = ("tool_calls", "function_call", "refusal", "audio", "reasoning_content")
+# Where hosts of models have what the model thought: DeepSeek; vLLM and OpenRouter; Ollama; LiteLLM
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
+_ASSISTANT = ("tool_calls", "function_call", "refusal", "audio", *_THOUGHTS)
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
@@ -59,10 +64,14 @@ def find(value: Any) -> RawTranscript | None:
 
     In the files of tau-bench it is under `traj`. A completion holds one, too: that of its first
     choice. The first message has a role and what such a role says, and no parts: other formats
-    have roles, too, and AI SDK 4 has both.
+    have roles, too, and AI SDK 4 has both. Each part of a content has a type: those of Bedrock have
+    none.
     """
     if isinstance(value, dict) and is_list_of(value.get("choices"), "message"):
         return _completion(value)
+    if isinstance(value, dict) and "done" in value and isinstance(value.get("message"), dict):
+        about = {name: each for name, each in value.items() if name != "message"}
+        return RawTranscript(None, [Response(value["message"], about)])  # an answer of Ollama
     found = find_turns(value, _are_chat_messages, within=("messages", "traj"), names=_NAMES)
     return replace(found, name=_name(value)) if found and isinstance(value, dict) else found
 
@@ -78,6 +87,9 @@ def _completion(value: dict[str, Any]) -> RawTranscript:
 
 def _are_chat_messages(value: Any) -> bool:
     if not is_list_of(value, "role") or "parts" in value[0]:
+        return False
+    parts = (part for turn in value for part in list_in(turn, "content"))
+    if any("type" not in part for part in parts if isinstance(part, dict)):
         return False
     return not {"content", *_ASSISTANT}.isdisjoint(value[0])
 
@@ -100,9 +112,13 @@ class _Reader(Reader):
             case "user":
                 self.calls.interrupted()
                 contents = self.contents(turn)
-                if contents is None:
+                images = [*_images(turn)]
+                if contents is None and not images:
                     raise self.nothing_in(turn)
-                yield UserMessage(contents, text_in(turn, "name"))
+                if images:
+                    said = [TextContent(contents)] if isinstance(contents, str) else contents
+                    contents = [*(said or ()), *images]
+                yield UserMessage(contents or "", text_in(turn, "name"))
             case "assistant":
                 yield Said(self.assistant(turn), [_without_parsed(turn)])
             case "tool" | "function":
@@ -119,8 +135,10 @@ class _Reader(Reader):
     def assistant(self, turn: dict[str, Any]) -> AiMessage:
         calls = tuple(self.requests(turn))
         text, refusal = self.text(turn), text_in(turn, "refusal")
-        thinking = text_in(turn, "reasoning_content")
-        text = "\n".join(filter(None, (text, refusal))) or text
+        thinking = "\n".join(_thoughts(turn)) or text_in(turn, "reasoning_content")
+        audio = turn.get("audio")
+        spoken = text_in(audio, "transcript") if isinstance(audio, dict) else None
+        text = "\n".join(filter(None, (text, refusal))) or spoken or text
         if text is None and not calls and thinking is None and not _is_null(turn):
             raise self.nothing_in(turn)
         return AiMessage(text, calls, thinking)
@@ -135,6 +153,9 @@ class _Reader(Reader):
                 custom = object_in(call.get("custom"), "a custom tool call needs custom")
                 yield self.request(call, custom, "input")
                 continue
+            if isinstance(call.get("name"), str) and "function" not in call:
+                yield self.request(call, call)  # flat, as evaluations write it
+                continue
             function = object_in(call.get("function"), "a tool call needs a function")
             yield self.request(call, function)
         if turn.get("function_call") is not None:
@@ -148,7 +169,11 @@ class _Reader(Reader):
         return self.calls.request(id, name, called.get(arguments))
 
     def result(self, turn: dict[str, Any]) -> ToolExecutionResultMessage:
-        id, name = self.calls.answered(text_in(turn, "tool_call_id"), text_in(turn, "name"))
+        named = text_in(turn, "name", "tool_name")  # the second of Ollama
+        id = text_in(turn, "tool_call_id")
+        if id is None and self.calls.is_open(given := name_of(turn, "id")):
+            id = given
+        id, name = self.calls.answered(id, named)
         contents = self.contents(turn)
         if contents is None:
             if not _is_null(turn) and turn.get("content") != []:
@@ -205,17 +230,49 @@ def without(value: Any, *names: str) -> Any:
     return {name: each for name, each in value.items() if name not in names}
 
 
+def _thoughts(turn: dict[str, Any]) -> list[str]:
+    """Return what the model thought, each thought once: hosts say the same in several places."""
+    places = [turn.get(name) for name in _THOUGHTS]
+    parts = turn.get("content")
+    parts = parts if isinstance(parts, list) else ()
+    places += [part.get("thinking") for part in parts if type_in(part) == "thinking"]  # of Mistral
+    found: list[str] = []
+    for text in (text for place in places for text in _texts_of_thought(place)):
+        if not any(text in each for each in found):
+            found.append(text)
+    return found
+
+
+def _texts_of_thought(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield from [value] if value else []
+    elif isinstance(value, list):
+        for part in value:
+            for name in ("text", "summary", "thinking", "content"):
+                if isinstance(part, dict) and isinstance(part.get(name), str):
+                    yield part[name]
+
+
+def _images(turn: dict[str, Any]) -> Iterator[Content]:
+    """Yield the images that Ollama has beside the content: base64 or URLs."""
+    for image in list_in(turn, "images"):
+        if not isinstance(image, str):
+            raise InvalidMessage("an image must be a string")
+        is_url = image.startswith(("http://", "https://", "data:"))
+        yield media_content("image", image if is_url else None, None if is_url else image, None)
+
+
 def _part(part: Any) -> Content | None:
     """Return a part as content; None for one that LangChain4j's model has no place for."""
     part = object_in(part, "a part of the content must be an object")
     match part.get("type"):
-        case "text":
-            return TextContent(text_in(part, "text") or "")
+        case "text" | "input_text" | "output_text":  # the last two are of the Responses API
+            return TextContent(part_text(part))
         case "refusal":
             return TextContent(text_in(part, "refusal") or "")
-        case "thinking" | "reference":  # of Mistral
+        case "thinking" | "reference":  # of Mistral; the first is a thought of the answer
             return None
-        case "image_url":
+        case "image_url" | "input_image":
             return image_content(part.get("image_url"))
         case "document_url":  # of Mistral
             return PdfFileContent(PdfFile(url=text_in(part, "document_url")))

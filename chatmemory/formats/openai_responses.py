@@ -53,6 +53,7 @@ from chatmemory.formats.conversion import (
     list_in,
     name_of,
     object_in,
+    part_text,
     stand_in,
     text_in,
     two_way,
@@ -379,7 +380,7 @@ def _content(part: Any) -> Content | None:
     part = object_in(part, "a part must be an object")
     match part.get("type"):
         case "input_text" | "output_text" | "text" | "summary_text":
-            return TextContent(text_in(part, "text") or "")
+            return TextContent(part_text(part))
         case "refusal":
             return TextContent(text_in(part, "refusal") or "")
         case "input_image" | "computer_screenshot":

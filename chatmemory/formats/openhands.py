@@ -36,11 +36,32 @@ def find(value: Any) -> RawTranscript | None:
     if isinstance(value, dict) and "events" in value:
         name, value = name_of(value, "id", "conversation_id"), value["events"]
     events = value if isinstance(value, list) else [value]
-    if not all(isinstance(each, dict) and "id" in each and "source" in each for each in events):
+    if not all(map(_is_event, events)):
         return None
     kinds = {each["kind"] for each in events if isinstance(each.get("kind"), str)}
     is_first_version = any("args" in each and "action" in each for each in events)
     return RawTranscript(name, events) if kinds & _KINDS or is_first_version else None
+
+
+def _is_event(value: Any) -> bool:
+    return isinstance(value, dict) and "id" in value and "source" in value
+
+
+def said(event: Any) -> Any:
+    """Return the parts of an event in which somebody speaks; a condensation is one of a program."""
+    return {name: event[name] for name in _SAID if name in event}
+
+
+_SAID = (
+    "llm_message",
+    "thought",
+    "reasoning_content",
+    "action",
+    "observation",
+    "error",
+    "args",
+    "content",
+)
 
 
 class _Reader(SessionReader):
@@ -201,4 +222,4 @@ def _contents(parts: Any) -> list[Content]:
     return found
 
 
-FORMAT = Format(NAME, find, _Reader.parse)
+FORMAT = Format(NAME, find, _Reader.parse, is_record=_is_event, said=said)

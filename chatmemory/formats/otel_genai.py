@@ -48,6 +48,7 @@ from chatmemory.formats.conversion import (
     list_in,
     name_of,
     objects_in,
+    part_text,
     stand_in,
     text_in,
     two_way,
@@ -208,7 +209,7 @@ def _is_result(part: Mapping[str, Any]) -> bool:
 def _text(part: dict[str, Any]) -> str | None:
     """Return the text of a part, also of one that is not known; None for media and others."""
     if part.get("type") == "text":
-        return text_in(part, "content") or ""
+        return part_text(part, "content")
     if part.get("type") in ("blob", "uri", "file"):
         return None
     return "\n".join(texts_in(part)) or None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import getincrementaldecoder, register_error
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -12,58 +13,68 @@ from collections.abc import (
     Sequence,
 )
 from dataclasses import dataclass, replace
+from importlib import import_module
 from io import BytesIO, StringIO, TextIOWrapper
-from itertools import chain, islice
+from itertools import chain, count, islice
 from math import inf
 from typing import IO, Any
 
-from chatmemory.core.codec import JsonBounds, bytes_of, check_density, json_values
+from chatmemory.core.codec import JsonBounds, JsonLine, bytes_of, check_density, json_lines
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
 from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.registry import Registry
 from chatmemory.core.texts import printable
-from chatmemory.formats import (
-    anthropic,
-    claude_code,
-    codex,
-    gemini,
-    langchain,
-    langchain4j,
-    llama_index,
-    markdown,
-    openai_chat,
-    openai_responses,
-    openhands,
-    otel_genai,
-    pydantic_ai,
-    sharegpt,
-    vercel_ui,
-)
 from chatmemory.formats.conversion import plain_values
 from chatmemory.formats.difference import names_in
-from chatmemory.formats.format import Format, Rendered, Rendering, Transcript
+from chatmemory.formats.format import (
+    Format,
+    Loss,
+    RawTranscript,
+    Refused,
+    Rendered,
+    Rendering,
+    Transcript,
+)
+from chatmemory.formats.known import known_shape, shape_of, why_unread
+from chatmemory.formats.words import is_said_by_anyone, unread_words
 
+# The modules of the formats, each of which has its name. Of several that find as much in a file,
+# the first is taken.
 _BUILT_IN = (
-    langchain4j,
-    claude_code,
-    codex,
-    openhands,
-    anthropic,
-    gemini,
-    openai_responses,
-    otel_genai,
-    langchain,
-    pydantic_ai,
-    llama_index,
-    vercel_ui,
-    openai_chat,
-    sharegpt,
-    markdown,
+    "langchain4j",
+    "call_log",
+    "langfuse",
+    "langsmith",
+    "langgraph",
+    "llama_index_store",
+    "openai_list",
+    "wrapped",
+    "chatgpt",
+    "claude_ai",
+    "open_webui",
+    "librechat",
+    "gemini_cli",
+    "qwen_code",
+    "bedrock",
+    "claude_code",
+    "codex",
+    "openhands",
+    "anthropic",
+    "gemini",
+    "openai_responses",
+    "otel_genai",
+    "langchain",
+    "pydantic_ai",
+    "llama_index",
+    "vercel_ui",
+    "openai_chat",
+    "sharegpt",
+    "markdown",
 )
 FORMATS: Registry[Format] = Registry(
     "chatmemory.formats",
-    {each.FORMAT.name: each.FORMAT for each in _BUILT_IN},
+    {name: import_module(f"chatmemory.formats.{name}").FORMAT for name in _BUILT_IN},
     accepts=lambda item: isinstance(item, Format),
 )
 
@@ -182,14 +193,6 @@ LOOKED_AT = 20  # lines of a JSON Lines file that tell its format
 
 
 @dataclass(frozen=True)
-class Refused:
-    """A conversation of a file that cannot be read, and why; the others are."""
-
-    where: str
-    why: str
-
-
-@dataclass(frozen=True)
 class Reading:
     """The conversations of a file in order, and beside them those that could not be read."""
 
@@ -238,99 +241,121 @@ def stream_transcripts(
 ) -> TranscriptStream:
     """Return the same conversation by conversation.
 
-    Of a JSON Lines file whose first line is a conversation, one line is in memory at a time, and
-    what is wrong with a line raises UnreadableTranscript when it is reached. Any other file is
-    decoded as a whole.
+    Of a JSON Lines file whose first line is a conversation, one line is in memory at a time. Any
+    other file is decoded as a whole. A line that is no JSON, or no record of the session that the
+    others are of, is refused by its number, and the others are read.
     """
     known = readable_formats() if format == "auto" else {format: format_named(format)}
-    first, values = _begun(_values(content, bounds))
-    if len(first) > 1 and (name := _format_of_lines(first, known)):
-        return TranscriptStream(name, _read(chain(first, values), name, known[name], bounds))
-    several = [*first, *values]
-    value = several if len(several) > 1 else several[0]
+    head, lines = _begun(_lines(content, bounds))
+    first = [line.value for line in head if not line.problem]
+    if format == "auto" and (shape := known_shape(first if len(head) > 1 else first[0])):
+        raise UnreadableTranscript(-1, why_unread(shape, called))
+    if len(head) > 1 and (name := _format_of_lines(first, known)):
+        return TranscriptStream(name, _of_lines(chain(head, lines), name, known[name], bounds))
+    everything = [*head, *lines]
+    if len(everything) == 1 and not isinstance(first[0], list):
+        items, are_lines = everything, False
+    elif len(everything) == 1:
+        items, are_lines = [JsonLine(n, each) for n, each in enumerate(first[0], 1)], False
+    else:
+        items, are_lines = everything, True
+    values = [item.value for item in items if not item.problem]
+    if name := _format_of_records(values, known):
+        return TranscriptStream(name, _of_records(items, are_lines, name, known[name], bounds))
+    value = values if are_lines else first[0]
     if name := _detected(value, known):
         found = [value] if known[name].find(value) else list(value)
-        return TranscriptStream(name, _read(found, name, known[name], bounds))
-    formats = " or ".join(known)
-    why = f"no conversation in the format {formats} found: {called} is {_shape(value)}"
-    raise UnreadableTranscript(-1, why)
+        problems = (_refused_line(item) for item in items if item.problem)
+        return TranscriptStream(name, chain(problems, _read(found, name, known[name], bounds)))
+    what = "no conversation" if format == "auto" else f"no conversation in the format {format}"
+    raise UnreadableTranscript(-1, f"{what} found: {called} is {shape_of(value)}")
 
 
-def _begun(values: Iterator[Any]) -> tuple[list[Any], Iterator[Any]]:
-    """Return the first values and the others. What is wrong with one is raised by the others."""
-    first: list[Any] = []
+def _begun(lines: Iterator[JsonLine]) -> tuple[list[JsonLine], Iterator[JsonLine]]:
+    """Return the first lines and the others. What is wrong with the file is raised by the others,
+    unless there is no first one.
+    """
+    first: list[JsonLine] = []
     try:
-        for value in islice(values, LOOKED_AT):
-            first.append(value)
+        for line in islice(lines, LOOKED_AT):
+            first.append(line)
     except UnreadableTranscript as error:
+        if not any(not line.problem for line in first):
+            raise
         return first, _raising(error)
-    return first, values
+    return first, lines
 
 
-def _raising(error: UnreadableTranscript) -> Iterator[Any]:
+def _raising(error: UnreadableTranscript) -> Iterator[JsonLine]:
     raise error
     yield
 
 
 def _format_of_lines(first: Sequence[Any], known: Mapping[str, Format]) -> str | None:
     """Return the format of a file with a conversation in each line, given its first ones; None if
-    the lines are messages of one conversation, or none is a conversation.
+    the lines are records or messages of one conversation, or none is a conversation.
     """
     is_one = any(each.find(first) for each in known.values())
-    return None if is_one else _detected(first, known)
+    return None if is_one or _format_of_records(first, known) else _detected(first, known)
 
 
-def _values(content: str | bytes | IO[bytes], bounds: JsonBounds | None) -> Iterator[Any]:
+def _format_of_records(values: Sequence[Any], known: Mapping[str, Format]) -> str | None:
+    """Return the format of which most values are records of a session; None if they are of none."""
+    for name, each in known.items():
+        if each.is_record:
+            records = [value for value in values if each.is_record(value)]
+            if 2 * len(records) > len(values) and each.find(records):
+                return name
+    return None
+
+
+def _lines(content: str | bytes | IO[bytes], bounds: JsonBounds | None) -> Iterator[JsonLine]:
     try:
         if isinstance(content, str):
             check_density(content)
-            yield from json_values(StringIO(content.removeprefix(_BOM), newline="\n"), bounds)
+            yield from json_lines(StringIO(content.removeprefix(_BOM), newline="\n"), bounds)
         else:
             file = BytesIO(content) if isinstance(content, bytes) else content
-            yield from _values_of_file(file, bounds)
+            yield from _lines_of_file(file, bounds)
         return
     except InvalidMessage as error:
         why = str(error)  # the error itself holds what was decoded
     raise UnreadableTranscript(-1, why)
 
 
-def _values_of_file(file: IO[bytes], bounds: JsonBounds | None) -> Iterator[Any]:
-    text = TextIOWrapper(file, "utf-8-sig", newline="\n")
+def _lines_of_file(file: IO[bytes], bounds: JsonBounds | None) -> Iterator[JsonLine]:
+    text = TextIOWrapper(file, "utf-8-sig", errors=_NO_UTF8, newline="\n")
     try:
         if text.read(1) != _BOM:
             text.seek(0)
-        yield from json_values(text, bounds)
-    except UnicodeDecodeError as error:
-        place = file.tell() - len(error.object) + error.start
-        raise UnreadableTranscript(-1, f"not UTF-8: {error.reason} at byte {place}") from error
+        yield from json_lines(text, bounds)
+    except InvalidMessage:
+        if place := _place_without_utf8(file):
+            raise UnreadableTranscript(-1, f"not UTF-8: {place}") from None
+        raise
     finally:
         text.detach()  # the file stays open
 
 
-def _shape(value: Any) -> str:
-    """Return what a file is, in words for an error."""
-    if isinstance(value, list) and value:
-        return f"a list that begins with {_kind(value[0])}"
-    return _kind(value)
+_NO_UTF8 = "chatmemory.no_utf8"
+# A line that is no UTF-8 is no JSON either: a NUL stands for each of its bad bytes.
+register_error(_NO_UTF8, lambda error: ("\0", error.end))  # type: ignore[attr-defined]
 
 
-def _kind(value: Any) -> str:
-    if isinstance(value, dict) and value:
-        is_empty = any(value.get(name) == [] for name in ("messages", "conversations"))
-        names = ", ".join(repr(key[:20]) for key in list(value)[:5])
-        return f"an object with {names}{' and no messages in it' if is_empty else ''}"
-    if isinstance(value, list):
-        return "a list" if value else "an empty list"
-    return next(words for kind, words in _KINDS if isinstance(value, kind))
-
-
-_KINDS = (
-    (dict, "an empty object"),
-    (str, "a string"),
-    (bool, "true or false"),
-    (int | float, "a number"),
-    (object, "null"),
-)
+def _place_without_utf8(file: IO[bytes]) -> str | None:
+    """Return what is the first byte of a file that is no UTF-8, and where; None without any."""
+    file.seek(0)
+    decoder, place = getincrementaldecoder("utf-8")(), 0
+    while True:
+        piece = file.read(2**20)
+        waiting = len(decoder.getstate()[0])
+        try:
+            decoder.decode(piece, final=not piece)
+        except UnicodeDecodeError as error:
+            return f"{error.reason} at byte {place - waiting + error.start}"
+        if not piece:
+            return None
+        place += len(piece)
 
 
 def _detected(value: Any, formats: Mapping[str, Format]) -> str | None:
@@ -356,23 +381,150 @@ def _count(value: Any, finds: Callable[[Any], object]) -> float:
     return sum(bool(finds(each)) for each in value) if isinstance(value, list) else 0
 
 
-def _read(
-    conversations: Iterable[Any], name: str, format: Format, bounds: JsonBounds | None
+def _of_lines(
+    lines: Iterable[JsonLine], name: str, format: Format, bounds: JsonBounds | None
 ) -> Iterator[Transcript | Refused]:
-    for number, value in enumerate(conversations, 1):
-        raw = format.find(value)
-        where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw and raw.name else "")
-        if raw is None:
-            yield Refused(where, f"no conversation in the format {name}: {_shape(value)}")
+    """Yield the conversations of a file that has one in each line, or makes one of several."""
+    if format.conversations:
+        problems: list[Refused] = []
+        yield from _gathered(_without(lines, problems), format.conversations, bounds)
+        yield from problems
+        return
+    number = count(1)
+    for line in lines:
+        if line.problem:
+            yield _refused_line(line)
+        else:
+            yield from _read([line.value], name, format, bounds, number)
+
+
+def _without(lines: Iterable[JsonLine], problems: list[Refused]) -> Iterator[Any]:
+    """Yield the values of lines, and add what is no JSON to the problems."""
+    for line in lines:
+        if line.problem:
+            problems.append(_refused_line(line))
+        else:
+            yield line.value
+
+
+def _gathered(
+    values: Iterable[Any],
+    conversations: Callable[[Iterable[Any]], Iterator[Transcript | Refused]],
+    bounds: JsonBounds | None,
+) -> Iterator[Transcript | Refused]:
+    """Yield the conversations that a format makes of several values."""
+    numbers = count(1)
+    for read in conversations(values):
+        if isinstance(read, Refused):
+            yield read
             continue
+        number = next(numbers)
+        name = read.name or str(number)
+        where = f"conversation {number} ({printable(name)})"
         try:
-            read = format.parse(raw.turns, ())
             _check_sizes(read, bounds)
         except UnreadableTranscript as error:
             yield Refused(where, str(error))
             continue
-        losses = raw.losses + read.losses
-        yield replace(read, name=raw.name or str(number), losses=losses, number=number)
+        if is_said_by_anyone(read):
+            yield replace(read, name=name, number=number)
+        else:
+            yield Refused(where, "nobody says anything in it")
+
+
+def _of_records(
+    items: Sequence[JsonLine],
+    are_lines: bool,
+    name: str,
+    format: Format,
+    bounds: JsonBounds | None,
+) -> Iterator[Transcript | Refused]:
+    """Yield what is no record of a session, and then the sessions of all others."""
+    assert format.is_record is not None
+    records: list[JsonLine] = []
+    for item in items:
+        if item.problem:
+            yield _refused_line(item)
+        elif not format.is_record(item.value):
+            why = f"no record of the format {name}: {shape_of(item.value)}"
+            yield Refused(_place(item, are_lines), why)
+        else:
+            records.append(item)
+    places = [_place(record, are_lines) for record in records]
+    yield from _read([[record.value for record in records]], name, format, bounds, places=places)
+
+
+def _refused_line(line: JsonLine) -> Refused:
+    return Refused(f"line {line.number}", line.problem)
+
+
+def _place(item: JsonLine, is_line: bool) -> str:
+    return f"{'line' if is_line else 'record'} {item.number}"
+
+
+def _read(
+    values: Iterable[Any],
+    name: str,
+    format: Format,
+    bounds: JsonBounds | None,
+    numbers: Iterator[int] | None = None,
+    places: Sequence[str] = (),
+) -> Iterator[Transcript | Refused]:
+    """Yield the conversations of values; `places` are those of the records of one value."""
+    if format.conversations:
+        yield from _gathered(values, format.conversations, bounds)
+        return
+    numbers = numbers or count(1)
+    for value in values:
+        found = _found(value, format)
+        if not found:
+            why = f"no conversation in the format {name}: {shape_of(value)}"
+            yield Refused(f"conversation {next(numbers)}", why)
+        for raw in found:
+            yield from _read_one(raw, next(numbers), format, bounds, places)
+
+
+def _found(value: Any, format: Format) -> Sequence[RawTranscript]:
+    found = format.find(value)
+    if found is None:
+        return ()
+    return format.find_each(value) if format.find_each else (found,)
+
+
+def _read_one(
+    raw: RawTranscript,
+    number: int,
+    format: Format,
+    bounds: JsonBounds | None,
+    places: Sequence[str],
+) -> Iterator[Transcript | Refused]:
+    where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw.name else "")
+    try:
+        read = format.parse(raw.turns, ())
+        _check_sizes(read, bounds)
+    except UnreadableTranscript as error:
+        yield Refused(where, str(error))
+        return
+    if not is_said_by_anyone(read):
+        yield Refused(where, f"nobody says anything in it: it is {shape_of(raw.turns)}")
+        return
+    places = [places[n] for n in raw.places] if places and raw.places else places
+    for each in read.left_out:
+        place = places[each.turn] if places else f"{where}, record {each.turn + 1}"
+        yield Refused(place, each.why)
+    losses = (*raw.losses, *read.losses, *unread_words(raw.turns, read, format.said))
+    losses = tuple(_with_place(each, places) for each in losses)
+    name = raw.name or str(number)
+    yield replace(read, name=name, losses=losses, number=number, branches=())
+    for n, branch in enumerate(read.branches, 1):
+        yield replace(branch, name=f"{name}-branch-{n}", number=number, is_branch=True)
+
+
+def _with_place(loss: Loss, places: Sequence[str]) -> Loss:
+    if loss.turn is None:
+        return loss
+    place = places[loss.turn] if places else f"message {loss.turn + 1}"
+    return replace(loss, place=place)
 
 
 def _check_sizes(read: Transcript, bounds: JsonBounds | None) -> None:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
+from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
@@ -16,7 +16,7 @@ from chatmemory.core.messages import (
 )
 from chatmemory.core.sessions import SessionBuilder
 from chatmemory.formats.conversion import Calls, object_in
-from chatmemory.formats.format import Loss, Transcript
+from chatmemory.formats.format import LeftOut, Loss, Transcript
 
 
 class SessionReader(ABC):
@@ -32,8 +32,10 @@ class SessionReader(ABC):
         self.calls = Calls()
         self.built = SessionBuilder()
         self._missing: Counter[str] = Counter()
+        self._first: dict[str, int | None] = {}  # the records where something was missing first
+        self._named: set[int] = set()  # records of which it was told that they were not read
         self._turns: list[int] = []
-        self._turn = 0
+        self._turn, self._is_reading = 0, False
         self._answers: dict[str, int] = {}
 
     @classmethod
@@ -46,34 +48,48 @@ class SessionReader(ABC):
     ) -> Transcript:
         """Return the session of the records at these places, in this order.
 
-        Its `messages` are those that were said, without the summaries. Raises UnreadableTranscript
-        with a record's index.
+        Its `messages` are those that were said, without the summaries. A record that cannot be read
+        is left out and named.
         """
         self.calls.continue_from(after)
+        left_out: list[LeftOut] = []
+        self._is_reading = True
         for self._turn in order:
             try:
                 self.read(object_in(turns[self._turn], "a record must be a JSON object"))
             except InvalidMessage as error:
-                raise UnreadableTranscript(self._turn, str(error)) from error
+                left_out.append(LeftOut(self._turn, str(error)))
         session = self.built.session()
         said = [place for place in range(len(session.messages)) if place not in session.summaries]
-        losses = [Loss("session", f"{what} ({n:,})") for what, n in self._missing.items()]
+        losses = [
+            Loss("session", f"{what} ({n:,})", self._first[what])
+            for what, n in self._missing.items()
+        ]
         return Transcript(
             None,
             tuple(session.messages[place] for place in said),
             tuple(losses),
             turns=tuple(self._turns[place] for place in said),
             session=session,
+            left_out=tuple(left_out),
+            named=frozenset(self._named),
         )
 
     @abstractmethod
     def read(self, record: dict[str, Any]) -> None:
         """Add the messages of one record. Raises InvalidMessage."""
 
-    def miss(self, what: str, times: int = 1) -> None:
-        """Record that the session is without something; things of one name are counted."""
+    def miss(self, what: str, times: int = 1, *records: int) -> None:
+        """Record that the session is without something; things of one name are counted.
+
+        It is missing of these records, or of the one at hand, or, before any is read, of the whole
+        session.
+        """
         if times:
+            at_hand = (self._turn,) if self._is_reading else ()
             self._missing[what] += times
+            self._first.setdefault(what, min(records or at_hand, default=None))
+            self._named.update(records or at_hand)
 
     def add(self, message: ChatMessage, by_program: bool = False) -> int:
         self._turns.append(self._turn)
@@ -91,6 +107,11 @@ class SessionReader(ABC):
         else:
             self.built.join(place, part)
         return place
+
+    def close(self, id: str | None) -> None:
+        """End the message of an answer: what more has the answer's id is another message."""
+        if id is not None:
+            self._answers.pop(id, None)
 
     def compact(self, summary: UserMessage, **how: Any) -> None:
         self._turns.append(self._turn)

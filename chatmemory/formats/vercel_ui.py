@@ -37,6 +37,7 @@ from chatmemory.formats.conversion import (
     name_of,
     object_in,
     objects_in,
+    part_text,
     stand_in,
     text_in,
     two_way,
@@ -254,7 +255,7 @@ def _of_result(part: dict[str, Any]) -> tuple[str, ...]:
 
 def _texts(parts: Iterable[dict[str, Any]], type: str) -> str | None:
     """Return the joined texts of the parts of a type, None without any."""
-    found = [text_in(part, "text") or "" for part in parts if part.get("type") == type]
+    found = [part_text(part) for part in parts if part.get("type") == type]
     return "\n".join(found) if found else None
 
 
@@ -265,7 +266,7 @@ def _stand_in(part: Mapping[str, Any]) -> TextContent:
 def _content(part: dict[str, Any]) -> Content | None:
     """Return a part as content; None for one that LangChain4j's model has no place for."""
     if part.get("type") == "text":
-        return TextContent(text_in(part, "text") or "")
+        return TextContent(part_text(part))
     if part.get("type") != "file":
         return None
     mime, url = text_in(part, "mediaType") or "", text_in(part, "url")

@@ -15,7 +15,7 @@ from chatmemory.reports.printing import Printer, add_json_argument
 HELP = (
     "Tell which windows providers would refuse, and why: those of the stored conversations, or "
     "of transcript files, each of whose conversations is taken as one window. Exits with 1 if "
-    "any would be refused."
+    "any would be refused, else with 3 if something of a file could not be read."
 )
 
 
@@ -40,7 +40,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
-    return print_complaints(_of_files(options, printer), printer)
+    return print_complaints(_of_files(options, printer), printer) or printer.code
 
 
 def providers_of(options: Mapping[str, Any]) -> Sequence[str]:

@@ -91,7 +91,7 @@ def transcripts(paths: Sequence[Path], format: str, printer: Printer) -> Iterato
         except ChatMemoryError as error:
             if not file.is_in_folder:
                 raise
-            printer.error(f"left out {error}")
+            printer.left_out(str(error))
 
 
 def transcripts_of(path: Path, format: str, printer: Printer) -> Iterator[Transcript]:
@@ -99,6 +99,6 @@ def transcripts_of(path: Path, format: str, printer: Printer) -> Iterator[Transc
     with opened(path) as file:
         for each in stream_transcripts(file, format).conversations:
             if isinstance(each, Refused):
-                printer.error(f"left out {each.where}: {each.why}")
+                printer.left_out(f"{each.where}: {each.why}")
             else:
                 yield each

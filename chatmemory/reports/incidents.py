@@ -22,7 +22,8 @@ from chatmemory.reports.printing import Printer, add_json_argument
 
 HELP = (
     "Tell which facts left memory and came up again: in files, if their conversations had a "
-    "policy, where nothing is stored; or in the stored conversations."
+    "policy, where nothing is stored; or in the stored conversations. Exits with 3 if something of "
+    "a file could not be read."
 )
 KINDS = tuple(kind.value for kind in IncidentKind)
 Found = Iterable[tuple[str, Sequence[Incident]]]  # the incidents of each conversation
@@ -44,7 +45,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
-    return print_incidents(_of_files(options, printer, words), printer, check(options))
+    found = print_incidents(_of_files(options, printer, words), printer, check(options))
+    return found or printer.code
 
 
 def check(options: Mapping[str, Any]) -> Sequence[str]:

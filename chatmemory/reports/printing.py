@@ -8,8 +8,10 @@ import sys
 from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+LEFT_OUT = 3  # the exit status of a report that could not read all of its files
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,17 @@ class Printer:
     line: Callable[[str], object]
     error: Callable[[str], object]
     as_json: bool = False
+    _left_out: list[str] = field(default_factory=list)
+
+    def left_out(self, what: str) -> None:
+        """Say on standard error what could not be read."""
+        self._left_out.append(what)
+        self.error(f"left out {what}")
+
+    @property
+    def code(self) -> int:
+        """The exit status of a report that found nothing: 3 if something could not be read."""
+        return LEFT_OUT if self._left_out else 0
 
     def row(self, values: Mapping[str, Any], *words: str) -> None:
         self._print(values, words)

@@ -7,6 +7,9 @@ Before anything is stored, all messages are checked. A long conversation is stor
 row has the fingerprint of the content as a label, the policy, and how much is stored, during which
 other changes raise ImportUnfinished; with these, importing the same file again goes on where it was
 interrupted.
+
+A file that has grown goes on, too: if what is stored is the beginning of its conversation, the rest
+is added. Where its agent went back meanwhile, that may be the beginning of a branch instead.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 from itertools import chain
 
@@ -26,7 +30,7 @@ from chatmemory.core.exceptions import (
     OversizedMessage,
     WindowTooLarge,
 )
-from chatmemory.core.messages import ChatMessage
+from chatmemory.core.messages import ChatMessage, SystemMessage, with_attributes
 from chatmemory.core.policies import MessageWindow, Policy
 from chatmemory.core.sessions import Session, recorded_messages
 from chatmemory.core.texts import printable
@@ -36,7 +40,9 @@ from chatmemory.formats import Loss, Reading, Refused, Transcript
 from chatmemory.ledger.adding import add_all, add_copies, add_recorded, count_all, counter
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder, check_bounds
-from chatmemory.models import Memory, Step
+from chatmemory.ledger.redaction import is_redacted
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services.conversations import created
@@ -44,6 +50,8 @@ from chatmemory.services.defaults import default_policy
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
 from chatmemory.services.transaction import locked
 from chatmemory.services.validation import (
+    ID_LENGTH,
+    Storable,
     check_actor,
     check_id,
     check_labels,
@@ -78,7 +86,10 @@ class Imported:
 
 @dataclass
 class Report:
-    """The results of importing one file: counts, and the first of those stored and refused."""
+    """The results of importing one file: counts, and the first of those stored and refused.
+
+    `places` says of each kind of loss where it was first.
+    """
 
     format: str
     stored: list[Imported] = field(default_factory=list)
@@ -88,6 +99,7 @@ class Report:
     already: int = 0
     refused_count: int = 0
     losses: Counter[str] = field(default_factory=Counter)
+    places: dict[str, str] = field(default_factory=dict)
 
     def add(self, result: Imported) -> None:
         self.already += result.already
@@ -98,14 +110,19 @@ class Report:
         elif not result.already:
             self.stored_count += 1
             self.messages += result.messages
-            self.losses.update(loss.what for loss in result.losses)
+            for loss in result.losses:
+                self.losses[loss.what] += 1
+                self.places.setdefault(loss.what, loss.place)
             if len(self.stored) < LISTED:
                 self.stored.append(replace(result, losses=()))
 
     @property
     def lost(self) -> list[tuple[str, int]]:
-        """The losses with their counts, the most frequent first."""
-        return self.losses.most_common()
+        """The losses with their counts, the most frequent first. Each says where it was first, if
+        that is known.
+        """
+        told = {what: f", first at {place}" for what, place in self.places.items() if place}
+        return [(what + told.get(what, ""), n) for what, n in self.losses.most_common()]
 
 
 def import_conversation(
@@ -183,18 +200,51 @@ def import_each(
     messages. For a session of an agent the policy is not used: what the agent saw is stored as it
     was.
 
-    A conversation that was already imported is skipped. One that exists with other content is
-    refused, and the import continues with the next. A redaction erases the fingerprint that
-    identifies the content, so the same file is then refused. Raises InvalidValue for an invalid
-    actor.
+    A conversation that was already imported is skipped, and gets what its file has more by now. One
+    that exists with other content is refused, and the import continues with the next. Redacted
+    messages are compared by their number and role. Raises InvalidValue for an invalid actor.
     """
     check_actor(actor)
     taken: dict[str, int] = {}
-    for each in database.pausing_for_writers(conversations):
+    for group in _with_branches(database.pausing_for_writers(conversations)):
+        if isinstance(group, Refused):
+            yield Imported(group.where, refused=group.why)
+            continue
+        ids = [f"{prefix}{_free_name(each.name or '', taken)}" for each in group]
+        source = ids[0]
+        for memory_id, each in zip(ids, _stored_first(source, group), strict=True):
+            yield _import(memory_id, each, policy, actor, "" if memory_id == source else source)
+
+
+def _with_branches(
+    conversations: Iterable[Transcript | Refused],
+) -> Iterator[list[Transcript] | Refused]:
+    """Yield each conversation with the branches that follow it."""
+    group: list[Transcript] = []
+    for each in conversations:
+        if group and not (isinstance(each, Transcript) and each.is_branch):
+            yield group
+            group = []
         if isinstance(each, Refused):
-            yield Imported(each.where, refused=each.why)
+            yield each
         else:
-            yield _import(f"{prefix}{_free_name(each.name or '', taken)}", each, policy, actor)
+            group.append(each)
+    if group:
+        yield group
+
+
+def _stored_first(memory_id: str, group: list[Transcript]) -> list[Transcript]:
+    """Return a conversation and its branches. If a branch is what was stored under the id before
+    its agent went back, it changes places with the conversation.
+    """
+    memory = Memory.objects.filter(pk=memory_id).first() if len(group) > 1 else None
+    going_on = [
+        n for n, each in enumerate(group) if memory and _stored_of(memory, each) is not None
+    ]
+    if 0 not in going_on:
+        for n in going_on[:1]:
+            group[0], group[n] = group[n], replace(group[0], shared=group[n].shared)
+    return group
 
 
 def _free_name(name: str, taken: dict[str, int]) -> str:
@@ -207,7 +257,10 @@ def _free_name(name: str, taken: dict[str, int]) -> str:
     return found
 
 
-def _import(memory_id: str, transcript: Transcript, policy: Policy | None, actor: str) -> Imported:
+def _import(
+    memory_id: str, transcript: Transcript, policy: Policy | None, actor: str, source: str
+) -> Imported:
+    """Import one conversation, which may be a branch of the source."""
     try:
         check_id(memory_id)
         if transcript.session:
@@ -218,10 +271,16 @@ def _import(memory_id: str, transcript: Transcript, policy: Policy | None, actor
         if memory := Memory.objects.filter(pk=memory_id).first():
             return _import_again(memory, transcript, own, actor)
         labels = {DIGEST_LABEL: fingerprint("import", _content(transcript))}
-        results = _import_labelled(
-            memory_id, transcript.messages, own, labels, actor, transcript.session
-        )
-        return _imported(memory_id, transcript, results)
+        new: list[NewMessage] = [NewMessage(message) for message in transcript.messages]
+        if source and (shared := _shared(source, transcript.shared)):
+            labels["from"] = f"{source} step {shared[-1][0]}"[:ID_LENGTH]
+            pairs = zip(new, shared, strict=False)
+            new[: len(shared)] = [replace(each, said_at=at) for each, (_, at) in pairs]
+        results = _import_labelled(memory_id, new, own, labels, actor, transcript.session)
+        imported = _imported(memory_id, transcript, results)
+        if "from" in labels:
+            Memory.objects.filter(pk=memory_id).update(branched_from=source)
+        return imported
     except ChatMemoryError as error:
         return Imported(printable(memory_id), refused=str(error))
 
@@ -263,10 +322,12 @@ def _imported(
 def _import_again(
     memory: Memory, transcript: Transcript, policy: Policy | None, actor: str
 ) -> Imported:
-    """Go on with an unfinished import of the same content under the same policy."""
+    """Go on with an unfinished import of the same content under the same policy, or with a file
+    that has grown.
+    """
     label = memory.labels.get(DIGEST_LABEL, "")
     if not is_fingerprint(label, "import", _content(transcript)):
-        raise MemoryExists(f"a conversation with the id {memory.pk!r} already exists")
+        return _import_rest(memory, transcript, actor)
     if memory.imported is None:
         return Imported(memory.pk, already=True)
     if memory.policy != policy:
@@ -275,6 +336,100 @@ def _import_again(
     _check(new, policy, transcript.session)
     results = _add_rest(memory.pk, new, memory.imported, actor, transcript.session)
     return _imported(memory.pk, transcript, results, memory.last_seq)
+
+
+# Files that have grown
+
+
+def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported:
+    """Add what a file has more than is stored. Raises MemoryExists if what is stored is not the
+    beginning of its conversation, and ImportUnfinished if another import of it has not ended.
+    """
+    stored = _stored_of(memory, transcript)
+    if stored is None or (memory.policy is None) != (transcript.session is not None):
+        raise MemoryExists(
+            f"a conversation with the id {memory.pk!r} already exists, and it does not begin as "
+            "the file does"
+        )
+    if stored == len(transcript.messages):
+        return Imported(memory.pk, already=True)
+    new = storable_additions(transcript.messages)
+    _check(new, memory.policy, transcript.session)
+    rest = Storable(new[stored:], sum(len(stored_json(each.message)) for each in new[stored:]))
+    is_short = not is_long(rest, rest.characters)
+    with database.atomic():
+        with locked(memory.pk, actor=actor, note=Step.IMPORTED) as recorder:
+            if recorder.memory.last_seq != memory.last_seq:
+                raise MemoryExists(f"{memory.pk!r} was changed meanwhile: import the file again")
+            if DIGEST_LABEL in recorder.memory.labels:  # else it was erased with what is redacted
+                told = fingerprint("import", _content(transcript))
+                recorder.set_labels({**recorder.memory.labels, DIGEST_LABEL: told})
+            results = adder(transcript.session)(recorder, rest) if is_short else []
+        if not is_short:
+            set_stored(memory.pk, stored)
+    if not is_short:
+        results = list(_add_rest(memory.pk, new, stored, actor, transcript.session))
+    summaries = transcript.session.summaries if transcript.session else ()
+    added = sum(result.step is not None for result in results)
+    said = added - sum(place >= stored for place in summaries)
+    return Imported(memory.pk, said, losses=transcript.losses)
+
+
+def _stored_of(memory: Memory, transcript: Transcript) -> int | None:
+    """Return how many messages of a conversation are stored, if all that is stored was imported and
+    is its beginning. System messages that repeat the one in force were not stored.
+    """
+    session = transcript.session
+    messages = session.messages if session else transcript.messages
+    first = Step.objects.filter(memory=memory).order_by("n").first()
+    if memory.imported is not None or first is None or first.note != Step.IMPORTED:
+        return None
+    place, in_force = 0, None
+    for row in Message.objects.filter(memory=memory).order_by("seq").iterator():
+        while session is None and place < len(messages) and messages[place] == in_force:
+            place += 1
+        if place == len(messages) or not _is_same(read_message(row), messages[place]):
+            return None
+        in_force = messages[place] if isinstance(messages[place], SystemMessage) else in_force
+        place += 1
+    if session and _seen_after(session, place) != _window_of(memory):
+        return None
+    return place
+
+
+def _seen_after(session: Session, count: int) -> list[int]:
+    """Return what the agent of a session saw after its first messages, by their positions."""
+    seen, end = [*range(count)], 0
+    for each, window in session.windows():
+        if each.summary < count:
+            seen, end = window, each.summary + 1
+    return [*seen, *range(end, count)] if end else seen
+
+
+def _window_of(memory: Memory) -> list[int]:
+    """Return the positions of the messages that a conversation's window holds."""
+    stays = Stay.objects.filter(memory=memory, left_step=None).order_by("rank")
+    return [seq - 1 for seq in stays.values_list("seq", flat=True)]
+
+
+def _is_same(stored: ChatMessage, given: ChatMessage) -> bool:
+    """Whether a stored message is a given one, or what a redaction left of such a one. Attributes
+    may tell more by now, such as what a provider counted later.
+    """
+    if type(stored) is not type(given):
+        return False
+    return is_redacted(stored) or with_attributes(stored, {}) == with_attributes(given, {})
+
+
+def _shared(source: str, count: int) -> list[tuple[int, datetime]]:
+    """Return the step that added each of the first messages of a conversation, and when it was
+    said.
+    """
+    rows = Message.objects.filter(memory=source, seq__lte=count).order_by("seq")
+    times = dict(rows.values_list("seq", "said_at"))
+    steps = Step.objects.filter(memory=source, last_seq__lte=count).order_by("n")
+    added = {last: n for n, last in reversed(steps.values_list("n", "last_seq")) if last in times}
+    return [(added[seq], at) for seq, at in times.items() if seq in added]
 
 
 # Long writes in transactions that are short

@@ -36,8 +36,8 @@ from chatmemory.core.codec import (
     bytes_of,
     frame_and_size,
     frame_of,
+    json_lines,
     json_text,
-    json_values,
     message_from_frame,
     payload_of,
     stored_json,
@@ -227,7 +227,7 @@ def pieces(request, monkeypatch):
 
 def load_json_file(file, bounds=None):
     """The value of a file, or a list of those of its lines."""
-    values = list(json_values(file, bounds))
+    values = [line.problem or line.value for line in json_lines(file, bounds)]
     return values[0] if len(values) == 1 else values
 
 
@@ -304,13 +304,41 @@ def test_what_is_special_of_a_file(pieces):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("{} {}", "Extra data: line 1 column 4 (char 3)"),
-        ("{}\n{}\n[1 2]", "Expecting ',' delimiter: line 3 column 4 (char 9)"),
-        ("{}\n[1,\n2", "Expecting ',' delimiter: line 3 column 2 (char 8)"),
+        ("[] []", "Extra data: line 1 column 4 (char 3)"),
+        ("[]\n[1 2]", "Expecting ',' delimiter: line 2 column 4 (char 6)"),
+        ("[]\n[1,\n2", "Expecting ',' delimiter: line 3 column 2 (char 8)"),
     ],
 )
 def test_the_line_of_an_error_is_told(pieces, text, why):
     assert answer(load_json_file, StringIO(text)) == f"not valid JSON: {why}"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ('{"a":1}\n{"b":\n{"c":3}\n', [(1, {"a": 1}), (2, "not JSON"), (3, {"c": 3})]),
+        ('{"a":1}\n{"b":[1,\n', [(1, {"a": 1}), (2, "not JSON")]),
+        ('{"a":1}{"b":2} {"c":3}\nnull', [(1, {"a": 1}), (1, {"b": 2}), (1, {"c": 3}), (2, None)]),
+        (
+            '{"a":1}\n\n{"b":2} cut\n{"c":3}',
+            [(1, {"a": 1}), (3, {"b": 2}), (3, "not JSON"), (4, {"c": 3})],
+        ),
+        ('"content":"b"}\n{"c":3}', [(1, "not JSON"), (2, {"c": 3})]),
+        (
+            '{"a":1}\n[NaN]\n\0\0{"c":3}',
+            [(1, {"a": 1}), (2, "not JSON: NaN is not valid JSON"), (3, "not JSON")],
+        ),
+    ],
+)
+def test_a_line_that_is_no_json_is_left_out_of_a_file_of_lines(pieces, text, lines):
+    found = json_lines(StringIO(text, newline="\n"))
+    assert [(line.number, line.problem or line.value) for line in found] == lines
+
+
+@pytest.mark.parametrize("text", ['{\n"a": 1,\n{"b": 2}\n}', '[\n{"a": 1},\n{"b": 2\n]', '{"a":'])
+def test_a_file_that_is_no_file_of_lines_is_refused_whole(pieces, text):
+    with pytest.raises(InvalidMessage, match="not valid JSON"):
+        list(json_lines(StringIO(text, newline="\n")))
 
 
 def test_the_bounds_are_held(pieces):

@@ -42,6 +42,7 @@ from chatmemory.formats import (
     parse_messages,
     parse_objects,
     read_transcripts,
+    readable_formats,
     render_messages,
     two_way_formats,
     writable_formats,
@@ -221,26 +222,34 @@ WORDS_OF_LOSSES = [
     ),
     (user(None)[:1], "empty content", OTHERS),
     (user(AudioContent())[:1], "audio content", OTHERS),
-    (FEATURES["its detail level MEDIUM"], "the detail level 'medium'", OTHERS - {"sharegpt"}),
-    (FEATURES["its revised prompt"], "the revised prompt of an image", OTHERS - {"sharegpt"}),
+    (
+        FEATURES["its detail level MEDIUM"],
+        "the detail level 'medium'",
+        OTHERS - {"bedrock", "sharegpt"},
+    ),
+    (
+        FEATURES["its revised prompt"],
+        "the revised prompt of an image",
+        OTHERS - {"bedrock", "sharegpt"},
+    ),
     (
         BOTH,
         "the url of image content that is given inline too",
         OTHERS - {"llama_index", "sharegpt"},
     ),
-    ([UserMessage([TextContent("x"), TextContent(" ")])], "a blank text", {"anthropic"}),
-    ([UserMessage("")], "an empty message", {"anthropic", "gemini"}),
+    ([UserMessage([TextContent("x"), TextContent(" ")])], "a blank text", {"anthropic", "bedrock"}),
+    ([UserMessage("")], "an empty message", {"anthropic", "bedrock", "gemini"}),
     ([AiMessage(None)], "a message without text and calls", {"openai_responses"}),
     (
         [AiMessage("x", (), "hm")],
         "thinking",
-        {"anthropic", "openai_chat", "openai_responses", "sharegpt"},
+        {"anthropic", "bedrock", "openai_chat", "openai_responses", "sharegpt"},
     ),
     ([AiMessage("x", (None,))], "an empty tool call", OTHERS),
     (
         [AiMessage(None, [ToolExecutionRequest("a", "f", "no")])],
         "that the arguments are no JSON object",
-        {"anthropic", "gemini"},
+        {"anthropic", "bedrock", "gemini"},
     ),
     (
         result(TextContent("no"), is_error=True),
@@ -250,7 +259,7 @@ WORDS_OF_LOSSES = [
     (
         [ToolExecutionResultMessage(None, "find", "x")],
         "the name of the tool",
-        {"anthropic", "sharegpt"},
+        {"anthropic", "bedrock", "sharegpt"},
     ),
     ([RESULT], "that the result stands without its call", {"vercel_ui"}),
     (
@@ -320,6 +329,12 @@ def test_the_docs_tell_what_each_format_loses():
         otherwise = changed(format) if format in two_way_formats() else ["it is not read"]
         rows.append(f"| `{format}` | {', '.join(lost(format))} | {', '.join(otherwise)} |")
     told("what is lost", rows)
+
+
+def test_the_docs_tell_where_each_format_comes_from():
+    _, _, section = PAGE.read_text("utf-8").partition("## What is read from where\n")
+    rows = re.findall(r"^\| `(\w+)` \|", section.partition("\n## ")[0], re.MULTILINE)
+    assert sorted(rows) == sorted(readable_formats())
 
 
 # Real conversations

@@ -228,7 +228,7 @@ def test_other_data_of_a_file_is_listed_as_lost():
 
 
 def test_a_conversation_that_cannot_be_read_is_refused_and_the_others_are_read():
-    unknown = [*CHAT, {"role": "assistant", "content": [{"type": "output_text", "text": "hi"}]}]
+    unknown = [*CHAT, {"role": "assistant", "content": [{"type": "output_thing", "text": "hi"}]}]
     values = [CHAT, [{"role": "robot"}], "noise", [OTHER_PARTS], unknown]
     reading = read_transcripts(json.dumps(values))
     assert len(reading.transcripts) == 1
@@ -241,7 +241,7 @@ def test_a_conversation_that_cannot_be_read_is_refused_and_the_others_are_read()
         ),
         (
             "conversation 5",
-            "message 2: no part of its content can be read: parts of type 'output_text'",
+            "message 2: no part of its content can be read: parts of type 'output_thing'",
         ),
     ]
 

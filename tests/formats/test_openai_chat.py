@@ -184,8 +184,8 @@ def _deep(levels: int) -> list:
         ({"role": "user", "parts": parts_of("text")}, "`parts` are of another format"),
         (ai(None, parts=parts_of("text")), "`parts` are of another"),
         (ai("", parts=parts_of("text")), "`parts` are of another"),
-        (user(*parts_of("input_text")), "parts of type 'input_text'"),
-        ({"role": "system", "content": parts_of("input_text")}, "parts of type 'input_text'"),
+        (user(*parts_of("input_thing")), "parts of type 'input_thing'"),
+        ({"role": "system", "content": parts_of("input_thing")}, "parts of type 'input_thing'"),
         (ai(parts_of("tool_use")), "parts of type 'tool_use'"),
         ({"role": "tool", "content": parts_of("tool_result")}, "parts of type 'tool_result'"),
     ],
@@ -217,7 +217,7 @@ def test_a_malformed_message_is_refused_with_its_place(message, why):
         ),
         ({"role": "tool", "content": None}, ToolExecutionResultMessage(None, None, "")),
         ({"role": "tool", "content": []}, ToolExecutionResultMessage(None, None, "")),
-        ({"role": "user", "content": parts_of("input_text", "text")}, UserMessage("hi")),
+        ({"role": "user", "content": parts_of("input_thing", "text")}, UserMessage("hi")),
     ],
 )
 def test_a_turn_that_says_something_or_says_that_it_is_empty_is_read(turn, message):

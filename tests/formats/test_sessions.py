@@ -29,7 +29,8 @@ from ..properties import examples
 def read(records, format="auto") -> Transcript:
     reading = read_transcripts("\n".join(map(json.dumps, records)), format)
     assert reading.refused == ()
-    (transcript,) = reading.transcripts
+    transcript, *branches = reading.transcripts
+    assert all(each.shared for each in branches)
     assert transcript.session is not None
     assert len(transcript.turns) == len(transcript.messages)
     return transcript
@@ -117,14 +118,30 @@ def test_an_answer_of_several_records_is_one_message(claude):
     assert transcript.turns == (0, 1, 4, 6)
 
 
-def test_what_a_rewind_left_behind_was_not_seen(claude):
+def test_what_was_said_before_the_user_went_back_is_a_branch(claude):
     claude.user("1", "Start")
     claude.user("2", "first attempt")
     claude.ai("3", "m1", "first answer")
     claude.user("4", "second attempt", parent="1")
+    reading = read_transcripts(json.dumps(claude.records))
+    main, branch = reading.transcripts
+    assert (main.name, said(main)) == ("s", ["Start", "second attempt"])
+    assert (branch.name, branch.shared) == ("s-branch-1", 1)
+    assert said(branch) == ["Start", "first attempt", "first answer"]
+    assert not any("reached" in loss for loss in what_is_missing(main))
+
+
+def test_an_answer_that_was_given_anew_is_not_reached(claude):
+    claude.user("1", "Start")
+    claude.ai("2", "m1", "one answer")
+    claude.ai("3", "m2", "another answer", parent="1")
     transcript = read(claude.records)
-    assert said(transcript) == ["Start", "second attempt"]
-    assert "records that a rewind left behind (2)" in what_is_missing(transcript)
+    assert said(transcript) == ["Start", "another answer"]
+    (loss,) = [each for each in transcript.losses if "not reached" in each.what]
+    assert (loss.what, loss.place) == (
+        "messages that are not reached from the last one (1)",
+        "line 2",
+    )
 
 
 def test_subagents_and_progress_are_no_messages(claude):
@@ -236,7 +253,6 @@ def test_contents_that_are_no_text_are_kept(claude):
     claude.ai("2", "m1", {"type": "server_tool_use"})
     transcript = read(claude.records)
     assert [each.type for each in transcript.messages[0].contents] == ["IMAGE", "PDF", "TEXT"]
-    assert "blocks of type 'server_tool_use' in answers (1)" in what_is_missing(transcript)
 
 
 def test_titles_of_sessions_are_no_compactions(claude):
@@ -246,12 +262,15 @@ def test_titles_of_sessions_are_no_compactions(claude):
     assert transcript.session.compactions == ()
 
 
-def test_an_unreadable_record_is_named(claude):
+def test_an_unreadable_record_is_left_out_and_named(claude):
     claude.user("1", "Hello")
     claude.user("2", 5)
-    with pytest.raises(UnreadableTranscript, match="a list of blocks") as refused:
-        parse_messages(claude.records, "claude_code")
-    assert refused.value.index == 1
+    claude.ai("3", "m1", "Hi")
+    lines = "\n".join(map(json.dumps, claude.records))
+    reading = read_transcripts(lines)
+    assert [said(each) for each in reading.transcripts] == [["Hello", "Hi"]]
+    assert [each.where for each in reading.refused] == ["line 2"]
+    assert "a list of blocks" in reading.refused[0].why
 
 
 # Codex
@@ -483,7 +502,7 @@ def test_events_of_version_0(forgotten):
     ],
 )
 def test_other_json_lines_are_not_taken(records):
-    with pytest.raises(UnreadableTranscript, match="no conversation in the format"):
+    with pytest.raises(UnreadableTranscript, match="no conversation found: the file is "):
         read_transcripts("\n".join(map(json.dumps, records)))
 
 

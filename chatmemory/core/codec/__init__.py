@@ -15,10 +15,11 @@ from chatmemory.core.codec.frames import (
 )
 from chatmemory.core.codec.json_text import (
     JsonBounds,
+    JsonLine,
     check_density,
     check_names,
     decode_json,
-    json_values,
+    json_lines,
     load_json,
 )
 from chatmemory.core.codec.reading import message_from_dict, message_from_json, messages_from_json
@@ -42,6 +43,7 @@ __all__ = [
     "DEPTH_MAX",
     "GAP",
     "JsonBounds",
+    "JsonLine",
     "Path",
     "attributes_beside",
     "bytes_of",
@@ -50,7 +52,7 @@ __all__ = [
     "decode_json",
     "frame_and_size",
     "frame_of",
-    "json_values",
+    "json_lines",
     "load_json",
     "message_from_dict",
     "message_from_frame",

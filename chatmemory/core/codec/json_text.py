@@ -200,13 +200,34 @@ class JsonBounds:
     told: str
 
 
-def json_values(file: IO[str], bounds: JsonBounds | None = None) -> Iterator[Any]:
+@dataclass(frozen=True)
+class JsonLine:
+    """A value of a file and the number of the line where it begins, from 1.
+
+    With a `problem` the line is no JSON: it was left out, and there is no value.
+    """
+
+    number: int
+    value: Any = None
+    problem: str = ""
+
+
+class _Malformed(InvalidMessage):
+    """A value of a file is no JSON that can be read; the lines behind it may be."""
+
+
+def json_lines(file: IO[str], bounds: JsonBounds | None = None) -> Iterator[JsonLine]:
     """Yield the values of a file: one, or several, each of which begins in a line of its own.
+    Objects may follow each other on one line, too.
+
+    In a file of lines, that is where an object began and ended on one line before, or does so on
+    the file's second line, a line that is no JSON is yielded with its problem. Elsewhere it raises
+    InvalidMessage.
 
     The file is decoded in pieces and never in memory as a whole: for one emoji in it, Python would
     keep four bytes for each character. Raises InvalidMessage as `load_json`, and beyond the bounds.
     """
-    return _JsonFile(file, bounds).values()
+    return _JsonFile(file, bounds).lines()
 
 
 class _JsonFile:
@@ -220,20 +241,73 @@ class _JsonFile:
         self._file, self._bounds = file, bounds
         self._piece, self._at, self._is_last_piece = "", 0, False
         self._before, self._lines, self._line_start = 0, 0, 0  # of the file, before the piece
-        self._has_new_line = False
+        self._counted, self._newlines = 0, 0  # of the piece: up to where, and how many
         self._taken = 0
+        self._is_behind_line = False  # whether a line ended within the value that is read
+        self._are_lines = False  # whether an object began and ended on one line
 
-    def values(self) -> Iterator[Any]:
-        yield self._value(0)
-        self._has_new_line = False
-        while self._next():
-            if not self._has_new_line:
-                raise self._invalid("Extra data", self._at)
-            yield self._value(0)
-            self._has_new_line = False
+    def lines(self) -> Iterator[JsonLine]:
+        waiting: tuple[int, _Malformed] | None = None  # the first line, until the second is read
+        end, may_follow = 0, True  # of the last value: its last line, and whether it is an object
+        while self._next() or not end:
+            number, start = self._number(), self._before + self._at
+            try:
+                if number == end and not (may_follow and self._next() == "{"):
+                    raise self._invalid("Extra data", self._at)
+                value = self._value(0)
+                end, may_follow = self._number(), isinstance(value, dict)
+                rest = self._next() if self._is_next_on(end) else ""
+                if rest and not isinstance(value, dict | list):
+                    raise self._invalid("Extra data", self._at)
+            except _Malformed as error:
+                if waiting or (end and end != number and not self._are_lines):
+                    raise waiting[1] if waiting else error from error
+                end = self._leave_line(start)
+                if self._are_lines:
+                    yield JsonLine(number, problem=_not_json(error))
+                else:
+                    waiting = number, error
+                continue
+            is_line = may_follow and end == number and rest in ("", "{")
+            if waiting and not is_line:
+                raise waiting[1]
+            if waiting:
+                yield JsonLine(waiting[0], problem=_not_json(waiting[1]))
+                waiting = None
+            self._are_lines |= is_line
+            yield JsonLine(number, value)
+        if waiting:
+            raise waiting[1]
+
+    def _is_next_on(self, line: int) -> bool:
+        """Return whether the next value begins on the line of this number."""
+        return bool(self._next()) and self._number() == line
+
+    def _number(self) -> int:
+        """Return the number of the line where the next character is, from 1."""
+        self._newlines += self._piece.count("\n", self._counted, self._at)
+        self._counted = self._at
+        return self._lines + self._newlines + 1
+
+    def _leave_line(self, start: int) -> int:
+        """Go to the end of the line where a value began, and return its number: of a value that
+        began before the piece, to that of the line where it is no JSON.
+        """
+        if start >= self._before:
+            self._at = start - self._before
+            self._counted, self._newlines = 0, 0
+        elif self._is_behind_line:
+            return self._number() - 1
+        while (end := self._piece.find("\n", self._at)) < 0:
+            self._at = len(self._piece)
+            if self._is_last_piece:
+                return self._number()
+            self._read_on()
+        self._at = end
+        return self._number()
 
     def _value(self, level: int) -> Any:
-        sign = self._next()
+        sign = self._next_within() if level else self._next()
         while True:
             try:
                 value, end = _PIECE_DECODER.raw_decode(self._piece, self._at)
@@ -250,7 +324,7 @@ class _JsonFile:
             except InvalidMessage:
                 raise
             except (RecursionError, ValueError) as error:
-                raise _invalid_json(error) from error
+                raise _Malformed(str(_invalid_json(error))) from error
             self._read_on()
 
     def _container(self, sign: str, level: int) -> Any:
@@ -264,10 +338,10 @@ class _JsonFile:
     def _object(self, level: int) -> JsonObject:
         pairs: list[tuple[str, Any]] = []
         for _ in self._each("}"):
-            if self._next() != '"':
+            if self._next_within() != '"':
                 raise self._invalid("Expecting property name enclosed in double quotes", self._at)
             name = self._value(level + 1)
-            if self._next() != ":":
+            if self._next_within() != ":":
                 raise self._invalid("Expecting ':' delimiter", self._at)
             self._at += 1
             pairs.append((name, self._value(level + 1)))
@@ -276,22 +350,30 @@ class _JsonFile:
     def _each(self, end: str) -> Iterator[None]:
         """Yield at each item or property of a container, and go behind its end."""
         self._at += 1
-        sign = self._next()
+        sign = self._next_within()
         while sign != end:
             yield
-            sign = self._next()
+            sign = self._next_within()
             if sign == ",":
                 self._at += 1
             elif sign != end:
                 raise self._invalid("Expecting ',' delimiter", self._at)
         self._at += 1
 
+    def _next_within(self) -> str:
+        """Return the same within a container, which in a file of lines ends on its line."""
+        line = self._number()
+        sign = self._next()
+        self._is_behind_line = self._are_lines and self._number() > line
+        if self._is_behind_line:
+            raise self._invalid("the line ends", self._at)
+        return sign
+
     def _next(self) -> str:
         """Return the character after white space; "" at the end of the file."""
         while True:
             start = self._at
             self._at = _SPACE.match(self._piece, start).end()  # type: ignore[union-attr]
-            self._has_new_line |= "\n" in self._piece[start : self._at]
             if self._at < len(self._piece):
                 return self._piece[self._at]
             if self._is_last_piece:
@@ -312,6 +394,7 @@ class _JsonFile:
         self._before += self._at
         more = self._file.read(max(PIECE, len(rest) // 4))
         self._piece, self._at, self._is_last_piece = rest + more, 0, not more
+        self._counted, self._newlines = 0, 0
 
     def _take(self, value: Any) -> None:
         """Count what a value takes, and the messages that are made of it."""
@@ -329,8 +412,14 @@ class _JsonFile:
         start = self._before + self._piece.rfind("\n", 0, at) + 1
         return self._lines + lines, start if lines else self._line_start
 
-    def _invalid(self, why: str, at: int) -> InvalidMessage:
+    def _invalid(self, why: str, at: int) -> _Malformed:
         lines, start = self._place(at)
         place = self._before + at
         where = f"line {lines + 1} column {place - start + 1} (char {place})"
-        return InvalidMessage(f"not valid JSON: {why}: {where}")
+        return _Malformed(f"not valid JSON: {why}: {where}")
+
+
+def _not_json(error: InvalidMessage) -> str:
+    """Return in words that a line is no JSON, and why unless its signs are not those of JSON."""
+    why = str(error).removeprefix("not valid JSON: ")
+    return "not JSON" if " column " in why else f"not JSON: {why}"

@@ -62,10 +62,8 @@ class Command(DatabaseCommand):
             printer.total(_totals(reports))
         if refused := sum(report.refused_count for report in reports):
             imported = sum(report.stored_count for report in reports)
-            raise CommandError(
-                f"{counted(refused, 'conversation')} {'was' if refused == 1 else 'were'} refused, "
-                f"{f'{imported:,}' if imported else 'none was'} imported"
-            )
+            told = counted(imported, "conversation") if imported else "no conversation"
+            raise CommandError(f"{refused:,} refused, {told} imported")
 
     def import_file(
         self,

@@ -1,0 +1,245 @@
+"""Amazon Bedrock's Converse: `{"system": […], "messages": [{"role": …, "content": [block]}, …]}`.
+
+A block is an object with one property, which tells what it is: `{"text": …}`, `{"toolUse": {…}}`.
+Source of the shapes: Amazon Bedrock's API reference, Converse, ContentBlock.
+
+- A user's turn with tool results is a message for each result, and one for the words beside them.
+- A result has text, JSON or media. JSON is a text here; it is written as text where it was none.
+- Reasoning is sent back with the signature that the model gave it; without one it is a loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from chatmemory.core.contents import Content, Media, TextContent
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    CustomMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.formats.conversion import (
+    Response,
+    Said,
+    answer_of,
+    arguments_text,
+    dict_in,
+    dicts_in,
+    find_turns,
+    is_list_of,
+    list_in,
+    object_in,
+    objects_in,
+    stand_in,
+    text_in,
+    two_way,
+)
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.parts import TurnReader, TurnWriter, data_of, media_content
+
+_MEDIA = {"image": "image", "document": "file", "video": "video", "audio": "audio"}
+_OF_MODEL = ("text", "toolUse", "reasoningContent", "citationsContent")
+_OTHERS = ("toolResult", "guardContent", "searchResult", "cachePoint")
+_KINDS = (*_OF_MODEL, *_MEDIA, *_OTHERS)
+
+# Reading
+
+
+def find(value: Any) -> RawTranscript | None:
+    """Return a list of turns, a request that holds one under `messages`, or one response."""
+    output = dict_in(value, "output")
+    if _are_turns([dict_in(output, "message")]):
+        about = {name: each for name, each in value.items() if name != "output"}
+        return RawTranscript(None, [Response(output["message"], about)])
+    return find_turns(value, _are_turns, names=("id", "conversation_id"), beside=("system",))
+
+
+def _are_turns(value: Any) -> bool:
+    """Whether a list has turns whose blocks are Bedrock's: those of others have a type."""
+    if not is_list_of(value, "role", "content"):
+        return False
+    blocks = [block for turn in value for block in list_in(turn, "content")[:1]]
+    return bool(blocks) and all(_kind(block) in _KINDS for block in blocks)
+
+
+def _kind(part: Any) -> str:
+    """Return the property that tells what a block is; "" for what is no block of Bedrock."""
+    if not isinstance(part, dict) or not part or "type" in part:
+        return ""
+    return next((name for name in _KINDS if name in part), next(iter(part)))
+
+
+def _is_result(part: Any) -> bool:
+    return _kind(part) == "toolResult"
+
+
+class _Reader(TurnReader):
+    within_turn = "content"
+    type_of = staticmethod(_kind)
+    is_result = staticmethod(_is_result)
+
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
+        if "role" not in turn and "system" in turn:
+            blocks = objects_in(turn, "system", "block")
+            texts = [each.text for block in blocks for each in self.texts(block)]
+            yield from self.system("\n".join(texts))
+            return
+        blocks = objects_in(turn, "content", "block")
+        match turn.get("role"):
+            case "user":
+                read = self.user(blocks)
+            case "assistant":
+                read = self.assistant(blocks)
+            case "system":
+                texts = [each.text for block in blocks for each in self.texts(block)]
+                yield from self.system("\n".join(texts)) if texts else [CustomMessage()]
+                return
+            case role:
+                raise InvalidMessage(f"unknown role {role!r}: one of user, assistant, system")
+        yield from self.joined(turn, read)
+
+    def is_of_model(self, block: Any) -> bool:
+        return _kind(block) in (*_OF_MODEL, "toolResult", *_MEDIA)
+
+    def texts(self, block: dict[str, Any]) -> list[TextContent]:
+        return [each for each in self.contents(block) if isinstance(each, TextContent)]
+
+    def contents(self, block: dict[str, Any]) -> list[Content]:
+        kind = _kind(block)
+        held = block.get(kind)
+        match kind:
+            case "text":
+                return [TextContent(text_in(block, "text") or "")]
+            case "json":
+                return [TextContent(arguments_text(held) or "")]
+            case "guardContent":
+                inner = dict_in(block, kind)
+                if "image" in inner:
+                    return self.contents({"image": inner["image"]})
+                return [TextContent(text_in(dict_in(inner, "text"), "text") or "")]
+            case "searchResult" | "citationsContent":
+                parts = dicts_in(held, "content")
+                title = [TextContent(each) for each in _title(held)]
+                return title + [each for part in parts for each in self.contents(part)]
+            case _ if kind in _MEDIA:
+                return [_media(_MEDIA[kind], object_in(held, f"{kind} must be an object"))]
+        return []
+
+    def said_by_model(self, blocks: list[Any]) -> AiMessage:
+        texts: list[str] = []
+        thoughts, calls = [], []
+        for block in blocks:
+            if _kind(block) == "toolUse":
+                held = object_in(block["toolUse"], "toolUse must be an object")
+                id, name = text_in(held, "toolUseId"), text_in(held, "name")
+                calls.append(self.calls.request(id, name, held.get("input")))
+            elif _kind(block) == "reasoningContent":
+                told = dict_in(dict_in(block, "reasoningContent"), "reasoningText")
+                thoughts.append(text_in(told, "text"))
+            else:
+                found = self.contents(block)
+                texts += [c.text if isinstance(c, TextContent) else "[image]" for c in found]
+        return answer_of(texts, calls, thoughts)
+
+    def result(self, block: Any) -> ToolExecutionResultMessage:
+        held = object_in(block["toolResult"], "toolResult must be an object")
+        id, name = self.calls.answered(text_in(held, "toolUseId"))
+        parts = objects_in(held, "content", "block") if held.get("content") else []
+        contents = [each for part in parts for each in self.contents(part)]
+        if parts and not contents:
+            contents = [stand_in(_kind(parts[0]), None)]
+        is_error = {"error": True, "success": False}.get(str(held.get("status")))
+        return ToolExecutionResultMessage(id, name, contents or "", is_error)
+
+
+def _title(held: Any) -> list[str]:
+    title = held.get("title") if isinstance(held, dict) else None
+    return [title] if isinstance(title, str) and title else []
+
+
+def _media(kind: str, held: dict[str, Any]) -> Content:
+    source = dict_in(held, "source")
+    text = text_in(source, "text")
+    if text is not None:
+        return TextContent(text)
+    url = text_in(dict_in(source, "s3Location"), "uri")
+    format, data = text_in(held, "format"), text_in(source, "bytes")
+    if not url and not data:
+        return stand_in(kind, text_in(held, "name"))
+    type = "application" if kind == "file" else kind
+    return media_content(kind, url, data, f"{type}/{format}" if format else None)
+
+
+# Writing
+
+
+class _Writer(TurnWriter):
+    format = "bedrock"
+    within = "messages"
+    within_turn = "content"
+    beside = ("system",)
+    cannot_say = ("name", "thinking")
+    is_result = staticmethod(_is_result)
+
+    def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
+        if self.last:
+            self.lose("the place of a system message: its text is in `system`")
+        yield {"system": [{"text": message.text}]}
+
+    def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
+        """Put the text of every system message into `system`."""
+        beside["system"] = [*beside.get("system", ()), *value["system"]]
+
+    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+        yield from self.turn("user", self.parts(message.contents))
+
+    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        texts = self.parts([TextContent(message.text)] if message.text else [])
+        calls = [self.call(call) for call in self.calls_of(message)]
+        yield from self.turn("assistant", texts + calls)
+
+    def call(self, call: ToolExecutionRequest) -> dict[str, Any]:
+        held = {"toolUseId": call.id, "name": call.name, "input": self.arguments(call)}
+        return {"toolUse": held}
+
+    def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
+        id, name = self.answered(message)
+        if name:
+            self.lose("the name of the tool")
+        held: dict[str, Any] = {"toolUseId": id, "content": self.parts(message.contents)}
+        if message.is_error is not None:
+            held["status"] = "error" if message.is_error else "success"
+        yield {"role": "user", "content": [{"toolResult": held}]}
+
+    def text(self, text: str) -> dict[str, Any] | None:
+        if text.strip():
+            return {"text": text}
+        if text:
+            self.lose("a blank text")
+        return None
+
+    def media(self, content: Content, kind: str, media: Media) -> dict[str, Any] | None:
+        source: dict[str, Any] = {"bytes": data_of(media)}
+        if source["bytes"] is None:
+            if not (media.url or "").startswith("s3://"):
+                return None  # Bedrock takes no other addresses
+            source = {"s3Location": {"uri": media.url}}
+        name = next(name for name, each in _MEDIA.items() if each == kind)
+        held: dict[str, Any] = {"format": _format(kind, media), "source": source}
+        held |= {"name": "document"} if kind == "file" else {}
+        return {name: held}
+
+
+def _format(kind: str, media: Media) -> str:
+    if media.mime_type is None:
+        return {"file": "pdf", "image": "png", "audio": "wav", "video": "mp4"}[kind]
+    return media.mime_type.rpartition("/")[2]
+
+
+FORMAT = two_way(find, _Reader, _Writer)

@@ -1,0 +1,82 @@
+"""Logs of calls, one call a line or in a list, and batches. They are only read.
+
+    {"request": {…}, "response": {…}}                        a request and its answer
+    {"model": …, "messages": […], "response": {…}}           the request beside the answer
+    {"custom_id": …, "method": …, "url": …, "body": {…}}     input of a batch of OpenAI
+    {"custom_id": …, "response": {"body": {…}}, "error": …}  its output
+    {"custom_id": …, "result": {"type": …, "message": {…}}}  output of a batch of Anthropic
+
+Requests and answers are in any format that is read here. The lines of a batch with one custom_id
+are one conversation: `cat input.jsonl output.jsonl` has questions and answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from chatmemory.formats.conversion import dict_in, name_of
+from chatmemory.formats.exchanges import Call, format_of_calls
+from chatmemory.formats.format import Refused
+
+_ASKED = ("messages", "input", "contents", "prompt")
+_ANSWERED = ("choices", "output", "content", "candidates", "error", "body", "message", "response")
+_SESSION = ("conversation_id", "session_id", "thread_id")
+
+
+def _finds(value: Any) -> bool:
+    return isinstance(value, dict) and _call(value) is not None
+
+
+def _call(value: dict[str, Any]) -> Call | Refused | None:
+    if isinstance(value.get("custom_id"), str):
+        return _of_batch(value, value["custom_id"])
+    answer = _body(value.get("response"))
+    request = _body(value.get("request"))
+    if not isinstance(request, dict) and _is_answer(answer):
+        request = {name: each for name, each in value.items() if name != "response"}
+    if not isinstance(request, dict) or not any(map(request.get, _ASKED)):
+        return None
+    if answer is not None and not _is_answer(answer) and not isinstance(answer, str):
+        return None
+    return Call(request, answer, _session(value) or _session(request))
+
+
+def _of_batch(value: dict[str, Any], id: str) -> Call | Refused | None:
+    body, result = dict_in(value, "body"), dict_in(value, "result")
+    answer = _body(value.get("response"))
+    error = value.get("error") or result.get("error")
+    if body:
+        return Call(body, session=id)
+    if result or answer or error:
+        answer = result.get("message") or answer
+        return Call(None, answer, id) if answer and not error else Refused(id, _told(error))
+    return None
+
+
+def _told(error: Any) -> str:
+    inner = dict_in(error, "error") or dict_in({"error": error}, "error")
+    return f"the batch has an error in place of the answer: {inner.get('message') or error}"
+
+
+def _body(value: Any) -> Any:
+    """Return the body of what was sent or came back, which may stand within its headers."""
+    body = dict_in(value, "body")
+    return body or value
+
+
+def _is_answer(value: Any) -> bool:
+    return isinstance(value, dict) and not value.keys().isdisjoint(_ANSWERED)
+
+
+def _session(value: dict[str, Any]) -> str | None:
+    return name_of(value, *_SESSION) or name_of(dict_in(value, "metadata"), *_SESSION)
+
+
+def _calls(values: Iterable[Any]) -> Iterator[Call | Refused]:
+    for number, value in enumerate(values, 1):
+        call = _call(value) if isinstance(value, dict) else None
+        yield call or Refused(f"call {number}", "it has no request and no answer")
+
+
+FORMAT = format_of_calls("call_log", _finds, _calls)

@@ -1,0 +1,156 @@
+"""ChatGPT's export, conversations.json. It is only read.
+
+{"conversation_id": …, "current_node": …, "mapping": {id: {"parent": …, "message": {…}}, …}}
+
+A node is a message or nothing. What the model says to a tool, by its `recipient`, is a call; code
+has no other arguments than its text. Thoughts belong to the answer behind them. Nodes that the page
+hides are read where they say something: settings of the user are a system message.
+Source of the shapes: public descriptions of the export; OpenAI documents none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from chatmemory.core.contents import Content, TextContent
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.formats.conversion import (
+    Reader,
+    dict_in,
+    dicts_in,
+    json_object,
+    list_in,
+    name_of,
+    object_in,
+    stand_in,
+    text_in,
+)
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.trees import format_of_tree, nodes_of
+
+NAME = "chatgpt"
+# The properties of a content that have what it says, beside its parts
+_TEXTS = (
+    *("text", "result", "summary", "content", "title", "user_profile", "user_instructions"),
+    *("model_set_context", "repository", "assets"),
+)
+_SETTINGS = ("user_editable_context", "model_editable_context")
+_NOT_SAID = ("content_type", "language", "response_format_name", "source_analysis_msg_id")
+_THOUGHTS = ("thoughts", "reasoning_recap")
+
+
+def find(value: Any) -> RawTranscript | None:
+    mapping = value.get("mapping") if isinstance(value, dict) else None
+    if not isinstance(mapping, dict) or not mapping:
+        return None
+    if not all(isinstance(node, dict) and "message" in node for node in mapping.values()):
+        return None
+    values = {id: node.get("message") for id, node in mapping.items()}
+    parents = {id: node.get("parent") for id, node in mapping.items()}
+    nodes = nodes_of(values, parents, value.get("current_node"))
+    return RawTranscript(name_of(value, "conversation_id", "id"), nodes)
+
+
+def _said(message: Any) -> Any:
+    content = dict_in(message, "content")
+    return {name: each for name, each in content.items() if name not in _NOT_SAID}
+
+
+class _Reader(Reader):
+    def __init__(self) -> None:
+        super().__init__()
+        self._thoughts: list[str] = []
+
+    def read(self, turn: Any) -> Iterator[ChatMessage]:
+        if turn is None:
+            return
+        message = object_in(turn, "a message must be an object")
+        content = dict_in(message, "content")
+        kind, contents = content.get("content_type"), _contents(content)
+        files = dicts_in(dict_in(message, "metadata"), "attachments")
+        contents += [stand_in("file", text_in(each, "name", "id")) for each in files]
+        text = "\n".join(each.text for each in contents if isinstance(each, TextContent))
+        if not contents:
+            if kind not in (None, "text", "multimodal_text", "code", *_THOUGHTS):
+                self.lose(f"content of type {kind!r}")
+            return
+        match dict_in(message, "author").get("role"):
+            case "system" | "developer":
+                yield from self.system(text)
+            case "user" if kind in _SETTINGS:
+                yield from self.system(text)
+            case "user":
+                self.calls.interrupted()
+                yield UserMessage(contents, attributes=self.about(message))
+            case "assistant" if kind in _THOUGHTS:
+                self._thoughts.append(text)
+            case "assistant":
+                yield self.answer(message, text)
+            case "tool":
+                name = text_in(dict_in(message, "author"), "name")
+                about = self.about(message)
+                answered = self.calls.answered(None, name)
+                is_error = True if kind == "system_error" else None
+                yield ToolExecutionResultMessage(*answered, contents, is_error, about)
+            case role:
+                raise InvalidMessage(f"unknown role {role!r}: one of system, user, assistant, tool")
+
+    def answer(self, message: Mapping[str, Any], text: str) -> AiMessage:
+        thinking = "\n".join(self._thoughts) or None
+        self._thoughts = []
+        to, about = text_in(message, "recipient"), self.about(message)
+        if to in (None, "", "all"):
+            return AiMessage(text, (), thinking, about)
+        is_code = dict_in(message, "content").get("content_type") == "code"
+        arguments = json_object(text) or {"code" if is_code else "input": text}
+        return AiMessage(None, (self.calls.request(None, to, arguments),), thinking, about)
+
+    def _messages(self, after: Any) -> Iterator[ChatMessage]:
+        yield from super()._messages(after)
+        if self._thoughts:  # of an answer that did not come
+            yield AiMessage(None, (), "\n".join(self._thoughts))
+
+    def about(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        known = {name: message.get(name) for name in ("id", "create_time")}
+        known["model"] = dict_in(message, "metadata").get("model_slug")
+        return {NAME: {name: each for name, each in known.items() if each is not None}}
+
+
+def _contents(content: Mapping[str, Any]) -> list[Content]:
+    """Return what a content says, its parts first; nothing for one that is empty."""
+    parts = [*list_in(content, "parts"), *list_in(content, "context_parts")]
+    found = [each for part in parts for each in _part(part)]
+    texts = [content.get(name) for name in _TEXTS]
+    found += [TextContent(text) for text in texts if isinstance(text, str) and text]
+    for thought in dicts_in(content, "thoughts"):
+        told = (thought.get(name) for name in ("summary", "content"))
+        found += [TextContent(text) for text in told if isinstance(text, str) and text]
+    return found
+
+
+def _part(part: Any) -> Iterator[Content]:
+    if isinstance(part, str):
+        if part:
+            yield TextContent(part)
+        return
+    if not isinstance(part, dict):
+        return
+    if isinstance(part.get("text"), str) and part["text"]:
+        yield TextContent(part["text"])
+    pointer = part.get("asset_pointer")
+    if isinstance(pointer, str):
+        kind = str(part.get("content_type", "")).partition("_")[0]
+        yield stand_in(kind or "file", pointer)
+    prompt = dict_in(dict_in(part, "metadata"), "dalle").get("prompt")
+    if isinstance(prompt, str) and prompt:
+        yield TextContent(prompt)
+
+
+FORMAT = format_of_tree(NAME, find, _Reader, _said)

@@ -1,0 +1,150 @@
+"""Claude.ai's export, conversations.json. It is only read.
+
+{"uuid": …, "chat_messages": [{"uuid": …, "parent_message_uuid": …, "sender": …, …}, …]}
+
+A message repeats its text blocks under `text`, which counts where there are none. The text that was
+extracted of an attachment is a text of the user. Tools run within an answer: it is a call, its
+result, and the words after it.
+Source of the shapes: public descriptions of the export; Anthropic documents none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from chatmemory.core.contents import Content, TextContent
+from chatmemory.core.exceptions import InvalidMessage
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.formats.conversion import (
+    Reader,
+    answer_of,
+    arguments_text,
+    dicts_in,
+    name_of,
+    object_in,
+    stand_in,
+    text_in,
+    type_in,
+)
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.parts import runs_of
+from chatmemory.formats.trees import format_of_tree, nodes_of
+
+NAME = "claude_ai"
+_SILENT = ("token_budget", "flag")
+
+
+def find(value: Any) -> RawTranscript | None:
+    messages = dicts_in(value, "chat_messages")
+    if not messages or not all("sender" in each for each in messages):
+        return None
+    ids = [name_of(each, "uuid") or str(n) for n, each in enumerate(messages)]
+    values = dict(zip(ids, messages, strict=True))
+    parents = {id: each.get("parent_message_uuid") for id, each in values.items()}
+    if not any("parent_message_uuid" in each for each in messages):
+        parents = dict(zip(ids, [None, *ids], strict=False))  # older files are lists
+    nodes = nodes_of(values, parents, value.get("current_leaf_message_uuid"))
+    return RawTranscript(name_of(value, "uuid"), nodes)
+
+
+def _said(message: Any) -> Any:
+    names = ("text", "content", "attachments", "files")
+    return {name: message.get(name) for name in names} if isinstance(message, dict) else None
+
+
+class _Reader(Reader):
+    def read(self, turn: Any) -> Iterator[ChatMessage]:
+        message = object_in(turn, "a message must be an object")
+        blocks = dicts_in(message, "content")
+        if not any(type_in(each) == "text" and each.get("text") for each in blocks):
+            text = text_in(message, "text")
+            blocks = [*blocks, {"type": "text", "text": text}] if text else blocks
+        match message.get("sender"):
+            case "human":
+                self.calls.interrupted()
+                contents: list[Content] = []
+                contents += (each for block in blocks for each in self.contents(block))
+                contents += _attached(message)
+                if contents:
+                    yield UserMessage(contents, attributes=self.about(message))
+                else:
+                    self.lose("a message without content")
+            case "assistant":
+                yield from self.assistant(message, blocks)
+            case sender:
+                raise InvalidMessage(f"unknown sender {sender!r}: one of human, assistant")
+
+    def contents(self, block: dict[str, Any]) -> Iterator[TextContent]:
+        texts = [block.get(name) for name in ("title", "text")]
+        found = [TextContent(text) for text in texts if isinstance(text, str) and text]
+        yield from found
+        if not found and type_in(block) not in ("text", *_SILENT):
+            self.lose(f"a block of type {type_in(block)!r}")
+
+    def assistant(
+        self, message: Mapping[str, Any], blocks: list[dict[str, Any]]
+    ) -> Iterator[ChatMessage]:
+        about = self.about(message)
+        for run in runs_of(blocks, lambda block: type_in(block) == "tool_result"):
+            if type_in(run[0]) == "tool_result":
+                yield self.result(run[0])
+            else:
+                yield self.answer(run, about)
+        if not blocks:
+            self.lose("an answer without content")
+        for each in _attached(message):
+            yield AiMessage(each.text)
+
+    def answer(self, blocks: Iterable[dict[str, Any]], about: dict[str, Any]) -> AiMessage:
+        texts: list[str] = []
+        thoughts, calls = [], []
+        for block in blocks:
+            match type_in(block):
+                case "thinking":
+                    thoughts.append(text_in(block, "thinking"))
+                case "tool_use":
+                    id, name = text_in(block, "id"), text_in(block, "name")
+                    calls.append(self.calls.request(id, name, block.get("input")))
+                case _:
+                    texts += [each.text for each in self.contents(block)]
+        return answer_of([*filter(None, texts)], calls, thoughts, about)
+
+    def result(self, block: dict[str, Any]) -> ToolExecutionResultMessage:
+        id, name = text_in(block, "tool_use_id"), text_in(block, "name")
+        content = block.get("content")
+        parts = content if isinstance(content, list) else [content] if content else []
+        contents = [TextContent(_text_of(part)) for part in parts]
+        is_error = True if block.get("is_error") else None
+        answered = self.calls.answered(id, name)
+        return ToolExecutionResultMessage(*answered, contents or "", is_error)
+
+    def about(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        known = {name: message.get(name) for name in ("uuid", "created_at")}
+        return {NAME: {name: each for name, each in known.items() if each is not None}}
+
+
+def _text_of(part: Any) -> str:
+    """Return a part of a result as text; JSON text for one that is not only a text."""
+    if isinstance(part, dict) and type_in(part) == "text" and isinstance(part.get("text"), str):
+        return str(part["text"])
+    return arguments_text(part) or ""
+
+
+def _attached(message: Mapping[str, Any]) -> list[TextContent]:
+    found = []
+    for each in dicts_in(message, "attachments"):
+        mark = stand_in("file", text_in(each, "file_name")).text
+        text = text_in(each, "extracted_content")
+        found.append(TextContent(f"{mark}\n{text}" if text else mark))
+    files = {id(each): each for name in ("files", "files_v2") for each in dicts_in(message, name)}
+    names = dict.fromkeys(text_in(each, "file_name", "file_uuid") for each in files.values())
+    return found + [stand_in("file", name) for name in names]
+
+
+FORMAT = format_of_tree(NAME, find, _Reader, _said)

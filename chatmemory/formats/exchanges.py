@@ -1,0 +1,310 @@
+"""Calls of a model: a request and its answer, each in a format that is read here.
+
+Logs and traces hold calls. Those of one run repeat all that was said before: they become one
+conversation (see `core.runs`).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from zlib import compress, decompress
+
+from chatmemory.core.exceptions import UnreadableTranscript
+from chatmemory.core.messages import AiMessage, ChatMessage, SystemMessage, UserMessage
+from chatmemory.core.runs import Runs, digest_of
+from chatmemory.core.texts import printable
+from chatmemory.formats.conversion import decoded, is_list_of
+from chatmemory.formats.format import Format, Loss, RawTranscript, Refused, Transcript
+from chatmemory.formats.words import unread_words
+
+NOTHING = "it has no messages in a format that is read"
+# Where requests and answers have their messages, one within the other
+_WITHIN = ("body", "messages", "message", "output", "outputs", "response", "result", "generations")
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a model.
+
+    All calls of one `session` are one conversation, in the order of their `time` if it is told.
+    Without a session, calls belong together by what they say; then the conversation has the `name`
+    of its first call. Of the calls of one `trace`, only those of the lowest `level` are read: a
+    trace repeats what its generations say, and is read where it has none.
+    """
+
+    request: Any
+    answer: Any = None
+    session: str | None = None
+    name: str | None = None
+    trace: str | None = None
+    level: int = 0
+    time: str = ""
+
+
+def format_of_calls(
+    name: str,
+    finds: Callable[[Any], bool],
+    calls: Callable[[Iterable[Any]], Iterable[Call | Refused]],
+) -> Format:
+    """Return the format of files whose values hold calls; `calls` returns those of all values."""
+
+    def find(value: Any) -> RawTranscript | None:
+        return RawTranscript(None, [value]) if finds(value) else None
+
+    def conversations(values: Iterable[Any]) -> Iterator[Transcript | Refused]:
+        return _joined(calls(values))
+
+    def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+        found = [*conversations(turns)]
+        if len(found) != 1 or isinstance(found[0], Refused):
+            why = next((each.why for each in found if isinstance(each, Refused)), "")
+            raise UnreadableTranscript(0, why or f"it holds {len(found):,} conversations")
+        return found[0]
+
+    return Format(name, find, parse, conversations=conversations)
+
+
+def format_around(name: str, find: Callable[[Any], RawTranscript | None]) -> Format:
+    """Return the format of values around messages in another format, which `find` returns."""
+
+    def conversations(values: Iterable[Any]) -> Iterator[Transcript | Refused]:
+        for number, value in enumerate(values, 1):
+            try:
+                raw = find(value) or RawTranscript(None, ())
+                yield read_as(_format_in(raw.turns), raw)
+            except UnreadableTranscript as error:
+                yield Refused(f"conversation {number}", str(error))
+
+    return Format(name, find, parse_any, conversations=conversations)
+
+
+def parse_any(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    """Return messages in any format that is read here. Raises UnreadableTranscript."""
+    return _format_in(turns).parse(turns, after)
+
+
+def _format_in(turns: Sequence[Any]) -> Format:
+    format = format_of([*turns])
+    if format is None:
+        raise UnreadableTranscript(-1, NOTHING)
+    return format
+
+
+# One call
+
+
+def said_in(value: Any, by_model: bool = False) -> Transcript | None:
+    """Return the messages of a request or an answer; None if it is in no format that is read.
+
+    A text alone is what the user said, or the model. Raises UnreadableTranscript.
+    """
+    value = decoded(value) if isinstance(value, str) and value[:1] in "{[" else value
+    if isinstance(value, str):
+        message = AiMessage(value) if by_model else UserMessage(value)
+        return Transcript(None, (message,)) if value.strip() else None
+    for each in _ways(value):
+        format = format_of(each)
+        if format and (raw := format.find(each)):
+            return read_as(format, raw)
+    return None
+
+
+def read_as(format: Format, raw: RawTranscript) -> Transcript:
+    """Return what was found in a format, with all losses. Raises UnreadableTranscript."""
+    read = format.parse(raw.turns, ())
+    words = unread_words(raw.turns, read, format.said)
+    return replace(read, name=raw.name, losses=(*raw.losses, *read.losses, *words))
+
+
+def format_of(value: Any) -> Format | None:
+    """Return the format of a list of messages, a request or an answer; None if there is none."""
+    # The registry has the formats that use this module.
+    from chatmemory.formats.registry import readable_formats
+
+    formats = readable_formats().values()
+    plain = (each for each in formats if each.conversations is None)
+    return next((each for each in plain if (each.claims or each.find)(value)), None)
+
+
+def _ways(value: Any) -> Iterator[Any]:
+    """Yield what may be the messages: the value, one message in a list, and what is within."""
+    yield value
+    if isinstance(value, dict):
+        yield [value]
+        for name in _WITHIN:
+            if value.get(name):
+                yield from _ways(value[name])
+    elif isinstance(value, list) and value and isinstance(value[0], list):
+        yield from _ways(value[0])
+    elif is_list_of(value, "message"):  # the generations of LangChain
+        yield [each["message"] for each in value[:1]]
+
+
+def read_call(call: Call) -> Transcript:
+    """Return what was said in a call, the answer last. Raises UnreadableTranscript."""
+    asked = said_in(call.request) if call.request else None
+    answered = said_in(call.answer, by_model=True) if call.answer else None
+    if asked is None and answered is None:
+        raise UnreadableTranscript(-1, NOTHING)
+    losses: list[Loss] = []
+    for read, given, what in ((asked, call.request, "request"), (answered, call.answer, "answer")):
+        if read is None and given:
+            losses.append(Loss("call", f"the {what}, {_told(given)}"))
+    found = [each for each in (asked, answered) if each]
+    messages = [message for each in found for message in each.messages]
+    losses += [loss for each in found for loss in each.losses]
+    name = call.session or call.name or next((each.name for each in found if each.name), None)
+    return Transcript(name, tuple(messages), tuple(losses))
+
+
+def _told(value: Any) -> str:
+    error = value.get("error") if isinstance(value, dict) else None
+    if isinstance(error, dict):
+        error = error.get("message")
+    if isinstance(error, str) and error:
+        return f"which is an error: {printable(error)[:200]}"
+    return "which is in no format that is read"
+
+
+# The calls of a run
+
+
+class _Log:
+    """The calls of a file, packed: as objects a file of short calls would take many times its size.
+
+    Calls of a session or a trace wait until all are known. Of a run, only what is new is kept. The
+    answers that were recorded are kept, with their thoughts, and not what came back of them in
+    later requests.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[str | None, str | None], list[bytes]] = {}
+        self._runs = Runs()
+        self._packed: list[list[bytes]] = []  # what is new in each call of a run
+        self._systems: list[bytes] = []  # the digest of the last system message of each run
+
+    def add(self, call: Call, number: int) -> Iterator[Refused]:
+        if call.session is None and call.trace is None:
+            try:
+                self._put(read_call(call))
+            except UnreadableTranscript as error:
+                yield Refused(f"call {number}", error.why)
+        else:
+            waiting = self._waiting.setdefault((call.session, call.trace), [])
+            waiting.append(_packed((call, number)))
+
+    def conversations(self) -> Iterator[Transcript | Refused]:
+        """Yield sessions, then runs. A trace without a session may go on with another one."""
+        sessions = {trace: session for session, trace in self._waiting if session is not None}
+        groups: dict[tuple[str | None, str | None], list[list[bytes]]] = {}
+        for (session, trace), packed in self._waiting.items():
+            session = session or sessions.get(trace) if trace is not None else session
+            key = (session, None) if session is not None else (None, trace)
+            groups.setdefault(key, []).append(packed)
+        for (session, _), some in groups.items():
+            for read in _of_session([_unpacked(each) for packed in some for each in packed]):
+                if session is not None or isinstance(read, Refused):
+                    yield read
+                else:
+                    self._put(read)
+        yield from (_whole(map(_unpacked, packed)) for packed in self._packed)
+
+    def _put(self, read: Transcript) -> None:
+        """Add what is new in a call to its run."""
+        system, said = _divided(read)
+        digests = [digest_of(each) for each in said]
+        run, places = self._runs.find(digests) or (None, [*range(len(said))])
+        if run is None or places:
+            run = self._runs.put(run, digests)
+        if run == len(self._packed):
+            self._packed.append([])
+            self._systems.append(b"")
+        told = digest_of(UserMessage("\n".join(each.text for each in system)))
+        new = system if system and places and told != self._systems[run] else []
+        self._systems[run] = told if new else self._systems[run]
+        new += [said[place] for place in places]
+        self._packed[run].append(_packed((read.name, new, read.losses)))
+
+
+def _packed(value: Any) -> bytes:
+    return compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1)
+
+
+def _unpacked(packed: bytes) -> Any:
+    return pickle.loads(decompress(packed))  # noqa: S301 (packed in this process)
+
+
+def _started(calls: Iterable[tuple[Call, int]]) -> Callable[[tuple[Call, int]], Any]:
+    """Return the key that sorts calls: traces by their beginnings, and calls within a trace."""
+    first: dict[str | None, str] = {}
+    for call, _ in calls:
+        first[call.trace] = min(first.get(call.trace, call.time), call.time)
+    return lambda each: (first[each[0].trace], each[0].trace or "", each[0].time)
+
+
+def _chosen(calls: Sequence[tuple[Call, int]]) -> tuple[list[tuple[Call, int]], tuple[Loss, ...]]:
+    """Return the calls of the lowest level of each trace, and what is lost of the others."""
+    levels: dict[str | None, int] = {}
+    for call, _ in calls:
+        levels[call.trace] = min(levels.get(call.trace, call.level), call.level)
+    chosen = [each for each in calls if each[0].level == levels[each[0].trace]]
+    others = len(calls) - len(chosen)
+    losses = (Loss("trace", f"records that are no calls of a model ({others:,})"),)
+    return chosen, losses if others else ()
+
+
+def _of_session(calls: Sequence[tuple[Call, int]]) -> Iterator[Transcript | Refused]:
+    """Yield the conversation of all calls of a session or a trace, after what cannot be read."""
+    chosen, losses = _chosen(sorted(calls, key=_started(calls)))
+    runs = Runs(all_alike=True)
+    parts: list[tuple[str | None, Sequence[ChatMessage], tuple[Loss, ...]]] = []
+    last: list[SystemMessage] = []
+    for call, number in chosen:
+        try:
+            read = read_call(call)
+        except UnreadableTranscript as error:
+            yield Refused(f"call {number}", error.why)
+            continue
+        system, said = _divided(read)
+        digests = [digest_of(each) for each in said]
+        run, places = runs.find(digests) or (None, [*range(len(said))])
+        if run is None or places:
+            runs.put(run, digests)
+        new: list[ChatMessage] = [*system] if places and system != last else []
+        last = system if new else last
+        parts.append((read.name, [*new, *(said[place] for place in places)], read.losses + losses))
+    if parts:
+        yield _whole(parts)
+
+
+def _divided(read: Transcript) -> tuple[list[Any], list[ChatMessage]]:
+    """Return the system messages of a call, and the others."""
+    system = [each for each in read.messages if isinstance(each, SystemMessage)]
+    return system, [each for each in read.messages if not isinstance(each, SystemMessage)]
+
+
+def _whole(
+    parts: Iterable[tuple[str | None, Sequence[ChatMessage], tuple[Loss, ...]]],
+) -> Transcript:
+    name: str | None = None
+    messages: list[ChatMessage] = []
+    losses: dict[Loss, None] = {}
+    for named, new, lost in parts:
+        name = name or named
+        messages += new
+        losses.update(dict.fromkeys(lost))
+    return Transcript(name, tuple(messages), tuple(losses))
+
+
+def _joined(calls: Iterable[Call | Refused]) -> Iterator[Transcript | Refused]:
+    """Yield what cannot be read, then the conversations."""
+    log = _Log()
+    for number, call in enumerate(calls, 1):
+        if isinstance(call, Refused):
+            yield call
+        else:
+            yield from log.add(call, number)
+    yield from log.conversations()

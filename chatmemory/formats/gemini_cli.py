@@ -1,0 +1,223 @@
+"""Gemini CLI: session files, one JSON object, or since 2026 one record a line. They are only read.
+
+    {"sessionId": …, "projectHash": …, "messages": [{"id": …, "type": "user", "content": …}, …]}
+
+A message that changed is written again under its id. `$set` and `$patch` change what was written,
+`$rewindTo` takes back a message and all behind it. A message of the model holds its thoughts, its
+calls and their results: words that are older than the first call were said before it.
+Source of the shapes: google-gemini/gemini-cli, packages/core/src/services/chatRecordingTypes.ts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from chatmemory.core.contents import Content, TextContent
+from chatmemory.core.messages import AiMessage, ChatMessage, UserMessage
+from chatmemory.formats import gemini
+from chatmemory.formats.conversion import (
+    answer_of,
+    dict_in,
+    dicts_in,
+    name_of,
+    text_in,
+)
+from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
+from chatmemory.formats.sessions import SessionReader, whole
+
+NAME = "gemini_cli"
+_UNRECORDED = "system prompts and lists of tools, which are not recorded"
+_TAKEN_BACK = "messages that a rewind took back"
+_TYPES = ("user", "gemini", "info", "error", "warning")
+_CHANGES = ("$set", "$patch", "$rewindTo")
+
+
+def find(value: Any) -> RawTranscript | None:
+    """Return the records of a file, or the messages of an older one, which is one object."""
+    records = value if isinstance(value, list) else [value]
+    heads = [each for each in records if is_head(each)]
+    if not heads or not all(isinstance(each, dict) for each in records):
+        return None
+    listed = dicts_in(heads[0], "messages")
+    return RawTranscript(name_of(heads[0], "sessionId"), listed if listed else records)
+
+
+def is_head(value: Any) -> bool:
+    return isinstance(value, dict) and {"sessionId", "projectHash"} <= value.keys()
+
+
+def is_record(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    is_message = value.get("type") in _TYPES and "content" in value and "id" in value
+    return is_head(value) or is_message or not value.keys().isdisjoint(_CHANGES)
+
+
+def said(record: Any) -> Any:
+    """Return what is said in a record: the content, thoughts, arguments and results of messages."""
+    record = dict_in(record, "$patch") or record
+    messages = dicts_in(dict_in(record, "$set"), "messages") or [record]
+    calls = [call for each in messages for call in dicts_in(each, "toolCalls")]
+    content = [[each.get(name) for name in ("content", "thoughts")] for each in messages]
+    return [content, [[each.get(name) for name in ("args", "result")] for each in calls]]
+
+
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    log = _Log()
+    for n, turn in enumerate(turns):
+        if isinstance(turn, dict):
+            log.read(n, turn)
+    places = [n for n, _ in log.messages.values()]
+    messages = [message for _, message in log.messages.values()]
+    read = _Reader().read_all(messages, range(len(messages)), after)
+    losses = [Loss("session", _UNRECORDED)]
+    if log.taken_back:
+        losses.append(Loss("session", f"{_TAKEN_BACK} ({len(log.taken_back):,})"))
+    return replace(
+        read,
+        losses=(*losses, *(_at(loss, places) for loss in read.losses)),
+        turns=tuple(places[turn] for turn in read.turns),
+        left_out=tuple(replace(each, turn=places[each.turn]) for each in read.left_out),
+        named=frozenset({places[turn] for turn in read.named} | log.taken_back),
+    )
+
+
+def _at(loss: Loss, places: Sequence[int]) -> Loss:
+    return loss if loss.turn is None else replace(loss, turn=places[loss.turn])
+
+
+class _Log:
+    """The messages of a session by their ids, after all changes of them, each with the index of
+    the record where it was written last.
+    """
+
+    def __init__(self) -> None:
+        self.messages: dict[str, tuple[int, dict[str, Any]]] = {}
+        self.taken_back: set[int] = set()
+
+    def read(self, n: int, record: dict[str, Any]) -> None:
+        for each in dicts_in(dict_in(record, "$set"), "messages"):
+            self.put(n, each)
+        if "$rewindTo" in record:
+            self.rewind(record["$rewindTo"])
+        elif patch := dict_in(record, "$patch"):
+            _, known = self.messages.get(str(patch.get("id")), (n, {}))
+            self.put(n, {**known, **_patched(known, patch)})
+        elif "type" in record:
+            self.put(n, record)
+
+    def put(self, n: int, message: dict[str, Any]) -> None:
+        id = name_of(message, "id") or f"message {len(self.messages) + 1}"
+        self.messages[id] = n, message
+
+    def rewind(self, id: Any) -> None:
+        ids = [*self.messages]
+        taken = ids[ids.index(id) :] if id in self.messages else ids
+        self.taken_back.update(self.messages.pop(each)[0] for each in taken)
+
+
+def _patched(known: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
+    """Return a patch whose calls have what was known of them."""
+    calls = {name_of(each, "id"): each for each in dicts_in(known, "toolCalls")}
+    changed = [
+        {**calls.get(name_of(each, "id"), {}), **each} for each in dicts_in(patch, "toolCalls")
+    ]
+    return {**patch, "toolCalls": changed} if changed else patch
+
+
+class _Reader(SessionReader):
+    format = NAME
+
+    def read(self, record: dict[str, Any]) -> None:
+        match record.get("type"):
+            case "user":
+                contents = _contents(record)
+                results = [each for each in _parts(record) if "functionResponse" in each]
+                if contents:
+                    self.add(UserMessage(contents, attributes=self.about(record)))
+                elif not results:  # results stand with their calls, too
+                    self.miss("messages without content")
+            case "gemini":
+                self.model(record)
+            case kind:
+                self.miss(f"messages of the program to the user, of type {kind!r}")
+
+    def model(self, record: dict[str, Any]) -> None:
+        calls = dicts_in(record, "toolCalls")
+        said, thoughts = _texts(record), _thoughts(record)
+        first = calls[0].get("timestamp") if calls else None
+        is_before = bool(said and calls) and str(record.get("timestamp")) < str(first)
+        requests = [
+            self.calls.request(text_in(each, "id"), text_in(each, "name"), each.get("args"))
+            for each in calls
+        ]
+        about = self.about(record)
+        if requests:
+            self.counted(answer_of(said if is_before else [], requests, thoughts, about), record)
+            thoughts = []
+            for each in calls:
+                self.result_of(each)
+        if (said and not is_before) or thoughts or not requests:
+            if said or thoughts:
+                self.counted(answer_of(said, (), thoughts, about), record)
+            else:
+                self.miss("answers without content")
+
+    def counted(self, message: AiMessage, record: Mapping[str, Any]) -> None:
+        place = self.add(message)
+        if tokens := whole(dict_in(record, "tokens").get("input")):
+            self.built.count_prompt(place, tokens)
+
+    def result_of(self, call: Mapping[str, Any]) -> None:
+        result, parts = call.get("result"), dicts_in(call, "result")
+        is_error = True if call.get("status") == "error" else None
+        about = {name: call.get(name) for name in ("status", "timestamp")}
+        contents: list[Content] = []
+        if parts:
+            read = gemini.FORMAT.parse([{"role": "user", "parts": parts}], ())
+            for message in read.messages:
+                contents += [each for each in getattr(message, "contents", ()) if each]
+        elif isinstance(result, str):
+            contents = [TextContent(result)]
+        if contents or call.get("status") != "cancelled":
+            self.result(text_in(call, "id"), contents, is_error, about)
+        else:
+            self.miss("calls that were cancelled")
+
+    def about(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        return self.own({name: record.get(name) for name in ("id", "timestamp", "model", "tokens")})
+
+
+def _parts(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    content = record.get("content")
+    given = content if isinstance(content, list) else [content]
+    texts = [{"text": each} if isinstance(each, str) else each for each in given]
+    return [each for each in texts if isinstance(each, dict)]
+
+
+def _contents(record: Mapping[str, Any]) -> list[Content]:
+    parts = [each for each in _parts(record) if "functionResponse" not in each and any(each)]
+    parts = [each for each in parts if each.get("text") != ""]
+    if not parts:
+        return []
+    (message,) = gemini.FORMAT.parse([{"role": "user", "parts": parts}], ()).messages
+    return [each for each in getattr(message, "contents", ()) if each]
+
+
+def _texts(record: Mapping[str, Any]) -> list[str]:
+    parts = [each for each in _parts(record) if not each.get("thought")]
+    return [each["text"] for each in parts if isinstance(each.get("text"), str) and each["text"]]
+
+
+def _thoughts(record: Mapping[str, Any]) -> list[str]:
+    thoughts = [each for each in _parts(record) if each.get("thought")]
+    found = [text_in(each, "text") or "" for each in thoughts]
+    for each in dicts_in(record, "thoughts"):
+        told = [text_in(each, "subject"), text_in(each, "description")]
+        found.append(": ".join(filter(None, told)))
+    return [*filter(None, found)]
+
+
+FORMAT = Format(NAME, find, parse, is_record=is_record, said=said)

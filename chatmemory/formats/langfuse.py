@@ -1,0 +1,75 @@
+"""Langfuse: traces, sessions and observations, as its pages and its API export them; only read.
+
+A generation has what the model was given under `input` and its answer under `output`. A trace
+without generations is read as a call. All of one session, else of one trace, are one conversation
+in the order of time; so are traces of which one repeats what the other said.
+Source of the shapes: Langfuse's API reference, traces, sessions and observations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from chatmemory.formats.conversion import decoded, dict_in, dicts_in, name_of
+from chatmemory.formats.exchanges import Call, format_of, format_of_calls
+
+_OWN = {
+    *("observations", "sessionId", "traceId", "projectId", "htmlPath", "parentObservationId"),
+    *("session_id", "trace_id", "startTime", "start_time"),
+}
+_BARE = {"input", "output", "id", "name", "metadata", "model"}
+_WITHIN = ("data", "traces", "observations")
+_TIMES = ("startTime", "start_time", "timestamp", "createdAt")
+_CALL, _TRACE, _OTHER = range(3)
+
+
+def _finds(value: Any) -> bool:
+    """Whether an object has an input and an output with nothing but Langfuse's own beside them, or
+    holds such objects.
+    """
+    if not isinstance(value, dict) or "run_type" in value:
+        return False
+    if "input" in value and "output" in value:
+        is_bare = value.keys() <= _BARE and _has_messages(value["input"])
+        return is_bare or not _OWN.isdisjoint(value)
+    inner = [each for name in _WITHIN for each in dicts_in(value, name)[:1]]
+    inner += [trace] if (trace := dict_in(value, "trace")) else []
+    return any(map(_finds, inner))
+
+
+def _has_messages(value: Any) -> bool:
+    value = decoded(value) if isinstance(value, str) else value
+    return format_of(value.get("messages") if isinstance(value, dict) else value) is not None
+
+
+def _calls(values: Iterable[Any]) -> Iterator[Call]:
+    for value in values:
+        yield from _within(value)
+
+
+def _within(value: Any, trace: str | None = None, session: str | None = None) -> Iterator[Call]:
+    """Yield the calls that a record is and holds. It is of the trace and session around it."""
+    if not isinstance(value, dict):
+        return
+    around = dict_in(value, "trace")
+    session = name_of(value, "sessionId", "session_id") or name_of(around, "sessionId") or session
+    if dicts_in(value, "traces"):
+        session = name_of(value, "id") or session
+    is_trace = "type" not in value and "traceId" not in value
+    trace = name_of(value, "traceId", "trace_id") or trace
+    if is_trace and ("input" in value or dicts_in(value, "observations")):
+        trace = name_of(around or value, "id") or trace
+    if value.get("input") or value.get("output"):
+        level = _CALL if value.get("type") == "GENERATION" else _TRACE if is_trace else _OTHER
+        times = (value.get(name) for name in _TIMES)
+        time = next((each for each in times if isinstance(each, str)), "")
+        asked, answered = value.get("input"), value.get("output")
+        yield Call(asked, answered, session, trace, trace, level, time)
+    for each in (each for name in _WITHIN for each in dicts_in(value, name)):
+        yield from _within(each, trace, session)
+    if around:
+        yield from _within(around, trace, session)
+
+
+FORMAT = format_of_calls("langfuse", _finds, _calls)

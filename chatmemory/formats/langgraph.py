@@ -1,0 +1,49 @@
+"""LangGraph: the checkpoints of threads, as `get_state_history` returns them; only read.
+
+    {"values": {"messages": […]}, "config": {"configurable": {"thread_id": …}}, "created_at": …}
+
+All checkpoints of one `thread_id` are one conversation, in whichever order they are listed. What a
+later one has removed or summarized is kept.
+Source of the shapes: langgraph.types.StateSnapshot, and LangGraph's API, history of a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from chatmemory.formats.conversion import dict_in, name_of
+from chatmemory.formats.exchanges import Call, format_of_calls
+
+
+def _finds(value: Any) -> bool:
+    return _thread(value) is not None and isinstance(_messages(value), list)
+
+
+def _thread(value: Any) -> str | None:
+    for name in ("config", "checkpoint", "parent_config"):
+        place = dict_in(value, name)
+        if found := name_of(dict_in(place, "configurable") or place, "thread_id"):
+            return found
+    return None
+
+
+def _messages(value: Any) -> Any:
+    values = dict_in(value, "values") or dict_in(dict_in(value, "checkpoint"), "channel_values")
+    return values.get("messages", [] if "values" in value else None)
+
+
+def _calls(values: Iterable[Any]) -> Iterator[Call]:
+    for value in values:
+        if isinstance(value, dict) and (messages := _messages(value)):
+            yield Call(messages, None, _thread(value), time=_time(value))
+
+
+def _time(value: dict[str, Any]) -> str:
+    """Return when a checkpoint was made, and which step it is: several are made in a moment."""
+    step = dict_in(value, "metadata").get("step")
+    created = name_of(value, "created_at", "ts") or name_of(dict_in(value, "checkpoint"), "ts")
+    return f"{created or ''} {step:09}" if isinstance(step, int) and step >= 0 else created or ""
+
+
+FORMAT = format_of_calls("langgraph", _finds, _calls)

@@ -1,0 +1,66 @@
+"""LangSmith: runs, as its pages and its API export them. They are only read.
+
+An llm run has messages under `inputs` and `outputs`. Where a trace has no llm run, its outermost
+run is read. All of one thread, else of one trace, are one conversation in the order of time; so are
+traces of which one repeats what the other said. `session_id` is the project, not a conversation.
+Source of the shapes: LangSmith's documentation, run data format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from chatmemory.formats.conversion import dict_in, dicts_in, name_of
+from chatmemory.formats.exchanges import Call, format_of_calls
+
+_THREAD = ("thread_id", "session_id", "conversation_id")
+_CALL, _OUTERMOST, _INNER = range(3)
+
+
+def _finds(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    is_run = isinstance(value.get("run_type"), str) and isinstance(value.get("inputs"), dict)
+    return is_run or any(map(_finds, dicts_in(value, "runs")[:1]))
+
+
+def _runs(value: Any, trace: str | None = None) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """Yield the runs of a value, each with its trace: that of the run around it, if it has none."""
+    if not isinstance(value, dict):
+        return
+    if "run_type" in value:
+        trace = name_of(value, "trace_id") or trace or name_of(value, "id")
+        yield value, trace
+    for name in ("runs", "child_runs"):
+        for each in dicts_in(value, name):
+            yield from _runs(each, trace)
+
+
+def _calls(values: Iterable[Any]) -> Iterator[Call]:
+    for run, trace in (each for value in values for each in _runs(value)):
+        level = _CALL if run["run_type"] == "llm" else _INNER if _is_inner(run) else _OUTERMOST
+        answered = _said(dict_in(run, "outputs")) or {"error": run.get("error")}
+        asked, time = _said(dict_in(run, "inputs")), name_of(run, "start_time", "dotted_order")
+        yield Call(asked, answered, _thread(run), trace, trace, level, time or "")
+
+
+def _is_inner(run: dict[str, Any]) -> bool:
+    return bool(run.get("parent_run_id") or run.get("parent_run_ids"))
+
+
+def _thread(run: dict[str, Any]) -> str | None:
+    return name_of(dict_in(dict_in(run, "extra"), "metadata"), *_THREAD)
+
+
+def _said(value: dict[str, Any]) -> Any:
+    """Return the messages of a run, or the only text that it was given or gave."""
+    texts = [each for each in value.values() if isinstance(each, str) and each.strip()]
+    has_more = any(isinstance(each, list | dict) and each for each in value.values())
+    prompts = value.get("prompts")
+    if isinstance(prompts, list) and len(prompts) == 1:
+        return prompts[0]
+    return texts[0] if len(texts) == 1 and not has_more else value
+
+
+FORMAT = format_of_calls("langsmith", _finds, _calls)

@@ -1,0 +1,145 @@
+"""LibreChat's export of a conversation as JSON. It is only read.
+
+{"conversationId": …, "messages": [{"messageId": …, "isCreatedByUser": …, "text": …}, …]}
+
+A recursive export has `messagesTree`, whose messages hold those that follow them as `children`. An
+answer of an agent has parts under `content`: a call stands there with its output.
+Source of the shapes: LibreChat, the export of its client, and its types of content parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from chatmemory.core.contents import Content, TextContent
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.formats.conversion import (
+    Reader,
+    dict_in,
+    dicts_in,
+    first_in,
+    name_of,
+    object_in,
+    stand_in,
+    text_in,
+    type_in,
+)
+from chatmemory.formats.format import RawTranscript
+from chatmemory.formats.trees import format_of_tree, nodes_of
+
+NAME = "librechat"
+
+
+def find(value: Any) -> RawTranscript | None:
+    listed = [*_flat([*dicts_in(value, "messages"), *dicts_in(value, "messagesTree")])]
+    if not listed or not all("isCreatedByUser" in each for each in listed):
+        return None
+    values = {name_of(each, "messageId") or str(n): each for n, each in enumerate(listed)}
+    parents = {id: each.get("parentMessageId") for id, each in values.items()}
+    if not any("parentMessageId" in each for each in listed):
+        parents = dict(zip(values, [None, *values], strict=False))
+    return RawTranscript(name_of(value, "conversationId"), nodes_of(values, parents, None))
+
+
+def _flat(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    waiting = [*messages][::-1]
+    while waiting:
+        message = waiting.pop()
+        yield message
+        waiting += dicts_in(message, "children")[::-1]
+
+
+def _said(message: Any) -> Any:
+    names = ("text", "content", "files")
+    return {name: message.get(name) for name in names} if isinstance(message, dict) else None
+
+
+class _Reader(Reader):
+    def read(self, turn: Any) -> Iterator[ChatMessage]:
+        message = object_in(turn, "a message must be an object")
+        parts = dicts_in(message, "content")
+        text = text_in(message, "text")
+        if not any(type_in(part) == "text" for part in parts) and text:
+            parts = [*parts, {"type": "text", "text": text}]
+        files = {str(name): None for each in _files(message) if (name := each)}
+        if message.get("isCreatedByUser"):
+            self.calls.interrupted()
+            contents: list[Content] = [TextContent(said) for said in map(_text, parts) if said]
+            contents += [stand_in("file", name) for name in files]
+            if contents:
+                yield UserMessage(contents, attributes=_about(message))
+            else:
+                self.lose("a message without content")
+            return
+        yield from self.answer(parts, message)
+
+    def answer(
+        self, parts: Iterable[dict[str, Any]], message: Mapping[str, Any]
+    ) -> Iterator[ChatMessage]:
+        """Yield what an agent said, in order: each call with its result behind it."""
+        texts: list[str] = []
+        thoughts: list[str] = []
+        for part in parts:
+            match type_in(part):
+                case "think":
+                    thoughts.append(_text(part) or "")
+                case "tool_call":
+                    call = object_in(part.get("tool_call"), "a tool call must be an object")
+                    said = "\n".join(texts) or None
+                    thinking = "\n".join(filter(None, thoughts)) or None
+                    yield AiMessage(said, (self.request(call),), thinking, _about(message))
+                    texts, thoughts = [], []
+                    yield from self.result(call)
+                case _ if said := _text(part):
+                    texts.append(said)
+                case "text" | "agent_update" | "":
+                    pass
+                case kind:
+                    self.lose(f"a part of type {kind!r}")
+        if texts or thoughts:
+            thinking = "\n".join(filter(None, thoughts)) or None
+            yield AiMessage("\n".join(texts) or None, (), thinking, _about(message))
+
+    def request(self, call: Mapping[str, Any]) -> ToolExecutionRequest:
+        inner = dict_in(call, "function") or call
+        arguments = first_in(inner, "args", "arguments")
+        if arguments is None:
+            arguments = dict_in(call, "code_interpreter").get("input")
+        name = text_in(inner, "name") or text_in(call, "type")
+        return self.calls.request(text_in(call, "id"), name, arguments)
+
+    def result(self, call: Mapping[str, Any]) -> Iterator[ToolExecutionResultMessage]:
+        output = call.get("output") or dict_in(call, "function").get("output")
+        if isinstance(output, str) and output:
+            answered = self.calls.answered(text_in(call, "id"))
+            yield ToolExecutionResultMessage(*answered, output)
+
+
+def _text(part: Mapping[str, Any]) -> str | None:
+    """Return what a part says, under the name of its type or as text: a string or its value."""
+    for name in (type_in(part), "text", "error", "summary"):
+        found = part.get(name)
+        found = found.get("value") if isinstance(found, dict) else found
+        if isinstance(found, str) and found:
+            return found
+    return None
+
+
+def _files(message: Mapping[str, Any]) -> Iterator[str | None]:
+    for each in (*dicts_in(message, "files"), *dicts_in(message, "attachments")):
+        yield text_in(each, "filename", "file_id")
+
+
+def _about(message: Mapping[str, Any]) -> dict[str, Any]:
+    known = {name: message.get(name) for name in ("messageId", "createdAt", "model", "error")}
+    return {NAME: {name: each for name, each in known.items() if each not in (None, False)}}
+
+
+FORMAT = format_of_tree(NAME, find, _Reader, _said)

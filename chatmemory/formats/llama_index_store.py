@@ -1,0 +1,31 @@
+"""LlamaIndex's SimpleChatStore, as `persist` writes it: a conversation for each key. Only read.
+
+{"store": {"user-1": [message, …], …}, "class_name": "SimpleChatStore"}
+
+The messages are LlamaIndex's, older ones like those of chat completions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chatmemory.formats.conversion import dict_in
+from chatmemory.formats.exchanges import parse_any
+from chatmemory.formats.format import Format, RawTranscript
+
+
+def find(value: Any) -> RawTranscript | None:
+    """Return the first conversation of a store."""
+    return next(iter(find_each(value)), None)
+
+
+def find_each(value: Any) -> list[RawTranscript]:
+    store = dict_in(value, "store")
+    is_named = isinstance(value, dict) and value.get("class_name") == "SimpleChatStore"
+    if not is_named and (not store or value.keys() != {"store"}):
+        return []
+    lists = {key: each for key, each in store.items() if isinstance(each, list)}
+    return [RawTranscript(key, each) for key, each in lists.items()]
+
+
+FORMAT = Format("llama_index_store", find, parse_any, find_each=find_each)

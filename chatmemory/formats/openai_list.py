@@ -1,0 +1,62 @@
+"""Pages of OpenAI's API: messages of a thread, items of a conversation. They are only read.
+
+    {"object": "list", "data": [newest, …, oldest], "first_id": …, "last_id": …, "has_more": …}
+
+A page is turned round where its newest message is the first. The text of a thread's message is
+under `text.value`.
+Source of the shapes: OpenAI's API reference, list messages, list conversation items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chatmemory.formats.conversion import dict_in, dicts_in, name_of
+from chatmemory.formats.exchanges import format_around, format_of
+from chatmemory.formats.format import Loss, RawTranscript
+
+_MORE = "messages of other pages: `has_more` is true"
+
+
+def find(value: Any) -> RawTranscript | None:
+    is_page = isinstance(value, dict) and value.get("object") == "list"
+    data = dicts_in(value, "data")
+    if not is_page or not data or format_of([*map(_plain, data)]) is None:
+        return None
+    losses = (Loss("conversation", _MORE),) if value.get("has_more") else ()
+    turns = data[::-1] if _is_newest_first(data) else data
+    return RawTranscript(name_of(data[0], "thread_id"), [*map(_plain, turns)], losses)
+
+
+def _is_newest_first(data: Sequence[dict[str, Any]]) -> bool:
+    times = [each["created_at"] for each in data if isinstance(each.get("created_at"), int | float)]
+    if len(times) > 1 and times[0] != times[-1]:
+        return bool(times[0] > times[-1])
+    roles = [each["role"] for each in data if "role" in each]
+    return len(data) > 1 and roles[:1] not in (["user"], ["system"], ["developer"])
+
+
+def _plain(item: dict[str, Any]) -> dict[str, Any]:
+    """Return a thread's message as one of chat completions; any other item as it is."""
+    if item.get("object") != "thread.message":
+        return item
+    parts = [_part(each) for each in dicts_in(item, "content")]
+    parts += [
+        {"type": "text", "text": f"[file {each.get('file_id')}]"}
+        for each in dicts_in(item, "attachments")
+    ]
+    return {"role": item.get("role"), "content": parts}
+
+
+def _part(part: dict[str, Any]) -> dict[str, Any]:
+    match part.get("type"):
+        case "text":
+            return {"type": "text", "text": dict_in(part, "text").get("value")}
+        case "image_file":
+            name = dict_in(part, "image_file").get("file_id")
+            return {"type": "text", "text": f"[image {name}]"}
+    return part
+
+
+FORMAT = format_around("openai_list", find)

@@ -1,0 +1,143 @@
+"""Qwen Code: session files, one JSON record a line. They are only read.
+
+Each record names its parent, as in files of Claude Code, and its message is a turn of Gemini. A
+record `chat_compression` has the window after it: what was in the window before was kept, and all
+else is the summary.
+Source of the shapes: QwenLM/qwen-code, packages/core/src/services/chatRecordingService.ts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    UserMessage,
+    text_of,
+    with_attributes,
+)
+from chatmemory.formats import gemini
+from chatmemory.formats.conversion import dict_in, dicts_in, list_in, name_of
+from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
+from chatmemory.formats.sessions import SessionReader, whole
+from chatmemory.formats.trees import path_to
+
+NAME = "qwen_code"
+COMPRESSION = "chat_compression"
+_KEYS = ("uuid", "parentUuid", "sessionId", "type")
+_SAYING = ("user", "assistant", "tool_result")
+_UNRECORDED = "system prompts and lists of tools, which are not recorded"
+_LEFT = "messages that are not reached from the last one"
+
+
+def find(value: Any) -> RawTranscript | None:
+    """Return the records of a file: some of them have a parent, a session and parts."""
+    records = value if isinstance(value, list) else [value]
+    named = next(filter(_has_parts, records), None)
+    if named is None or not all(isinstance(each, dict) for each in records):
+        return None
+    return RawTranscript(name_of(named, "sessionId"), records)
+
+
+def is_record(value: Any) -> bool:
+    is_named = isinstance(value, dict) and all(key in value for key in _KEYS)
+    return is_named and (_has_parts(value) or not dict_in(value, "message"))
+
+
+def _has_parts(value: Any) -> bool:
+    return isinstance(dict_in(value, "message").get("parts"), list) and "parentUuid" in value
+
+
+def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+    records: dict[str, int] = {}
+    for n, each in enumerate(turns):
+        if _is_node(each):
+            records.setdefault(each["uuid"], n)  # what is repeated has been said before
+    before: dict[str, str | None] = dict(zip(records, [None, *records], strict=False))
+    parents = {id: _parent(id, turns[n].get("parentUuid"), before) for id, n in records.items()}
+    saying = [id for id, n in records.items() if turns[n].get("type") in _SAYING]
+    path = [records[id] for id in path_to(saying[-1] if saying else None, parents)]
+    reader = _Reader()
+    behind = {records[id] for id in saying} - {*path}
+    reader.miss(_LEFT, len(behind), *behind)
+    read = reader.read_all(turns, path, after)
+    return replace(read, losses=(Loss("session", _UNRECORDED), *read.losses))
+
+
+def _parent(id: str, named: Any, before: Mapping[str, str | None]) -> Any:
+    """Return the parent of a record: the record before it, if it names none that is in the file."""
+    return named if isinstance(named, str) and named in before else before[id]
+
+
+def said(record: Any) -> Any:
+    """Return what is said in a record: the parts of its message, or of a new window."""
+    payload = dict_in(record, "systemPayload")
+    return [dict_in(record, "message").get("parts"), payload.get("compressedHistory")]
+
+
+def _is_node(record: Any) -> bool:
+    return isinstance(record, dict) and isinstance(record.get("uuid"), str)
+
+
+class _Reader(SessionReader):
+    format = NAME
+
+    def read(self, record: dict[str, Any]) -> None:
+        message = dict_in(record, "message")
+        if record.get("type") == "system":
+            if record.get("subtype") == COMPRESSION:
+                self.compressed(dict_in(record, "systemPayload"))
+            return
+        if not list_in(message, "parts"):
+            self.miss("records without content")
+            return
+        about = {name: record.get(name) for name in ("uuid", "timestamp", "model")}
+        by_program = record.get("subtype") in ("notification", "cron")
+        for read in _read(message):
+            place = self.said(read, about, by_program)
+            tokens = whole(dict_in(record, "usageMetadata").get("promptTokenCount"))
+            if tokens and isinstance(read, AiMessage):
+                self.built.count_prompt(place, tokens)
+
+    def said(self, read: ChatMessage, about: dict[str, Any], by_program: bool) -> int:
+        attributes = getattr(read, "attributes", {})
+        return self.add(with_attributes(read, {**attributes, **self.own(about)}), by_program)
+
+    def compressed(self, payload: dict[str, Any]) -> None:
+        """Read a new window: what was in the old one is kept, and all else is the summary."""
+        free = {_key(self.built.messages[place]): place for place in self.built.window}
+        kept: set[int] = set()
+        texts: list[str] = []
+        ahead = 0
+        for content in dicts_in(payload, "compressedHistory"):
+            for message in _read(content) if list_in(content, "parts") else ():
+                place = free.pop(_key(message), None)
+                if place is not None:
+                    kept.add(place)
+                    ahead += not texts
+                elif isinstance(message, UserMessage) or not kept:
+                    texts.append(text_of(message))
+        info = dict_in(payload, "info")
+        self.compact(
+            UserMessage("\n\n".join(texts) or "[no summary]"),
+            kept=kept,
+            ahead=ahead,
+            tokens_before=whole(info.get("originalTokenCount")),
+            tokens_after=whole(info.get("newTokenCount")),
+        )
+
+
+def _read(message: dict[str, Any]) -> tuple[ChatMessage, ...]:
+    """Return the messages of a turn of Gemini."""
+    read = gemini.FORMAT.parse([message], ())
+    return read.messages
+
+
+def _key(message: ChatMessage) -> tuple[Any, str]:
+    return message.type, text_of(message)
+
+
+FORMAT = Format(NAME, find, parse, is_record=is_record, said=said)

@@ -1,0 +1,153 @@
+"""Trees of messages, as chat sites keep them: each message names the one that it follows.
+
+An edited question and an answer that was made again are further children of one message. The
+conversation is the path to the message that is shown last; every other path is a branch of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from typing import Any
+
+from chatmemory.core.messages import ChatMessage, with_attributes
+from chatmemory.formats.conversion import Reader
+from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
+from chatmemory.formats.words import unread_words
+
+BRANCHES_MAX = 100  # of a conversation; what is on others is told as a loss
+LEFT = "messages on other branches, not reached from the last message"
+
+
+@dataclass(frozen=True)
+class Node:
+    """A message of a tree, as its site has it; `is_shown` on the path to the last one."""
+
+    id: str
+    parent: str | None
+    value: Any
+    is_shown: bool = True
+
+
+def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -> list[Node]:
+    """Return the messages of a tree by their ids: those on the path to the last one, then others.
+
+    If the last one is not in the tree, it is the newest: the last in the file.
+    """
+    if not isinstance(last, str) or last not in values:
+        last = next(reversed([*values]), None)
+    path = path_to(last, parents)
+    shown = [Node(id, _id(parents.get(id)), values[id]) for id in path if id in values]
+    known = set(path)
+    others = (id for id in values if id not in known)
+    return shown + [Node(id, _id(parents.get(id)), values[id], False) for id in others]
+
+
+def path_to(last: Any, parents: Mapping[str, Any]) -> list[str]:
+    """Return the ids from the first message to the last one.
+
+    The path begins where a parent is not in the file, or would make a circle.
+    """
+    found: dict[str, None] = {}
+    while isinstance(last, str) and last in parents and last not in found:
+        found[last] = None
+        last = parents[last]
+    return [*found][::-1]
+
+
+def _id(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def format_of_tree(
+    name: str,
+    find: Callable[[Any], RawTranscript | None],
+    reader: type[Reader],
+    said: Callable[[Any], Any],
+) -> Format:
+    """Return the format of trees of messages, which is only read.
+
+    `find` returns nodes as turns, and `reader` reads their values. `said` returns the part of a
+    value in which somebody speaks: a path whose last value has nothing there is no branch.
+    """
+    reader.format = name
+
+    def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
+        return _read(turns, tuple(after), reader, said)
+
+    return Format(name, find, parse, said=lambda node: said(node.value))
+
+
+def _read(
+    nodes: Sequence[Node],
+    after: tuple[ChatMessage, ...],
+    reader: type[Reader],
+    said: Callable[[Any], Any],
+) -> Transcript:
+    shown = [node for node in nodes if node.is_shown]
+    read = reader().read_all([node.value for node in shown], after)
+    leaves = [*_leaves(nodes, lambda value: _says(said(value)))]
+    branches = [*_branches(nodes, leaves[:BRANCHES_MAX], reader, after, said)]
+    lost = dict.fromkeys(loss for each in branches for loss in each.losses)
+    if more := len(leaves) - len(branches):
+        lost[Loss("conversation", f"{LEFT} ({more:,})")] = None
+    return replace(
+        read,
+        losses=(*read.losses, *(loss for loss in lost if loss not in read.losses)),
+        branches=tuple(
+            replace(each, losses=(), shared=_shared(read.messages, each.messages))
+            for each in branches
+        ),
+        named=frozenset(range(len(shown), len(nodes))),  # their words are in the branches
+    )
+
+
+def _says(said: Any) -> bool:
+    """Return whether there is text in what is said, or anything else, such as an image."""
+    if isinstance(said, dict):
+        return any(map(_says, said.values()))
+    if isinstance(said, list | tuple):
+        return any(map(_says, said))
+    return bool(said)
+
+
+def _leaves(nodes: Sequence[Node], says: Callable[[Any], bool]) -> Iterator[Node]:
+    """Yield the last messages of all paths but the one that is shown."""
+    saying = [node for node in nodes if says(node.value)]
+    parents = {node.id: node.parent for node in nodes}
+    followed: set[str] = set()
+    for node in saying:
+        parent = node.parent
+        while parent is not None and parent not in followed:
+            followed.add(parent)
+            parent = parents.get(parent)
+    yield from (node for node in saying if not node.is_shown and node.id not in followed)
+
+
+def _branches(
+    nodes: Sequence[Node],
+    leaves: Iterable[Node],
+    reader: type[Reader],
+    after: tuple[ChatMessage, ...],
+    said: Callable[[Any], Any],
+) -> Iterator[Transcript]:
+    """Yield the paths to these messages, with what is lost of them behind the path shown."""
+    values = {node.id: node for node in nodes}
+    parents = {node.id: node.parent for node in nodes}
+    for leaf in leaves:
+        path = [values[id] for id in path_to(leaf.id, parents)]
+        read = reader().read_all([node.value for node in path], after)
+        both = frozenset(n for n, node in enumerate(path) if node.is_shown)
+        words = unread_words([node.value for node in path], replace(read, named=both), said)
+        yield replace(read, losses=(*read.losses, *(Loss("branch", each.what) for each in words)))
+
+
+def _shared(one: Sequence[ChatMessage], other: Sequence[ChatMessage]) -> int:
+    """Return how many messages two conversations have in common at their beginnings."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: _bare(pair[0]) == _bare(pair[1]), pairs))
+
+
+def _bare(message: ChatMessage) -> ChatMessage:
+    return with_attributes(message, {})

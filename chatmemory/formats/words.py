@@ -1,0 +1,185 @@
+"""Whether what was said in a conversation of a file is in the messages that were read of it.
+
+Every string of four letters or more in a turn must be in a text, a thought, an argument or a result
+of a message: attributes are kept, but nobody searches or shows them. What is not there is told as a
+loss. This holds for every format; a format only says in which part of a turn somebody speaks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from chatmemory.core.contents import TextContent
+from chatmemory.core.messages import (
+    AiMessage,
+    ChatMessage,
+    CustomMessage,
+    SystemMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.formats.conversion import Response, decoded
+from chatmemory.formats.format import Loss, Transcript
+
+NEAR = 3  # turns whose messages are looked at first, on either side
+LOOKED_THROUGH = 50_000_000  # characters of other messages for one conversation
+
+# Properties in which nobody speaks, in lower case and without signs. What ends as `_ENDS` is one.
+_SILENT = {
+    *("id", "ids", "uuid", "type", "kind", "role", "from", "author", "sender", "recipient"),
+    *("name", "toolname", "model", "modelid", "provider", "status", "state", "object", "index"),
+    *("timestamp", "time", "date", "created", "updated", "version", "signature", "signatures"),
+    *("encrypted", "encryptedcontent", "mimetype", "mediatype", "mime", "format", "language"),
+    *("lang", "detail", "url", "uri", "href", "path", "file", "filename", "finishreason"),
+    *("stopreason", "stopsequence", "usage", "logprobs", "cachecontrol", "blocktype"),
+    *("partkind", "kwargstype", "lc", "metadata", "responsemetadata", "usagemetadata"),
+    *("annotations", "citations", "providermetadata", "providerdata", "calldata"),
+    *("providerdetails", "providername", "vendormetadata", "weight", "phase", "servicetier"),
+    *("namespace", "caller", "thoughtsignature", "channel", "requestor"),
+}
+_ENDS = ("id", "ids", "at", "type", "url", "uri", "signature", "timestamp", "metadata", "mimetype")
+_WITH_END = re.compile(r"(?:[a-z0-9](?=[A-Z])|[_-])[A-Za-z]+$")
+_LETTERS = re.compile(r"[^\W\d_]")
+# Identifiers, hashes, base64, dates and addresses: no words.
+_NO_WORDS = re.compile(
+    r"[0-9a-fA-F-]{16,}|[A-Za-z0-9+/_=-]{60,}|data:[^,]{1,100},.*|[a-z][a-z0-9+.-]*://\S+"
+    r"|\d{4}-\d\d-\d\dT[\d:.+Z-]+|[A-Za-z]+_[A-Za-z0-9]{16,}",
+    re.DOTALL,
+)
+
+
+def is_said_by_anyone(read: Transcript) -> bool:
+    """Return whether anybody says, shows or asks for anything: in the session of an agent a person,
+    a model or a tool, and not only the agent's program.
+    """
+    if read.session is None:
+        return any(map(_says, read.messages))
+    own = read.session.by_programs | read.session.summaries
+    return any(
+        _says(message) and not isinstance(message, SystemMessage)
+        for place, message in enumerate(read.session.messages)
+        if place not in own
+    )
+
+
+def _says(message: ChatMessage) -> bool:
+    match message:
+        case AiMessage():
+            return bool(message.text or message.thinking or message.tool_execution_requests)
+        case UserMessage() | ToolExecutionResultMessage():
+            texts = (not isinstance(each, TextContent) or each.text for each in message.contents)
+            return any(texts)
+    return True
+
+
+def unread_words(
+    turns: Sequence[Any], read: Transcript, said: Callable[[Any], Any] | None
+) -> Iterator[Loss]:
+    """Yield a loss for each string of the turns that is not in the messages."""
+    known = _Words(read)
+    passed = read.named | {each.turn for each in read.left_out}
+    for n, turn in enumerate(turns):
+        if n in passed:
+            continue
+        turn = turn.turn if isinstance(turn, Response) else turn
+        strings = _strings(said(turn) if said else turn)
+        paths = {path for path, text in strings if not _is_read(text, n, known)}
+        for path in sorted(paths):
+            what = (
+                f"words under {path!r}, which are not read" if path else "words that are not read"
+            )
+            yield Loss(f"message {n + 1}", what, turn=n)
+
+
+def _is_read(text: str, turn: int, known: _Words) -> bool:
+    """Return whether a text is in a message; of one that is JSON, whether its strings are."""
+    if known.has(text, turn):
+        return True
+    value = decoded(text) if text.lstrip()[:1] in ("{", "[") else text
+    if isinstance(value, str):
+        return False
+    return all(known.has(each, turn) for _, each in _strings(value))
+
+
+def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
+    """Yield where somebody says something in a JSON value, and what."""
+    waiting: list[tuple[str, Any]] = [(path, value)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict):
+            within = [name for name in value if not _is_silent(name)]
+            waiting += [(f"{path}.{name}" if path else name, value[name]) for name in within]
+        elif isinstance(value, list):
+            waiting += [(f"{path}[]", each) for each in value]
+        elif isinstance(value, str) and _is_said(value):
+            yield path, value
+
+
+def _is_silent(name: str) -> bool:
+    plain = name.replace("_", "").replace("-", "").lower()
+    if plain in _SILENT:
+        return True
+    end = _WITH_END.search(name)
+    return end is not None and plain.endswith(_ENDS)
+
+
+def _is_said(text: str) -> bool:
+    return len(_LETTERS.findall(text[:4_000])) >= 4 and not _NO_WORDS.fullmatch(text.strip())
+
+
+class _Words:
+    """What the messages of a conversation say, by the turns that they were read of."""
+
+    def __init__(self, read: Transcript) -> None:
+        self._texts: defaultdict[int, list[str]] = defaultdict(list)
+        session = read.session
+        messages = session.messages if session else read.messages
+        turns = read.turns if len(read.turns) == len(messages) else range(len(messages))
+        for turn, message in zip(turns, messages, strict=True):
+            self._texts[turn] += _texts(message)
+        self._order = sorted(self._texts)
+        self._rest = LOOKED_THROUGH
+
+    def has(self, text: str, turn: int) -> bool:
+        """Return whether a message has a text: one of the turn, of those near it, or any other."""
+        forms = _forms(text)
+        near = range(turn - NEAR, turn + NEAR + 1)
+        if any(self._is_in(forms, each) for each in near if each in self._texts):
+            return True
+        for each in reversed(self._order):
+            if self._rest < 0:
+                return False
+            self._rest -= sum(map(len, self._texts[each]))
+            if self._is_in(forms, each):
+                return True
+        return False
+
+    def _is_in(self, forms: Sequence[str], turn: int) -> bool:
+        return any(form in text for text in self._texts[turn] for form in forms)
+
+
+def _forms(text: str) -> list[str]:
+    """Return how a message may have a text: as it is, or within JSON."""
+    plain = text.strip()
+    return list(dict.fromkeys((plain, json.dumps(plain, ensure_ascii=False)[1:-1])))
+
+
+def _texts(message: ChatMessage) -> Iterator[str]:
+    match message:
+        case SystemMessage():
+            yield message.text
+        case UserMessage() | ToolExecutionResultMessage():
+            yield from (c.text for c in message.contents if isinstance(c, TextContent))
+            yield getattr(message, "name", None) or ""
+        case AiMessage():
+            yield message.text or ""
+            yield message.thinking or ""
+            calls = [call for call in message.tool_execution_requests if call]
+            yield from (call.arguments or "" for call in calls)
+            yield from (call.name or "" for call in calls)
+        case CustomMessage():
+            yield json.dumps(message.attributes, ensure_ascii=False)

@@ -1,0 +1,28 @@
+"""Messages under other names: `{"conversation": [message, …]}` or `{"history": […]}`; only read.
+
+The messages are in any format that is read here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chatmemory.formats.conversion import name_of, unread
+from chatmemory.formats.exchanges import format_around, format_of
+from chatmemory.formats.format import RawTranscript
+
+_WITHIN = ("conversation", "history", "chat_history")
+_NAMES = ("conversation_id", "id", "session_id", "conversation_hash")
+
+
+def find(value: Any) -> RawTranscript | None:
+    for name in _WITHIN if isinstance(value, dict) else ():
+        if isinstance(value.get(name), list) and (format := format_of(value[name])):
+            found = format.find(value[name])
+            losses = tuple(unread("conversation", value, (name, *_NAMES)))
+            turns = found.turns if found else ()
+            return RawTranscript(name_of(value, *_NAMES), turns, losses)
+    return None
+
+
+FORMAT = format_around("wrapped", find)

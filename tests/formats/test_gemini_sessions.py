@@ -1,0 +1,170 @@
+"""Sessions of Gemini CLI and Qwen Code, whose messages have the parts of Gemini."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from chatmemory import AiMessage
+from chatmemory.core.messages import text_of
+from chatmemory.formats import Transcript, read_transcripts
+
+HEAD = {"sessionId": "s", "projectHash": "h", "startTime": "2026-05-01T10:00:00Z", "kind": "main"}
+
+
+def read(*records: Any) -> Transcript:
+    (transcript,) = read_transcripts("\n".join(map(json.dumps, records))).transcripts
+    return transcript
+
+
+def said(transcript: Transcript) -> list[str]:
+    return [f"{message.type[:4].lower()}: {text_of(message)}" for message in transcript.messages]
+
+
+def lost(transcript: Transcript) -> str:
+    return "; ".join(loss.what for loss in transcript.losses)
+
+
+# Gemini CLI
+
+
+def record(id: str, type: str, content: Any = "", time: int = 0, **more: Any) -> dict[str, Any]:
+    return {"id": id, "type": type, "content": content, "timestamp": _at(time), **more}
+
+
+def _at(time: int) -> str:
+    return f"2026-05-01T10:00:0{time}Z"
+
+
+def tool(id: str, output: Any, time: int = 0, **more: Any) -> dict[str, Any]:
+    response = {"id": id, "name": "ls", "response": {"output": output}}
+    call = {"id": id, "name": "ls", "args": {"path": "."}, "timestamp": _at(time)}
+    return {**call, "status": "success", "result": [{"functionResponse": response}], **more}
+
+
+def test_a_message_of_gemini_cli_that_changed_counts_as_it_was_written_last():
+    waiting = {**tool("c1", ""), "status": "executing", "result": None}
+    answer = record("g1", "gemini", "I list.", 1, tokens={"input": 9})
+    transcript = read(
+        HEAD,
+        record("u1", "user", [{"text": "list"}]),
+        {**answer, "toolCalls": [waiting]},
+        {**answer, "toolCalls": [tool("c1", "a.txt", 2)]},
+        {"$set": {"lastUpdated": "later"}},
+        record("g2", "gemini", "draft", 3),
+        {"$patch": {"id": "g2", "content": "There is a.txt."}},
+    )
+    assert said(transcript) == [
+        "user: list",
+        'ai: I list.\nls({"path": "."})',
+        "tool: a.txt",
+        "ai: There is a.txt.",
+    ]
+    assert transcript.name == "s"
+    assert transcript.session.prompts == {1: 9}
+
+
+def test_words_that_are_not_older_than_the_call_are_said_after_it():
+    thought = {"subject": "Look", "description": "into it"}
+    calls = [tool("c1", "a.txt"), {**tool("c2", ""), "status": "error", "result": [{"text": "no"}]}]
+    answer = record("g", "gemini", "Done.", thoughts=[thought], toolCalls=calls)
+    transcript = read({**HEAD, "messages": [record("u", "user", "list"), answer]})
+    assert [text.partition(":")[0] for text in said(transcript)] == [
+        "user",
+        "ai",
+        "tool",
+        "tool",
+        "ai",
+    ]
+    assert transcript.messages[1].thinking == "Look: into it"
+    assert transcript.messages[3].is_error
+    assert said(transcript)[-1] == "ai: Done."
+
+
+def test_what_a_rewind_took_back_and_what_the_program_said_is_told():
+    transcript = read(
+        HEAD,
+        record("u1", "user", "a"),
+        record("u2", "user", "b"),
+        record("g2", "gemini", "c"),
+        {"$rewindTo": "u2"},
+        record("i", "info", "Request cancelled."),
+        record("u3", "user", "d"),
+    )
+    assert said(transcript) == ["user: a", "user: d"]
+    assert "took back (2)" in lost(transcript)
+    assert "'info' (1)" in lost(transcript)
+
+
+def test_messages_that_the_program_set_are_added_to_those_before():
+    transcript = read(
+        HEAD, record("u1", "user", "a"), {"$set": {"messages": [record("s", "user", "sum")]}}
+    )
+    assert said(transcript) == ["user: a", "user: sum"]
+
+
+# Qwen Code
+
+
+def turn(id: str, parent: str | None, type: str, *parts: Any, **more: Any) -> dict[str, Any]:
+    role = "model" if type == "assistant" else "user"
+    about = {"uuid": id, "parentUuid": parent, "sessionId": "s", "timestamp": "t", "type": type}
+    return {**about, "message": {"role": role, "parts": [*parts]}, **more}
+
+
+def test_a_session_of_qwen_code_follows_the_parents_of_its_last_message():
+    call = {"functionCall": {"id": "c", "name": "ls", "args": {}}}
+    result = {"functionResponse": {"id": "c", "name": "ls", "response": {"output": "a.txt"}}}
+    usage = {"usageMetadata": {"promptTokenCount": 7}}
+    transcript = read(
+        turn("1", None, "user", {"text": "list"}),
+        turn("2", "1", "assistant", {"text": "left behind"}),
+        turn("3", "1", "assistant", {"text": "hm", "thought": True}, call, **usage),
+        turn("4", "3", "tool_result", result),
+        {
+            "uuid": "5",
+            "parentUuid": "4",
+            "sessionId": "s",
+            "type": "system",
+            "subtype": "ui_telemetry",
+        },
+        turn("6", "5", "assistant", {"text": "There is a.txt."}),
+        {
+            "uuid": "7",
+            "parentUuid": "6",
+            "sessionId": "s",
+            "type": "system",
+            "subtype": "custom_title",
+        },
+    )
+    assert said(transcript) == ["user: list", "ai: ls({})", "tool: a.txt", "ai: There is a.txt."]
+    answer = transcript.messages[1]
+    assert isinstance(answer, AiMessage)
+    assert (answer.thinking, answer.tool_execution_requests[0].id) == ("hm", "c")
+    assert transcript.session.prompts == {1: 7}
+    assert "not reached from the last one (1)" in lost(transcript)
+
+
+def test_a_compression_of_qwen_code_is_a_compaction():
+    kept = {"role": "model", "parts": [{"text": "d"}]}
+    summary = {"role": "user", "parts": [{"text": "all so far"}]}
+    payload = {"info": {"originalTokenCount": 90, "newTokenCount": 9}}
+    compression = {"subtype": "chat_compression", "systemPayload": payload}
+    payload["compressedHistory"] = [summary, kept]
+    transcript = read(
+        turn("1", None, "user", {"text": "a"}),
+        turn("2", "1", "assistant", {"text": "b"}),
+        turn("3", "2", "user", {"text": "c"}),
+        turn("4", "3", "assistant", {"text": "d"}),
+        {**turn("5", "4", "system"), **compression},
+        turn("6", "5", "user", {"text": "e"}),
+    )
+    assert said(transcript) == ["user: a", "ai: b", "user: c", "ai: d", "user: e"]
+    (compaction,) = transcript.session.compactions
+    assert text_of(transcript.session.messages[compaction.summary]) == "all so far"
+    assert (compaction.window, compaction.tokens_before) == ((4, 3), 90)
+
+
+def test_a_session_of_qwen_code_is_not_one_of_claude_code():
+    lines = "\n".join(map(json.dumps, [turn("1", None, "user", {"text": "a"})] * 2))
+    assert read_transcripts(lines).format == "qwen_code"

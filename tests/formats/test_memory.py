@@ -1,0 +1,121 @@
+"""A file of 16 MB adds at most 160 MB to a process while it is read, one of lines at most 40 MB.
+
+Each is read in a process of its own. `make attack` reads all of them, `make test` the first.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..peaks import MEGABYTE
+
+FILE = 16 * MEGABYTE
+WORDS = "the quick brown fox jumps over a lazy dog while seven wizards brew some tea " * 6
+READ = """
+import sys
+from pathlib import Path
+from chatmemory.formats import read_transcripts, stream_transcripts
+def memory(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) * 1024
+read_transcripts('[{"role": "user", "content": "warm"}]')
+Path("/proc/self/clear_refs").write_text("5")
+before = memory("VmRSS")
+with open(sys.argv[1], "rb") as file:
+    found = sum(1 for _ in stream_transcripts(file).conversations)
+print(found, memory("VmHWM") - before)
+"""
+
+
+def chat(n: int, turns: int = 4) -> list[dict[str, str]]:
+    roles = ("user", "assistant")
+    return [{"role": roles[k % 2], "content": f"{n} {k} {WORDS}"} for k in range(turns)]
+
+
+def call(n: int) -> dict[str, Any]:
+    *asked, answer = chat(n)
+    response = {"object": "chat.completion", "choices": [{"index": 0, "message": answer}]}
+    return {"request": {"model": "m", "messages": asked}, "response": response}
+
+
+def observation(n: int) -> dict[str, Any]:
+    *asked, answer = chat(n)
+    about = {"type": "GENERATION", "traceId": f"t{n}", "sessionId": f"s{n}", "startTime": "1"}
+    return {**about, "input": asked, "output": answer}
+
+
+def checkpoint(n: int) -> dict[str, Any]:
+    types = {"user": "human", "assistant": "ai"}
+    said = [{"type": types[each["role"]], "content": each["content"]} for each in chat(n // 2)]
+    config = {"configurable": {"thread_id": f"t{n // 2}"}}
+    return {"values": {"messages": said[: 2 + n % 2 * 2]}, "config": config}
+
+
+def chatgpt(n: int) -> dict[str, Any]:
+    nodes: dict[str, Any] = {}
+    for k, each in enumerate(chat(n)):
+        content = {"content_type": "text", "parts": [each["content"]]}
+        message = {"author": {"role": each["role"]}, "content": content, "metadata": {}}
+        parent = str(k - 1) if k else None
+        nodes[str(k)] = {"id": str(k), "parent": parent, "message": message, "children": []}
+    return {"conversation_id": f"c{n}", "mapping": nodes, "current_node": "3"}
+
+
+def converse(n: int) -> dict[str, Any]:
+    turns = [{"role": each["role"], "content": [{"text": each["content"]}]} for each in chat(n)]
+    return {"modelId": "m", "messages": turns}
+
+
+VALUES: dict[str, Callable[[int], Any]] = {
+    "call_log": call,
+    "langfuse": observation,
+    "langgraph": checkpoint,
+    "chatgpt": chatgpt,
+    "bedrock": converse,
+}
+
+
+def pieces(value: Callable[[int], Any], between: str) -> Iterator[str]:
+    size = 0
+    for n in count():
+        piece = json.dumps(value(n))
+        size += len(piece) + len(between)
+        if size > FILE - 100:
+            return
+        yield f"{between if n else ''}{piece}"
+
+
+def written(file: Path, parts: Iterable[str]) -> Path:
+    with file.open("w") as opened:
+        opened.writelines(parts)
+    return file
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        pytest.param(name, most, marks=() if (name, most) == ("call_log", 40) else pytest.mark.long)
+        for name in VALUES
+        for most in (40, 160)
+    ],
+)
+def test_the_memory_that_a_file_takes(name, most, tmp_path):
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("the peak memory of a process is read from /proc")
+    values = pieces(VALUES[name], "\n" if most == 40 else ",")
+    parts = values if most == 40 else ["[", *values, "]"]
+    file = written(tmp_path / "large.json", parts)
+    told = subprocess.run(
+        [sys.executable, "-c", READ, str(file)], capture_output=True, text=True, check=True
+    ).stdout
+    found, grown = map(int, told.split())
+    assert found > 1_000
+    assert grown <= most * MEGABYTE, f"{grown / MEGABYTE:.0f} MB more"

@@ -1,0 +1,306 @@
+"""What somebody said in a file is in a message, or the place where it was is told: in every format.
+
+Files are made of each format's own shapes, and then one thing is put elsewhere, cut or left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.core.exceptions import UnreadableTranscript
+from chatmemory.core.messages import text_of
+from chatmemory.formats import (
+    FORMATS,
+    Reading,
+    read_transcripts,
+    readable_formats,
+    render_messages,
+    two_way_formats,
+)
+
+from ..properties import examples
+
+CALL = ToolExecutionRequest("c1", "find", '{"what": "saffron"}')
+CONVERSATION = [
+    SystemMessage("Talk of Valencia."),
+    UserMessage("Which spice is it?"),
+    AiMessage("Let me look.", [CALL], "Surely yellow"),
+    ToolExecutionResultMessage("c1", "find", "crocus stamens"),
+    AiMessage("It is saffron."),
+]
+SAID = [
+    *("Talk of Valencia.", "Which spice is it?", "Let me look.", "Surely yellow", "saffron"),
+    *("crocus stamens", "It is saffron."),
+]
+OTHER_NAMES = ("value", "text", "content", "body", "parts", "message", "reasoning", "x_words")
+RECORDS = [name for name, each in readable_formats().items() if each.is_record]
+
+
+def words_of(message: ChatMessage) -> str:
+    if not isinstance(message, AiMessage):
+        return text_of(message)
+    calls = (call.arguments or "" for call in message.tool_execution_requests if call)
+    return "\n".join([message.text or "", message.thinking or "", *calls])
+
+
+def stored(reading: Reading) -> str:
+    messages = (message for each in reading.transcripts for message in each.messages)
+    summaries = (
+        each.session.messages[place]
+        for each in reading.transcripts
+        if each.session
+        for place in each.session.summaries
+    )
+    return "\n".join(map(words_of, (*messages, *summaries)))
+
+
+def places(value: Any) -> Iterator[tuple[dict[str, Any], str]]:
+    """Yield each property of a JSON value that is said: the object that has it, and its name."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if isinstance(each, str) and any(said in each for said in SAID):
+                yield value, name
+            yield from places(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from places(each)
+
+
+def is_told(reading: Reading) -> bool:
+    """Return whether something is refused, or a loss names a place where words were not read."""
+    losses = [loss for each in reading.transcripts for loss in each.losses]
+    is_named = any("not read" in loss.what and loss.place for loss in losses)
+    return bool(reading.refused) or is_named or any("the property" in loss.what for loss in losses)
+
+
+@examples(60)
+@pytest.mark.parametrize("format", two_way_formats())
+@given(given=st.data())
+def test_what_is_said_under_another_name_is_read_or_told(format, given):
+    value = json.loads(json.dumps(render_messages(CONVERSATION, format).value))
+    before = [said for said in SAID if said in json.dumps(value, ensure_ascii=False)]
+    holder, name = given.draw(st.sampled_from([*places(value)]))
+    names = [each for each in OTHER_NAMES if each not in holder]
+    holder[given.draw(st.sampled_from(names))] = holder.pop(name)
+    try:
+        reading = read_transcripts(json.dumps(value))
+    except UnreadableTranscript:
+        return
+    found = stored(reading)
+    assert all(said in found or is_told(reading) for said in before)
+
+
+@examples(60)
+@pytest.mark.parametrize("format", two_way_formats())
+@given(given=st.data())
+def test_what_is_said_beside_the_known_properties_is_told(format, given):
+    value = json.loads(json.dumps(render_messages(CONVERSATION, format).value))
+    holder, _ = given.draw(st.sampled_from([*places(value)]))
+    more: Any = given.draw(
+        st.sampled_from(
+            ["It grows in Spain", ["It grows in Spain"], [{"text": "It grows in Spain"}]]
+        )
+    )
+    holder[given.draw(st.sampled_from(("reasoning_text", "x_words", "thoughts")))] = more
+    try:
+        reading = read_transcripts(json.dumps(value))
+    except UnreadableTranscript:
+        return
+    assert "It grows in Spain" in stored(reading) or is_told(reading)
+
+
+# Sessions of agents: each of these makes a record that says a text, the n-th of its file
+
+
+def claude_code(n: int, kind: str, text: str, parent: str | None) -> dict[str, Any]:
+    record = {"uuid": f"r{n}", "parentUuid": parent, "sessionId": "s", "type": kind}
+    match kind:
+        case "user":
+            return {**record, "message": {"role": "user", "content": text}}
+        case "assistant":
+            block = {"type": "text", "text": text}
+            return {**record, "message": {"id": f"m{n}", "role": kind, "content": [block]}}
+        case "call":
+            block = {"type": "tool_use", "id": f"c{n}", "name": "look", "input": {"what": text}}
+            message = {"id": f"m{n}", "role": "assistant", "content": [block]}
+            return {**record, "type": "assistant", "message": message}
+        case "result":
+            block = {"type": "tool_result", "tool_use_id": f"c{n - 1}", "content": text}
+            return {**record, "type": "user", "message": {"role": "user", "content": [block]}}
+        case "queued":
+            about = {"type": "queued_command", "prompt": text}
+            return {**record, "type": "attachment", "attachment": about}
+    return {**record, "type": "progress", "data": {"type": "hook_progress"}}
+
+
+def codex(n: int, kind: str, text: str, parent: str | None) -> dict[str, Any]:
+    match kind:
+        case "user" | "assistant":
+            part = {"type": "input_text" if kind == "user" else "output_text", "text": text}
+            item: dict[str, Any] = {"type": "message", "role": kind, "content": [part]}
+        case "call":
+            arguments = json.dumps({"what": text})
+            item = {"type": "function_call", "call_id": f"c{n}", "name": "look"}
+            item["arguments"] = arguments
+        case "result":
+            item = {"type": "function_call_output", "call_id": f"c{n - 1}", "output": text}
+        case "queued":
+            return {"type": "event_msg", "payload": {"type": "user_message", "message": text}}
+        case _:
+            return {"type": "turn_context", "payload": {"cwd": "/w"}}
+    return {"type": "response_item", "payload": item}
+
+
+def openhands(n: int, kind: str, text: str, parent: str | None) -> dict[str, Any]:
+    event = {"id": str(n), "source": "user" if kind in ("user", "queued") else "agent"}
+    said = {"role": "user", "content": [{"type": "text", "text": text}]}
+    match kind:
+        case "user" | "queued":
+            return {**event, "kind": "MessageEvent", "llm_message": said}
+        case "assistant":
+            return {**event, "kind": "MessageEvent", "llm_message": {**said, "role": "assistant"}}
+        case "call":
+            call = {"function": {"name": "look", "arguments": json.dumps({"what": text})}}
+            return {**event, "kind": "ActionEvent", "tool_call_id": f"c{n}", "tool_call": call}
+        case "result":
+            given = {"content": [{"type": "text", "text": text}]}
+            about = {"tool_call_id": f"c{n - 1}", "observation": given}
+            return {**event, "kind": "ObservationEvent", **about}
+    return {**event, "kind": "ConversationStateUpdateEvent"}
+
+
+def gemini_cli(n: int, kind: str, text: str, parent: str | None) -> dict[str, Any]:
+    head = {} if n else {"sessionId": "s", "projectHash": "h"}
+    record = {**head, "id": f"r{n}", "type": "user", "content": [{"text": text}]}
+    call = {"id": f"c{n}", "name": "look", "status": "success", "args": {}}
+    response = {"functionResponse": {"name": "look", "response": {"output": text}}}
+    match kind:
+        case "user" | "queued":
+            return record
+        case "assistant":
+            return {**record, "type": "gemini", "content": text}
+        case "call":
+            return {
+                **record,
+                "type": "gemini",
+                "content": "",
+                "toolCalls": [{**call, "args": [text]}],
+            }
+        case "result":
+            calls = [{**call, "result": [response]}]
+            return {**record, "type": "gemini", "content": "", "toolCalls": calls}
+    return {**head, "$set": {"lastUpdated": "later"}}
+
+
+def qwen_code(n: int, kind: str, text: str, parent: str | None) -> dict[str, Any]:
+    record = {"uuid": f"r{n}", "parentUuid": parent, "sessionId": "s"}
+    call = {"functionCall": {"id": f"c{n}", "name": "look", "args": {"what": text}}}
+    response = {"id": f"c{n - 1}", "name": "look", "response": {"output": text}}
+    types = {"queued": "user", "call": "assistant", "result": "tool_result"}
+    parts = {"call": call, "result": {"functionResponse": response}}
+    if kind == "state":
+        return {**record, "type": "system", "subtype": "ui_telemetry"}
+    type = types.get(kind, kind)
+    role = "model" if type == "assistant" else "user"
+    message = {"role": role, "parts": [parts.get(kind, {"text": text})]}
+    return {**record, "type": type, "message": message}
+
+
+MADE = {
+    "claude_code": claude_code,
+    "codex": codex,
+    "gemini_cli": gemini_cli,
+    "openhands": openhands,
+    "qwen_code": qwen_code,
+}
+KINDS = ("user", "assistant", "call", "result", "queued", "state")
+
+
+def test_each_format_of_records_is_made_here():
+    assert sorted(MADE) == sorted(RECORDS)
+
+
+@st.composite
+def sessions(draw: Any, format: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return records, in Claude Code with any parents, and what they say."""
+    kinds = ["user", *draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=10))]
+    records, said = [], []
+    for n, kind in enumerate(kinds):
+        text = f"words{'abcdefghijk'[n]} of record {n}"
+        parents = st.sampled_from([f"r{n - 1}", f"r{n - 1}", "never written", None, "any"])
+        parent = draw(parents) if n else None
+        if parent == "any":
+            parent = f"r{draw(st.integers(0, n - 1))}"
+        records.append(MADE[format](n, kind, text, parent))
+        said += [] if kind == "state" else [text]
+    return records, said
+
+
+@examples(150)
+@pytest.mark.parametrize("format", RECORDS)
+@given(given=st.data())
+def test_what_is_said_in_a_session_is_read_or_told(format, given):
+    records, said = given.draw(sessions(format))
+    reading = read_transcripts("\n".join(map(json.dumps, records)), format)
+    assert reading.refused == ()
+    found = stored(reading)
+    losses = [loss.what for each in reading.transcripts for loss in each.losses]
+    missing = [text for text in said if text not in found]
+    told = [loss for loss in losses if "not reached" in loss]
+    assert not missing or told == [
+        f"messages that are not reached from the last one ({len(missing)})"
+    ]
+
+
+@examples(100)
+@pytest.mark.parametrize("format", RECORDS)
+@given(given=st.data())
+def test_a_bad_line_is_named_and_the_others_are_one_session(format, given):
+    records = [MADE[format](n, KINDS[n % 4], f"words of {n}", f"r{n - 1}") for n in range(6)]
+    records[0]["parentUuid"] = None
+    lines = [*map(json.dumps, records)]
+    bad = given.draw(st.sampled_from(["null", "[]", '"x"', lines[3][:-9], "{}", "\0\0", "no json"]))
+    place = given.draw(st.integers(1, len(lines)))
+    content = "\n".join([*lines[:place], bad, *lines[place:]])
+    reading = read_transcripts(content.encode() + b"\n")
+    assert reading.format == format
+    assert [each.where for each in reading.refused] == [f"line {place + 1}"]
+    (whole,) = read_transcripts("\n".join(lines)).transcripts
+    (found,) = reading.transcripts
+    assert found.messages == whole.messages
+
+
+@pytest.mark.parametrize("format", RECORDS)
+def test_a_line_that_is_no_utf8_is_named(format):
+    made = FORMATS[format] and MADE[format]
+    lines = [json.dumps(made(n, "user", f"words of {n}", None)).encode() for n in range(3)]
+    cut = '{"type": "user", "text": "caffè'.encode()[:-1]
+    reading = read_transcripts(b"\n".join([*lines, cut]))
+    assert [each.where for each in reading.refused] == ["line 4"]
+    assert sum(len(each.messages) for each in reading.transcripts) == 3
+
+
+@pytest.mark.parametrize("format", RECORDS)
+def test_a_session_in_which_nobody_speaks_is_refused(format):
+    lines = [json.dumps(MADE[format](n, "state", "", None)) for n in range(3)]
+    if format == "codex":
+        lines.insert(0, json.dumps({"type": "session_meta", "payload": {"id": "s"}}))
+    if format == "openhands":
+        more = {"id": "9", "source": "agent", "kind": "Condensation", "forgotten_event_ids": []}
+        lines.append(json.dumps(more))
+    (refused,) = read_transcripts("\n".join(lines)).refused
+    assert refused.why.startswith("nobody says anything in it")
