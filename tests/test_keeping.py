@@ -203,26 +203,25 @@ def test_a_conversation_that_went_on_or_is_deleted_meanwhile_is_found_the_next_t
     assert known_steps() == {"a": 5}
 
 
-class Failing(IncidentKeeper):
-    """A keeper of a database that does not answer; the third time it stops a thread."""
+class Failing(Rounds):
+    """Rounds over a database that does not answer. The third one stops the thread."""
 
-    def __init__(self, thread=None):
-        self.rounds, self.thread = 0, thread
+    def __init__(self):
+        self.count, self.thread = 0, KeeperThread(self)
 
-    def version(self):
-        self.rounds += 1
-        if self.rounds == 3:
+    def keep_some(self, seconds):
+        self.count += 1
+        if self.count == 3:
             self.thread.stop()
         raise OperationalError("down")
 
 
 def test_a_failing_thread_logs_it_once_and_goes_on(monkeypatch, caplog):
-    keeper = Failing()
-    keeper.thread = thread = KeeperThread(Rounds([keeper]))
     monkeypatch.setattr("inspector.live.keeping.PAUSE", 0)
     monkeypatch.setattr("inspector.live.keeping.SOON", 0)
-    thread.run()
-    assert keeper.rounds == 3
+    rounds = Failing()
+    rounds.thread.run()
+    assert rounds.count == 3
     assert len(caplog.records) == 1
 
 
