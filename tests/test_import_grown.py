@@ -139,6 +139,17 @@ def test_a_fork_is_stored_as_a_branch(file, capsys):
     assert "0 conversations" in imported(file.write(), capsys)
 
 
+def test_what_is_redacted_does_not_come_back_in_a_branch(file, capsys):
+    file.say("u2", "Add tea")
+    imported(file.write(), capsys)
+    services.redact("x-s", 1)
+    file.say("u3", "Add milk", parent="a1")
+    imported(file.write(), capsys)
+    assert said("x-s-branch-1")[1:] == ["List begun.", "Add milk"]
+    assert "Begin" not in said("x-s-branch-1")[0]
+    assert verify("x-s-branch-1") is None
+
+
 def test_what_is_stored_stays_where_the_user_went_back_later(file, capsys):
     file.say("u2", "Add tea")
     imported(file.write(), capsys)

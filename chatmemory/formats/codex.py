@@ -148,7 +148,8 @@ def _keys(item: Mapping[str, Any]) -> list[tuple[str, Any]]:
     if kind == "reasoning":
         texts = [*part_texts(item.get("summary")), *part_texts(item.get("content"))]
         return [(kind, text.strip()) for text in texts]
-    return [(str(kind).removesuffix("_output"), first_in(item, "call_id", "id"))]
+    is_output = str(kind).endswith("_output")
+    return [("output" if is_output else "call", first_in(item, "call_id", "id"))]
 
 
 def _missing_items(records: Sequence[Any]) -> dict[int, list[dict[str, Any]]]:
@@ -171,7 +172,7 @@ def _missing_items(records: Sequence[Any]) -> dict[int, list[dict[str, Any]]]:
         for n in places:
             for item in _items_of(records[n]["payload"]):
                 keys = [key for key in _keys(item) if key[1]]
-                new = [key for key in keys if not left[key]]
+                new = [key for key in keys if left[key] <= 0]
                 left.subtract(keys)
                 if not all(_is_asked(key, asked) for key in new):
                     missing.setdefault(n, []).append(item)

@@ -76,7 +76,9 @@ def find(value: Any) -> RawTranscript | None:
 def _are_turns(value: Any) -> bool:
     """Whether a list begins with a turn whose parts are Gemini's: those of others have a type."""
     parts: Any = value[0]["parts"] if is_list_of(value, "parts") else None
-    return is_list_of(parts) and "type" not in parts[0] and _kind(parts[0]) in _KINDS
+    if not is_list_of(parts) or not {"type", "part_kind"}.isdisjoint(parts[0]):
+        return False
+    return _kind(parts[0]) in _KINDS
 
 
 def _is_candidate(value: dict[str, Any]) -> bool:

@@ -49,7 +49,11 @@ def _is_event(value: Any) -> bool:
 
 def said(event: Any) -> Any:
     """Return the parts of an event in which somebody speaks; a condensation is one of a program."""
-    return {name: event[name] for name in _SAID if name in event}
+    said = {name: event[name] for name in _SAID if name in event}
+    kinds = ("action", "observation")  # of version 0 these are names
+    return {
+        name: each for name, each in said.items() if name not in kinds or isinstance(each, dict)
+    }
 
 
 _SAID = (

@@ -43,7 +43,7 @@ _SILENT = {
 }
 _ENDS = ("id", "ids", "at", "type", "url", "uri", "signature", "timestamp", "metadata", "mimetype")
 _WITH_END = re.compile(r"(?:[a-z0-9](?=[A-Z])|[_-])[A-Za-z]+$")
-_LETTERS = re.compile(r"[^\W\d_]")
+_LETTERS = re.compile(r"(?:[^\W\d_][\W\d_]*){4}")
 # Identifiers, hashes, base64, dates and addresses: no words.
 _NO_WORDS = re.compile(
     r"[0-9a-fA-F-]{16,}|[A-Za-z0-9+/_=-]{60,}|data:[^,]{1,100},.*|[a-z][a-z0-9+.-]*://\S+"
@@ -128,7 +128,7 @@ def _is_silent(name: str) -> bool:
 
 
 def _is_said(text: str) -> bool:
-    return len(_LETTERS.findall(text[:4_000])) >= 4 and not _NO_WORDS.fullmatch(text.strip())
+    return _LETTERS.search(text) is not None and not _NO_WORDS.fullmatch(text.strip())
 
 
 class _Words:

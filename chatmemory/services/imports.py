@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from itertools import chain
 
@@ -274,8 +273,9 @@ def _import(
         new: list[NewMessage] = [NewMessage(message) for message in transcript.messages]
         if source and (shared := _shared(source, transcript.shared)):
             labels["from"] = f"{source} step {shared[-1][0]}"[:ID_LENGTH]
-            pairs = zip(new, shared, strict=False)
-            new[: len(shared)] = [replace(each, said_at=at) for each, (_, at) in pairs]
+            new[: len(shared)] = [each for _, each in shared]
+            if any(is_redacted(each.message) for _, each in shared):
+                del labels[DIGEST_LABEL]  # of words that were redacted
         results = _import_labelled(memory_id, new, own, labels, actor, transcript.session)
         imported = _imported(memory_id, transcript, results)
         if "from" in labels:
@@ -421,15 +421,15 @@ def _is_same(stored: ChatMessage, given: ChatMessage) -> bool:
     return is_redacted(stored) or with_attributes(stored, {}) == with_attributes(given, {})
 
 
-def _shared(source: str, count: int) -> list[tuple[int, datetime]]:
-    """Return the step that added each of the first messages of a conversation, and when it was
-    said.
+def _shared(source: str, count: int) -> list[tuple[int, NewMessage]]:
+    """Return the first messages of a conversation, each with the step that added it, for a branch:
+    what is redacted there stays redacted.
     """
+    steps = Step.objects.filter(memory=source, last_seq__lte=count).order_by("-n")
+    added = {last_seq: n for n, last_seq in steps.values_list("n", "last_seq")}
     rows = Message.objects.filter(memory=source, seq__lte=count).order_by("seq")
-    times = dict(rows.values_list("seq", "said_at"))
-    steps = Step.objects.filter(memory=source, last_seq__lte=count).order_by("n")
-    added = {last: n for n, last in reversed(steps.values_list("n", "last_seq")) if last in times}
-    return [(added[seq], at) for seq, at in times.items() if seq in added]
+    found = [(row.seq, NewMessage(read_message(row), said_at=row.said_at)) for row in rows]
+    return [(added[seq], each) for seq, each in found if seq in added]
 
 
 # Long writes in transactions that are short

@@ -284,6 +284,24 @@ def test_a_bad_line_is_named_and_the_others_are_one_session(format, given):
     assert found.messages == whole.messages
 
 
+def test_what_only_events_of_codex_say_is_read_once():
+    def event(**payload: Any) -> dict[str, Any]:
+        return {"type": "event_msg", "payload": payload}
+
+    about = {"call_id": "c1", "command": ["ls"], "aggregated_output": "notes.txt"}
+    answered = {"type": "AgentMessage", "content": [{"type": "Text", "text": "Done."}]}
+    records = [
+        *([event(type="user_message", message="yes")] * 2),
+        event(type="exec_command_end", **about),
+        event(type="agent_message", message="Done."),
+        event(type="item_completed", item=answered),
+    ]
+    (found,) = read_transcripts("\n".join(map(json.dumps, records))).transcripts
+    assert [*map(words_of, found.messages)] == [
+        *("yes", "yes", '\n\n{"command": ["ls"]}', "notes.txt", "Done.\n"),
+    ]
+
+
 @pytest.mark.parametrize("format", RECORDS)
 def test_a_line_that_is_no_utf8_is_named(format):
     made = FORMATS[format] and MADE[format]
