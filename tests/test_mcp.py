@@ -29,7 +29,7 @@ from chatmemory import (
 )
 from chatmemory.access.tokens import create_token, revoke_token
 from chatmemory.mcp import Scope, Tools, mcp_server
-from chatmemory.models import ApiToken, FoundIncidents
+from chatmemory.models import ApiToken
 
 from .conversations import CALL, create_and_add, diagnosed, users
 
@@ -161,7 +161,8 @@ def test_no_tool_writes():
     """Nor does the first question about a conversation, whose incidents are not kept yet."""
     create_and_add("long", TokenWindow(60), users(*(f"item {n} is N-{n:04}" for n in range(9))))
     services.compact("long", "Some items.", keep_last=1)
-    FoundIncidents.objects.all().delete()
+    for keeper in services.KEEPERS:
+        keeper.model.objects.all().delete()
     with CaptureQueriesContext(connection) as asked:
         for name, given in QUESTIONS.items():
             answered(name, **given)

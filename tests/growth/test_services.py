@@ -59,14 +59,18 @@ ROWS: dict[str, Callable[[Filled], object]] = {
     "clear_messages": lambda it: services.clear_messages(it.id),
     "compact": lambda it: services.compact(it.id, "They talked.", keep_last=0, append_terms=1000),
     "count_ahead": lambda it: services.count_ahead(it.id, it.messages),
+    "current_compactions": lambda it: services.current_compactions(it.id),
+    "current_diagnosis": lambda it: services.current_diagnosis(it.id),
     "current_incidents": lambda it: services.current_incidents(it.id),
     "delete": lambda it: services.delete(it.id),
+    "diagnoses": lambda it: list(services.diagnoses(lambda *_: None)),
     "import_all": lambda it: list(
         services.import_all(Reading("json", (Transcript("new", tuple(it.messages)),), ()))
     ),
     "import_conversation": lambda it: services.import_conversation(
         "new", it.messages, MessageWindow(9_999)
     ),
+    "keep": lambda it: services.keep(it.id),
     "known_copies": lambda it: services.known_copies(it.id, it.text),
     "new_messages": lambda it: services.new_messages(it.id, it.messages),
     "newest_repair": lambda it: services.newest_repair(it.id),
@@ -75,6 +79,7 @@ ROWS: dict[str, Callable[[Filled], object]] = {
     "preview_compaction": lambda it: services.preview_compaction(it.id, "They.", keep_last=9),
     "preview_repair": lambda it: services.preview_repair(it.id, "openai"),
     "redact": lambda it: services.redact(it.id, it.text),
+    "remade": lambda it: (services.keep(it.id), services.remade(it.id)),
     "repair": lambda it: services.repair(it.id, "anthropic"),
     "repair_all": lambda it: services.repair_all([it.id], "openai"),
     "set_messages": lambda it: services.set_messages(it.id, [*it.list[::2], *NEW]),
@@ -97,16 +102,14 @@ READS: dict[str, Callable[[Filled], object]] = {
         it.id, ConversationQuery(msg=it.text, find="A-1")
     ),
 }
-# Delete this mark with `ledger.health`, which compares the results of a call in each change.
-HEALTH = pytest.mark.xfail(reason="health is kept in the transaction of a change", strict=False)
 # What is about several conversations, settings, or rows without messages
 OF_NO_WINDOW = {
     "ArrivedMessage", "ChangeResult", "CompactionPreview", "EvictedMessage", "Imported",
-    "IncidentFinder", "NamedDefault", "NewMessage", "Recount", "RepairPreview", "Repairs", "Report",
-    "CHANNEL", "adopt_policy", "atomic", "chosen_policy", "compute_figures", "create",
-    "default_policies", "default_policy", "delete_all", "finish_deletions", "forget_old_figures",
+    "NamedDefault", "NewMessage", "Recount", "RepairPreview", "Repairs", "Report",
+    "CHANNEL", "KEEPERS", "QUICK_MESSAGES", "Rounds", "adopt_policy", "atomic", "chosen_policy", "compute_figures", "create",
+    "default_policies", "default_policy", "delete_all", "empty_leftover_log", "finish_deletions", "forget_old_figures",
     "forget_old_trials", "keep_trial", "known_branches", "label", "remove_default_policy",
-    "set_default_policy", "truncate_log", "unaudited_deletions",
+    "newest_kept", "set_default_policy", "try_to_empty_log", "unaudited_deletions",
 }  # fmt: skip
 
 
@@ -120,8 +123,6 @@ def cases():
             for policy in POLICIES:
                 is_quick = shape in QUICK and policy == "plain"
                 marks = [] if is_quick else [pytest.mark.long]
-                if shape == "one call with n results":
-                    marks.append(HEALTH)
                 yield pytest.param(act, shape, policy, id=f"{name}-{shape}-{policy}", marks=marks)
 
 
