@@ -40,6 +40,19 @@ def test_a_page_shows_what_is_derived_of_its_step_without_another_change(reader,
     expect(page.locator("#incident")).to_contain_text("A-1182 had to be said again")
 
 
+def test_the_header_becomes_current_without_another_change(reader, served):
+    served.create("ill", "hello", limit=9)
+    page = reader("/c/ill/")
+    expect(page.get_by_text("live", exact=True)).to_be_visible()
+    calls = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    said = [{"role": "assistant", "tool_calls": calls}, {"role": "user", "content": "and now?"}]
+    url = f"{served.url}/api/v1/memories/ill/messages/"
+    body = {"messages": said, "format": "openai_chat"}
+    served.api.post(url, json=body).raise_for_status()
+    expect(page.locator(".tape__step")).to_contain_text("Step 3 of 3")
+    expect(page.locator("#pagehead")).to_contain_text("refused by OpenAI")
+
+
 def test_many_pages_are_open_at_once_and_one_that_was_hidden_catches_up(reader, served):
     """Over HTTP/1.1: a browser opens six connections to a host, for all of its pages together."""
     served.create("tabs", "one", "two", "three")

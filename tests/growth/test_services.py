@@ -7,12 +7,14 @@ tries all.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from types import FrameType
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from chatmemory import ChatMessage, MessageWindow, TokenWindow, UserMessage, queries, services
 from chatmemory.core.compaction import summary_message
@@ -105,11 +107,12 @@ READS: dict[str, Callable[[Filled], object]] = {
 # What is about several conversations, settings, or rows without messages
 OF_NO_WINDOW = {
     "ArrivedMessage", "ChangeResult", "CompactionPreview", "EvictedMessage", "Imported",
-    "NamedDefault", "NewMessage", "Recount", "RepairPreview", "Repairs", "Report",
-    "CHANNEL", "KEEPERS", "QUICK_MESSAGES", "Rounds", "adopt_policy", "atomic", "chosen_policy", "compute_figures", "create",
-    "default_policies", "default_policy", "delete_all", "empty_leftover_log", "finish_deletions", "forget_old_figures",
-    "forget_old_trials", "keep_trial", "known_branches", "label", "remove_default_policy",
-    "newest_kept", "set_default_policy", "try_to_empty_log", "unaudited_deletions",
+    "NamedDefault", "NewMessage", "Recount", "RepairPreview", "Repairs", "Report", "Rounds",
+    "CHANNEL", "KEEPERS", "QUICK_MESSAGES", "adopt_policy", "atomic", "chosen_policy",
+    "compute_figures", "create", "default_policies", "default_policy", "delete_all",
+    "empty_leftover_log", "finish_deletions", "forget_old_figures", "forget_old_trials",
+    "keep_trial", "known_branches", "label", "newest_kept", "remove_default_policy",
+    "set_default_policy", "try_to_empty_log", "unaudited_deletions",
 }  # fmt: skip
 
 
@@ -142,3 +145,37 @@ def test_services(db, act, shape, policy):
         return acted
 
     assert_grows_in_line(prepared, N)
+
+
+# What is derived, which no change may do while it holds the lock of writers
+DERIVING = (
+    "core/lint/",
+    "core/recall/",
+    "core/compaction.py",
+    "diagnosis.py",
+    "queries/incidents.py",
+)
+# Redactions look for summaries that hold a term of the message, which must not change meanwhile.
+ALLOWED = {"redact": {"core/recall/"}}
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="on PostgreSQL a read is a transaction")
+@pytest.mark.parametrize("name", ROWS | PROTOCOL)
+def test_nothing_is_derived_under_a_lock(transactional_db, name):
+    filled = Filled("m", [UserMessage("It is A-1182."), *SHAPES["n calls"](20)])
+    services.create("m", MessageWindow(100))
+    services.set_messages("m", filled.messages)
+    derived = set()
+
+    def called(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and connection.in_atomic_block:
+            file = frame.f_code.co_filename
+            derived.update(part for part in DERIVING if f"/chatmemory/{part}" in file)
+
+    sys.setprofile(called)
+    try:
+        with suppress(ChatMemoryError):
+            (ROWS | PROTOCOL)[name](filled)
+    finally:
+        sys.setprofile(None)
+    assert derived <= ALLOWED.get(name, set())
