@@ -148,13 +148,7 @@ def test_services(db, act, shape, policy):
 
 
 # What is derived, which no change may do while it holds the lock of writers
-DERIVING = (
-    "core/lint/",
-    "core/recall/",
-    "core/compaction.py",
-    "diagnosis.py",
-    "queries/incidents.py",
-)
+DERIVING = ("core/lint/", "core/recall/", "diagnosis.py", "queries/incidents.py")
 # Redactions look for summaries that hold a term of the message, which must not change meanwhile.
 ALLOWED = {"redact": {"core/recall/"}}
 
