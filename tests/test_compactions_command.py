@@ -94,7 +94,7 @@ def test_files_without_a_session_are_named_and_left_out(file, tmp_path, capsys):
     call_command("compactions", *others, file, "--json")
     told = capsys.readouterr()
     assert json.loads(told.out.splitlines()[-1])["total"]["compactions"] == 1
-    for words in ("does not record compactions", "no conversation in the", "No such file"):
+    for words in ("does not record compactions", "no conversation found", "No such file"):
         assert words in told.err
     with pytest.raises(CommandError, match="none of the files holds a session"):
         call_command("compactions", *others)

@@ -21,8 +21,8 @@ from chatmemory import (
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.diagnosis import Diagnosis
 from chatmemory.ledger.verification import verify
+from chatmemory.ledger.windows import shown_message
 from chatmemory.linting import lint
-from chatmemory.queries import windows
 from chatmemory.queries.diagnosis import diagnosis_of
 from chatmemory.queries.windows import StoredState
 
@@ -57,7 +57,7 @@ def now() -> Diagnosis:
 def at_fault(step: int) -> set[tuple[str, int]]:
     """Return each rule that the window after a step breaks, with the messages named first."""
     stays = StoredState.of("m", step).stays.select_related("message")
-    rows = [(stay.seq, windows.read_message(stay.message)) for stay in stays]
+    rows = [(stay.seq, shown_message(stay.message, stay.overrides)) for stay in stays]
     numbers, said = [seq for seq, _ in rows], [message for _, message in rows]
     return {
         (each.rule, numbers[each.positions[0]] if each.positions else 0)

@@ -16,6 +16,7 @@ from chatmemory import (
     MessageWindow,
     NotCompactable,
     UserMessage,
+    flags,
     queries,
     services,
 )
@@ -94,7 +95,7 @@ def check_same(memory_id, session):
 
 
 def is_flagged(memory_id):
-    which = queries.MemoryFilter(flag=queries.Flag.COMPACTED_WITH_LOSS)
+    which = queries.MemoryFilter(flag=flags.COMPACTED_WITH_LOSS)
     return which.rows().filter(id=memory_id).exists()
 
 

@@ -79,7 +79,7 @@ def _is_bare_meta(value: Mapping[str, Any]) -> bool:
 def _is_item(value: Mapping[str, Any]) -> bool:
     kind = value.get("type", "message" if "role" in value else None)
     is_call = isinstance(kind, str) and kind.endswith(("_call", "_call_output"))
-    return is_call or kind in _ITEMS
+    return is_call or (isinstance(kind, str) and kind in _ITEMS)
 
 
 def _item_in(record: Mapping[str, Any]) -> Any:

@@ -131,7 +131,7 @@ WrittenAsList = Literal[
     "sharegpt",
     "vercel_ui",
 ]
-WrittenAsObject = Literal["anthropic", "gemini", "openai_responses", "otel_genai"]
+WrittenAsObject = Literal["anthropic", "bedrock", "gemini", "openai_responses", "otel_genai"]
 WrittenAsText = Literal["markdown"]
 
 

@@ -56,6 +56,15 @@ def path_to(last: Any, parents: Mapping[str, Any]) -> list[str]:
     return [*found][::-1]
 
 
+def _chained(turns: Iterable[Any]) -> Iterator[Node]:
+    """Yield the nodes of a tree. Values alone, as in a request, follow each other."""
+    before = None
+    for n, turn in enumerate(turns):
+        node = turn if isinstance(turn, Node) else Node(str(n), before, turn)
+        yield node
+        before = node.id
+
+
 def _id(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
@@ -74,7 +83,7 @@ def format_of_tree(
     reader.format = name
 
     def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-        return _read(turns, tuple(after), reader, said)
+        return _read([*_chained(turns)], tuple(after), reader, said)
 
     return Format(name, find, parse, said=lambda node: said(node.value))
 

@@ -182,4 +182,15 @@ def _texts(message: ChatMessage) -> Iterator[str]:
             yield from (call.arguments or "" for call in calls)
             yield from (call.name or "" for call in calls)
         case CustomMessage():
-            yield json.dumps(message.attributes, ensure_ascii=False)
+            yield from _strings_in(message.attributes)
+
+
+def _strings_in(value: Any) -> Iterator[str]:
+    """Yield all strings of a JSON value, without a copy of any."""
+    waiting = [value]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, (dict, list)):
+            waiting += value.values() if isinstance(value, dict) else value

@@ -120,8 +120,13 @@ class Report:
         """The losses with their counts, the most frequent first. Each says where it was first, if
         that is known.
         """
-        told = {what: f", first at {place}" for what, place in self.places.items() if place}
-        return [(what + told.get(what, ""), n) for what, n in self.losses.most_common()]
+        losses = self.losses.most_common()
+        return [(lost_at(what, self.places.get(what, "")), n) for what, n in losses]
+
+
+def lost_at(what: str, place: str) -> str:
+    """Return what was lost, and where it was first if that is known."""
+    return f"{what}, first at {place}" if place else what
 
 
 def import_conversation(
@@ -414,11 +419,14 @@ def _window_of(memory: Memory) -> list[int]:
 
 def _is_same(stored: ChatMessage, given: ChatMessage) -> bool:
     """Whether a stored message is a given one, or what a redaction left of such a one. Attributes
-    may tell more by now, such as what a provider counted later.
+    may tell more by now, such as what a provider counted later; those of a system message are its
+    role.
     """
-    if type(stored) is not type(given):
-        return False
-    return is_redacted(stored) or with_attributes(stored, {}) == with_attributes(given, {})
+    if type(stored) is not type(given) or is_redacted(stored):
+        return type(stored) is type(given)
+    if isinstance(stored, SystemMessage) and isinstance(given, SystemMessage):
+        return stored == given and stored.attributes == given.attributes
+    return with_attributes(stored, {}) == with_attributes(given, {})
 
 
 def _shared(source: str, count: int) -> list[tuple[int, NewMessage]]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from chatmemory import explain
+from chatmemory import explain, queries
 from chatmemory.explain import Caption
 from chatmemory.queries import ConversationState, Totals
 from inspector.conversation.history import HistoryPane
@@ -58,8 +58,13 @@ class ConversationPage:
         self.gauge = Gauge(self.window.policy, self.window.totals)
         self.over_limit = explain.over_limit(self.window)
         known = state.diagnosis
-        self.refused_by, self.refused_at = explain.provider_names(known.refused_by), known.as_of
-        self.awaits_keeping = self.is_live and not known.is_current
+        providers = explain.provider_names(known.refused_by)
+        as_of = "" if known.as_of is None else f", as of step {known.as_of:,}"
+        self.refused = f"refused by {providers}{as_of}" if providers else ""
+        # The stream of steps is asked to tell at once of what is kept, if something is to come.
+        kept = {"kept": 0} if self.is_live and not known.is_current else {}
+        made = queries.microseconds(self.memory.created_at)
+        self.live_query = urlencode({"made": made, **kept})
         self.policy_options = ", ".join(explain.option_words(self.window.policy))
         # Messages: those said up to this step without drafts, and those that a client put in.
         row = state.detail.row if state.detail else None

@@ -12,9 +12,8 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.models import Memory
 
-from ..conversations import create_and_add
+from ..conversations import create_and_add, diagnosed
 
 PHONE = {"width": 390, "height": 844}
 
@@ -25,6 +24,7 @@ def ill(demo_conversations):
     orphan = ToolExecutionResultMessage("9", "find", "found")
     hi = UserMessage("Where is it?")
     create_and_add("ill", MessageWindow(20), [hi, call, hi, orphan, hi])
+    diagnosed("ill")
 
 
 @pytest.mark.parametrize("javascript", [True, False])
@@ -36,12 +36,12 @@ def test_a_repair_is_previewed_made_and_undone(open_page, ill, javascript):
     page.get_by_label("Reason, for the ledger").fill("refused this morning")
     page.get_by_role("button", name="Repair", exact=True).click()
     expect(page.get_by_role("heading", name="ill", exact=True)).to_be_visible()
-    assert Memory.objects.get(pk="ill").refused_by == 0
+    assert diagnosed("ill").refused_by == ()
     page.goto(page.url.partition("?")[0] + "repair/")
     expect(page.locator("#preview")).to_contain_text("takes the window as it is")
     page.get_by_role("button", name="Undo the repair of step 6").click()
     expect(page.get_by_text("refused by every provider").first).to_be_visible()
-    assert Memory.objects.get(pk="ill").refused_by == 15
+    assert len(diagnosed("ill").refused_by) == 4
 
 
 def test_axe_finds_nothing(open_page, ill, violations, violations_in_both_schemes):

@@ -80,7 +80,7 @@ def test_its_link_and_its_markdown_are_copied(open_page, incidents):
     assert "- 902 tokens would have kept it (800 today)." in lines
     assert "| Needed, 55 over the limit | 855 |" in lines
     assert lines[-1].endswith("/c/order-7741/?at=47>")
-    assert lines[-1].startswith("http://")
+    assert lines[-1].startswith("<http://")
 
 
 def test_without_javascript_the_link_leads_to_the_card_and_the_markdown_can_be_read(

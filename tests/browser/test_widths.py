@@ -120,6 +120,8 @@ def test_the_numbers_of_the_overview_are_not_cut(open_page):
     services.create("dangling", MessageWindow(9))
     call = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
     services.add("dangling", [UserMessage("hi"), call, UserMessage("well?")])
+    for name in ("oversized", "over", "dangling"):
+        services.keep(name)
     page = open_page("/")
     assert page.locator(".stat .flag").count() >= 2
     for width in (390, 800, 1024, 1200, 1280, 1440, 1920):

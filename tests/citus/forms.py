@@ -35,8 +35,6 @@ POSTS: dict[str, list[dict[str, Any]]] = {
     "settings": [{"kind": "message_window", "limit": "2"}],
     "change": [{"kind": "message_window", "limit": "2"}],
     "lab": [{}, {"kind": "message_window"}],
-    "lab-of-file": [{"file": ...}],
-    "compare-file": [{"file": ..., "policy": "message_window:1"}],
     "adopt-for-many": [
         {"kind": "message_window", "limit": "2"},
         {"kind": "message_window", "limit": "2", "confirmed": "1"},

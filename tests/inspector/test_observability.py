@@ -132,7 +132,7 @@ def test_a_server_logs_requests_and_changes_with_one_id(served, tmp_path):
     served.create("logged")
     url = f"{served.url}/api/v1/memories/logged/messages/?as={SECRET}"
     headers = {"X-Request-ID": "from-the-proxy.1"}
-    answer = served.api.post(url, json=said(SECRET), headers=headers)
+    answer = served.api.post(url.partition("?")[0], json=said(SECRET), headers=headers)
     assert answer.headers["X-Request-ID"] == "from-the-proxy.1"
     served.api.get(url, headers={"X-Request-ID": "two\tlines"})
     assert put_as_java_does(served, "logged", "[]").startswith(b"HTTP/1.1 204 ")
@@ -246,7 +246,7 @@ def spans():
 def test_a_request_is_a_span_of_its_callers_trace(spans, api):
     services.create("m", MessageWindow(1))
     body = said(SECRET, SECRET)
-    url = f"/api/v1/memories/m/messages/?as={SECRET}"
+    url = "/api/v1/memories/m/messages/"
     api.post(url, body, headers={"traceparent": PARENT})
     (span,) = spans()
     assert (span.name, span.kind) == ("POST chatmemory:messages", SpanKind.SERVER)

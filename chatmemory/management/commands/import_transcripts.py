@@ -20,7 +20,7 @@ from chatmemory.management.base import DatabaseCommand
 from chatmemory.reports.files import TranscriptFile, add_file_arguments, opened, transcript_files
 from chatmemory.reports.printing import Printer, add_json_argument
 from chatmemory.services.archives import FORMAT, import_archive, is_archive
-from chatmemory.services.imports import Imported, Report, import_each
+from chatmemory.services.imports import Imported, Report, import_each, lost_at
 
 SHOWN = 20
 ACTOR = "import_transcripts"
@@ -138,7 +138,7 @@ def _row(file: Path, format: str, result: Imported) -> dict[str, Any]:
         "messages": result.messages,
         "already": result.already,
         "refused": result.refused,
-        "lost": [loss.what for loss in result.losses],
+        "lost": [lost_at(loss.what, loss.place) for loss in result.losses],
     }
 
 
