@@ -217,8 +217,8 @@ class Failing(Rounds):
 
 
 def test_a_failing_thread_logs_it_once_and_goes_on(monkeypatch, caplog):
-    monkeypatch.setattr("inspector.live.keeping.PAUSE", 0)
-    monkeypatch.setattr("inspector.live.keeping.SOON", 0)
+    for name in ("SOON", "PAUSE", "LEAST"):
+        monkeypatch.setattr(f"inspector.live.keeping.{name}", 0)
     rounds = Failing()
     rounds.thread.run()
     assert rounds.count == 3

@@ -14,10 +14,11 @@ from django.db import connections
 from chatmemory.services import Rounds, empty_leftover_log
 from chatmemory.signals import memory_changed
 
-# Seconds: a change of this process is followed after the first, one of another after the second.
+# Seconds: a change of this process is followed after the first, one of another after the last.
 SOON, PAUSE = 0.1, 1.0
 AT_A_STRETCH = 0.5  # for each keeper
-REST = 3  # times as long as a round: a quarter of a core at most
+# After a round: that many seconds, and as many times as long as it took, a quarter of a core at most
+LEAST, REST = 0.25, 3
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class KeeperThread(Thread):
                 is_failing, has_more = True, False
             finally:
                 connections.close_all()
-            self._stopped.wait(REST * (monotonic() - began))
+            self._stopped.wait(max(LEAST, REST * (monotonic() - began)))
             if not has_more:
                 self._changed.wait(PAUSE)
         memory_changed.disconnect(self._wake)
