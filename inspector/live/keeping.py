@@ -17,7 +17,7 @@ from chatmemory.signals import memory_changed
 # Seconds: a change of this process is followed after the first, one of another after the last.
 SOON, PAUSE = 0.1, 1.0
 AT_A_STRETCH = 0.5  # for each keeper
-# After a round: that many seconds, and as many times as long as it took, a quarter of a core at most
+# The rest after a round: at least so long, and so many times as long as the round took
 LEAST, REST = 0.25, 3
 
 logger = logging.getLogger(__name__)
