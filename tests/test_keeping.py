@@ -248,7 +248,7 @@ def altered(model: type[KeptRow], name: str):
     """Yield after each alteration of a column of the row of "a"."""
     good = model.objects.filter(memory="a").values().get()
     is_text = name == "content"
-    for value in OTHER_JSON if is_text else [-1, 0, 7, 10**15]:
+    for value in OTHER_JSON if is_text else [-1, 0, 7, 2**31 - 1]:
         model.objects.filter(memory="a").update(**{name: value})
         yield value
         model.objects.filter(memory="a").update(**{name: good[name]})

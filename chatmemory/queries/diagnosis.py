@@ -29,7 +29,7 @@ from chatmemory.queries.feed import microseconds
 from chatmemory.queries.windows import StoredState
 from chatmemory.signals import problems_found
 
-LEFT_AT_ONCE = 2_000  # places that are looked at, of messages that left
+LEFT_AT_ONCE = 400  # places that are looked at, of messages that left
 BYTES_AT_ONCE = 4_000_000  # of messages whose ids are read
 _COLUMNS = ("n", "seq", "type", "has_calls", "rank", "entered_step", "left_step", "reason", "size")
 _LEFT_STEP = _COLUMNS.index("left_step")
