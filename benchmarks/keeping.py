@@ -11,7 +11,7 @@ thread to one without it, in rounds that take turns.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import cycle, islice
 from statistics import median
@@ -34,11 +34,16 @@ def say(n: int) -> tuple[str, int]:
     return memory_id, result.step or 0
 
 
-def is_known(memory_id: str, step: int) -> bool:
+def known_steps(memory_ids: Iterable[str]) -> dict[str, int]:
+    """Return the step up to which every kept row of these conversations is known."""
     from chatmemory.services import KEEPERS
 
-    rows = (each.model.objects.filter(memory=memory_id, step__gte=step) for each in KEEPERS)
-    return all(each.exists() for each in rows)
+    found: dict[str, int] = {}
+    for keeper in KEEPERS:
+        rows = keeper.model.objects.filter(memory__in=list(memory_ids))
+        for memory_id, step in rows.values_list("memory_id", "step"):
+            found[memory_id] = min(step, found.get(memory_id, step))
+    return found
 
 
 @contextmanager
@@ -65,11 +70,12 @@ def lags() -> list[float]:
             if n is not None:
                 memory_id, step = say(n)
                 waiting[memory_id] = (step, perf_counter())
-        for memory_id, (step, at) in list(waiting.items()):
-            if is_known(memory_id, step):
+        for memory_id, known in known_steps(waiting).items():
+            step, at = waiting[memory_id]
+            if known >= step:
                 found.append(perf_counter() - at)
                 del waiting[memory_id]
-        sleep(0.005)
+        sleep(0.02)
     return found
 
 

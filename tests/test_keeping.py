@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from django.core.management import call_command
 from django.db import OperationalError, connection
+from django.utils import timezone
 
 from chatmemory import MessageWindow, queries, services
 from chatmemory.core.exceptions import CorruptRow
@@ -17,7 +18,7 @@ from chatmemory.kept import KeptRow
 from chatmemory.models import KeptCompactions, KeptIncidents, Memory, Message
 from chatmemory.queries.incidents import IncidentKeeper
 from chatmemory.services import KEEPERS, Rounds
-from chatmemory.services.keeping import current
+from chatmemory.services.keeping import STALE_AT_ONCE, current
 from inspector.live.keeping import KeeperThread
 
 from .conversations import create_and_add, users
@@ -225,12 +226,15 @@ def test_a_failing_thread_logs_it_once_and_goes_on(monkeypatch, caplog):
     assert len(caplog.records) == 1
 
 
-def test_the_command_keeps_all_that_has_changed():
-    create_and_add("a", MessageWindow(2), SAID)
-    create_and_add("b", MessageWindow(2), SAID)
+@pytest.mark.parametrize("days", [0, 3])
+def test_the_command_keeps_all_that_has_changed(days):
+    names = [f"c{n}" for n in range(STALE_AT_ONCE + 5)]
+    for name in names:
+        create_and_add(name, MessageWindow(2), SAID[:1])
+    Memory.objects.update(updated_at=timezone.now() - timedelta(days=days))
     call_command("keep", "--once")
     for model in MODELS:
-        assert known_steps(model) == {"a": 4, "b": 4}
+        assert known_steps(model) == dict.fromkeys(names, 1)
 
 
 # Rows that somebody altered

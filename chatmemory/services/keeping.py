@@ -204,12 +204,13 @@ class _Follower:
         self._before: datetime | None = self._since
         self._failed: set[str] = set()
         self._resting: dict[str, float] = {}  # until when, by id
+        self._is_behind = True
 
     def keep_some(self, seconds: float) -> bool:
         waiting = self._stale()
         for part in _parts(self._made(database.for_seconds(seconds, waiting))):
             store(part)
-        return next(waiting, None) is not None
+        return next(waiting, None) is not None or self._is_behind
 
     def _made(self, memory_ids: Iterable[str]) -> Iterator[Made]:
         for memory_id in memory_ids:
@@ -236,7 +237,8 @@ class _Follower:
         leaving_out = self._failed | self._resting.keys()
         changed = self._changed(Q(updated_at__gte=self._since), leaving_out)
         yield from _in_own_order(changed)
-        if len(changed) == STALE_AT_ONCE:
+        self._is_behind = len(changed) == STALE_AT_ONCE
+        if self._is_behind:
             return
         if not self._resting:
             self._since = now - COMMITTED_WITHIN
@@ -244,6 +246,7 @@ class _Follower:
             earlier = self._changed(Q(updated_at__lte=self._before), leaving_out)
             yield from _in_own_order(earlier)
             self._before = min(earlier.values(), default=None)
+            self._is_behind = bool(earlier)
 
     def _changed(self, when: Q, leaving_out: Iterable[str]) -> dict[str, datetime]:
         """Return the time of the last change of conversations whose row is stale, the newest change
