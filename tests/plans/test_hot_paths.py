@@ -69,8 +69,8 @@ def fill() -> None:
 
 
 def analyse(*models: type[Model]) -> None:
-    """Do what autovacuum does in time: it counts, and removes what other tests have rolled back from
-    indexes. Nobody does it for a SQLite database.
+    """Do what autovacuum does in time: count, and remove from indexes what other tests have rolled
+    back. Nobody does it for a SQLite database.
     """
     if connection.vendor != "postgresql":
         return
