@@ -1,5 +1,6 @@
 // A page at the live end moves as messages arrive; who reads in the past, or is writing, is only told.
 // The server sends step numbers, so what was missed or doubled on the way does not matter.
+import { morph } from "./morph.js";
 import { follow, say, showLine } from "./stream.js";
 
 const FIELDS = "#main :is(textarea, select, input:not([type=radio], [type=range]))";
@@ -44,9 +45,40 @@ function catchUp() {
   const follows = place().dataset.live === "" && !page.hasAttribute("data-simulation") && !isWriting();
   tell(follows ? 0 : behind);
   showFollowing();
-  if (!follows || !(behind || isKept)) return;
-  isKept = false;
-  htmx.trigger(badge(), "catch-up");
+  if (follows && behind) htmx.trigger(badge(), "catch-up");
+}
+
+const isBusy = () => Boolean(main()?.querySelector(".htmx-request")) || isWriting();
+
+// What is derived of the newest step was kept: a page that shows this step is read again. It gives way to
+// what its reader asks for meanwhile, so it is no request of HTMX, which would take the place of another.
+async function renew() {
+  const page = main();
+  if (!page || place().dataset.live !== "" || page.hasAttribute("data-simulation")) return;
+  isKept = isBusy();
+  if (isKept) return;
+  const asked = location.href;
+  const fresh = await load(badge().getAttribute("hx-get"));
+  isKept = Boolean(fresh) && isBusy();
+  if (!fresh || isKept || main() !== page || location.href !== asked) return;
+  morph(page, fresh);
+  settle();
+}
+
+async function load(url) {
+  try {
+    const answer = await fetch(url, { headers: { "HX-Request": "true", "HX-Current-URL": location.href } });
+    const read = new DOMParser().parseFromString(answer.ok ? await answer.text() : "", "text/html");
+    return read.querySelector("[data-conversation]");
+  } catch {
+    return null;
+  }
+}
+
+function afterRequest({ detail }) {
+  if (!detail.successful) return;
+  catchUp();
+  if (isKept) renew();
 }
 
 // One step moves; a jump over several is shown as it ends. Before the browser paints.
@@ -75,11 +107,7 @@ export function bindLive() {
       newest = Math.max(newest, step);
       catchUp();
     },
-    // What is derived of the step that is shown was kept: the page is fetched again, at the same step.
-    kept: () => {
-      isKept = true;
-      catchUp();
-    },
+    kept: renew,
     shown: (lost) => {
       isLost = lost;
       showLine(badge(), lost);
@@ -89,7 +117,7 @@ export function bindLive() {
   document.body.addEventListener("htmx:afterSwap", settle);
   document.body.addEventListener("htmx:historyRestore", settle);
   document.body.addEventListener("htmx:historyRestore", catchUp);
-  document.body.addEventListener("htmx:afterRequest", ({ detail }) => detail.successful && catchUp());
+  document.body.addEventListener("htmx:afterRequest", afterRequest);
   document.body.addEventListener("htmx:responseError", retry);
   document.body.addEventListener("htmx:sendError", retry);
   document.addEventListener("focusout", () => setTimeout(catchUp));
