@@ -93,10 +93,14 @@ class Soak:
                     self.faults.append(f"viewer: {error!r}")
 
     def follow(self, number: int) -> None:
-        for line in self.deployed.stream(self.ids[number], after=self.last_steps[number]):
+        lines = self.deployed.stream(self.ids[number], after=self.last_steps[number])
+        is_step = False
+        for line in lines:
             if self.closed.is_set():
                 return
-            if line.startswith("data: "):
+            if line.startswith("event: "):
+                is_step = line == "event: step"
+            if is_step and line.startswith("data: "):
                 step = int(line.removeprefix("data: "))
                 if step <= self.last_steps[number]:
                     self.faults.append(f"viewer {number} received step {step} twice")
