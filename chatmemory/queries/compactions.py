@@ -353,7 +353,7 @@ def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
 
 
 def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> ShownEvidence | None:
-    """Return the same of a conversation that was read."""
+    """Return what the compaction of a step lost, of a conversation whose row was read."""
     kept = CompactionKeeper().row(memory)
     if kept is None:
         return None

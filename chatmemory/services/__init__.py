@@ -35,7 +35,6 @@ from chatmemory.services.erasure import (
 )
 from chatmemory.services.findings import (
     compute_figures,
-    current_compactions,
     current_diagnosis,
     current_incidents,
     diagnoses,
@@ -95,7 +94,6 @@ __all__ = [
     "compute_figures",
     "count_ahead",
     "create",
-    "current_compactions",
     "current_diagnosis",
     "current_incidents",
     "default_policies",

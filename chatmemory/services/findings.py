@@ -19,7 +19,6 @@ from chatmemory.diagnosis import Diagnosis
 from chatmemory.kept import KeptDiagnosis
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.models import Memory, RecallFigures
-from chatmemory.queries.compactions import CompactionKeeper, CompactionsUntil, compactions_in
 from chatmemory.queries.diagnosis import DiagnosisKeeper, kept_diagnosis
 from chatmemory.queries.doctor import ill_conversations, unexamined
 from chatmemory.queries.incidents import IncidentKeeper, IncidentsUntil, incidents_in
@@ -68,21 +67,13 @@ def diagnoses(
             yield each.memory.id, each.diagnosis
 
 
-def current_incidents(memory_id: str, most: int | None = None) -> IncidentsUntil:
+def current_incidents(memory_id: str) -> IncidentsUntil:
     """Return the incidents of a conversation up to its newest step; see `keeping.current`.
 
     Raises MemoryNotFound, and CorruptRow for an altered row.
     """
-    row = current(IncidentKeeper(), memory_id, most)
+    row = current(IncidentKeeper(), memory_id)
     return incidents_in(find_memory(memory_id), row)
-
-
-def current_compactions(memory_id: str, most: int | None = None) -> CompactionsUntil:
-    """Return what the compactions of a conversation lost up to its newest step; see
-    `keeping.current`. Raises MemoryNotFound, and CorruptRow for an altered row.
-    """
-    row = current(CompactionKeeper(), memory_id, most)
-    return compactions_in(find_memory(memory_id), row)
 
 
 # Figures of the lab
