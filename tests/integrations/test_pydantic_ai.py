@@ -255,7 +255,20 @@ def test_calls_beside_the_result_of_a_run_are_answered(memory, way, strategy):
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_result_is_kept_if_another_tool_fails(memory, way):
-    agent = agent_of(Scripted(calls("Rome", "Nowhere")), memory)
+    has_returned = asyncio.Event()  # tools run side by side, and the first error cancels the others
+
+    async def returns() -> str:
+        has_returned.set()
+        return "sunny in Rome"
+
+    async def fails() -> str:
+        await has_returned.wait()
+        raise ValueError("no such city")
+
+    both = ModelResponse([ToolCallPart("returns", {}, "1"), ToolCallPart("fails", {}, "2")])
+    agent = agent_of(Scripted(both), memory)
+    agent.tool_plain(returns)
+    agent.tool_plain(fails)
     with pytest.raises(ValueError, match="no such city"):
         async_to_sync(way)(agent, "weather?")
     assert said_in(memory) == ["2 calls", "sunny in Rome"]
