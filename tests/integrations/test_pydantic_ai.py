@@ -265,7 +265,7 @@ def test_a_result_is_kept_if_another_tool_fails(memory, way):
         await has_returned.wait()
         raise ValueError("no such city")
 
-    both = ModelResponse([ToolCallPart("returns", {}, "1"), ToolCallPart("fails", {}, "2")])
+    both = ModelResponse([ToolCallPart("fails", {}, "1"), ToolCallPart("returns", {}, "2")])
     agent = agent_of(Scripted(both), memory)
     agent.tool_plain(returns)
     agent.tool_plain(fails)
