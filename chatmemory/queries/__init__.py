@@ -129,14 +129,6 @@ from chatmemory.queries.recall import (
     recall_history,
     recall_of_stored,
 )
-from chatmemory.queries.rehearsal import (
-    Event,
-    Line,
-    Scene,
-    WrittenSummary,
-    lost_terms,
-    rehearse,
-)
 from chatmemory.queries.rows import MemoryRow, MessageDetail, StayDetail, StepRow, memory_row
 from chatmemory.queries.searching import MENTIONS_COUNTED, BestMatch, MemoryFilter
 from chatmemory.queries.simulation import (

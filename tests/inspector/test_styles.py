@@ -14,13 +14,13 @@ from inspector.conversation.looks import glyph
 from inspector.display import DISPLAYS
 
 ROOT = Path(__file__).parents[2]
-SHEETS = sorted((ROOT / "static/inspector/css").glob("*.css"))
-SCRIPTS = sorted((ROOT / "static/inspector/js").glob("*.js"))
+SHEETS = sorted((ROOT / "static").glob("**/*.css"))
+SCRIPTS = sorted((ROOT / "static").glob("**/*.js"))
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 PRESENTERS = [
     *(ROOT / "inspector/conversation").rglob("*.py"),
     *(ROOT / "inspector/lab").glob("*.py"),
-    *(ROOT / "inspector/lessons").glob("*.py"),
+    *(ROOT / "inspector/rooms").rglob("*.py"),
     *(ROOT / "inspector/templatetags").glob("*.py"),
     *(ROOT / "chatmemory/explain").glob("*.py"),
 ]

@@ -14,10 +14,10 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
 from chatmemory.explain import in_unit, seqs
-from chatmemory.queries import Scene
 from inspector.forms.fields import number_in_text
-from inspector.lessons.lesson import Ask, Choice, InvalidLesson, LessonStep
-from inspector.lessons.stage import Happening, LessonMoment
+from inspector.rooms.lessons.lesson import Ask, Choice, InvalidLesson, LessonStep
+from inspector.rooms.lessons.rehearsal import Scene
+from inspector.rooms.lessons.stage import Happening, LessonMoment
 
 DIGITS = 6  # of a number in an address, which anybody writes
 NOTHING = "none"  # what the button “Nothing leaves” sends

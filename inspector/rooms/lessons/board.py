@@ -9,10 +9,10 @@ from itertools import takewhile
 
 from chatmemory import Reason
 from chatmemory.explain import ReceiptLine, counted, reason_of, receipt
-from chatmemory.queries import Line
 from chatmemory.services import ChangeResult
 from inspector.conversation.looks import LOOKS, Look, css_of, pairing
-from inspector.lessons.stage import Happening
+from inspector.rooms.lessons.rehearsal import Line
+from inspector.rooms.lessons.stage import Happening
 
 SLOTS_MAX = 12
 

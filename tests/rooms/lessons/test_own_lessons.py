@@ -10,11 +10,11 @@ import pytest
 from django.core.checks import run_checks
 from django.test import Client
 
-from inspector.lessons.catalogue import catalogue
-from inspector.lessons.lesson import CLAIMS, OF_ASK, PAGES, QUESTION, STEP
-from inspector.lessons.words import FACTS
+from inspector.rooms.lessons.catalogue import catalogue
+from inspector.rooms.lessons.lesson import CLAIMS, OF_ASK, PAGES, QUESTION, STEP
+from inspector.rooms.lessons.words import FACTS
 
-DOCS = (Path(__file__).parents[2] / "docs/lessons.md").read_text("utf-8")
+DOCS = (Path(__file__).parents[3] / "docs/lessons.md").read_text("utf-8")
 (EXAMPLE,) = re.findall(r"```toml\n(.*?)```", DOCS, re.DOTALL)
 GOOD = f'{EXAMPLE}\n[[practice]]\ntext = "Play"\npage = "playground"\n'
 LEAD = "Ada waits for a parcel, and asks a bot about it."

@@ -10,14 +10,14 @@ from django.test import Client
 from chatmemory import queries, services
 from chatmemory.core.lint import Turn, verdicts
 from inspector import demo
-from inspector.lessons.catalogue import OWN, catalogue
-from inspector.lessons.lesson import Ask, InvalidLesson, read_lesson
-from inspector.lessons.page import Told, practice_url
-from inspector.lessons.stage import moments
-from inspector.lessons.words import Answer, judge
+from inspector.rooms.lessons.catalogue import OWN, catalogue
+from inspector.rooms.lessons.lesson import Ask, InvalidLesson, read_lesson
+from inspector.rooms.lessons.page import Told, practice_url
+from inspector.rooms.lessons.stage import moments
+from inspector.rooms.lessons.words import Answer, judge
 
-from ..conversations import create_and_add
-from ..inspector.markup import words
+from ...conversations import create_and_add
+from ...inspector.markup import words
 
 LESSONS = catalogue().lessons
 TOPICS = [

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from chatmemory import InvalidValue
 from chatmemory.access.rates import PerAddress
-from inspector.lessons.catalogue import catalogue
-from inspector.lessons.playground import (
+from inspector.rooms.lessons.catalogue import catalogue
+from inspector.rooms.lessons.playground import (
     CHARACTERS_MAX,
     MESSAGES_MAX,
     PACKED_MAX,
@@ -30,8 +30,8 @@ from inspector.lessons.playground import (
     unpack,
 )
 
-from ..inspector.markup import words
-from ..properties import examples
+from ...inspector.markup import words
+from ...properties import examples
 
 CHAT = "user: one\nai: two\nuser: three\nai: four"
 

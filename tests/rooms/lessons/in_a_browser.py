@@ -7,8 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from inspector.lessons.catalogue import catalogue
-from inspector.lessons.lesson import Ask
+from inspector.rooms.lessons.catalogue import catalogue
+from inspector.rooms.lessons.lesson import Ask
 
 LESSONS = catalogue().lessons
 STRANGER = {"signed_in": False}

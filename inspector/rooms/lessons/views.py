@@ -11,9 +11,9 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from inspector.display import cookie
-from inspector.lessons.catalogue import Catalogue, Staged, catalogue
-from inspector.lessons.page import LessonPage, screens
-from inspector.lessons.words import Answer, number_in
+from inspector.rooms.lessons.catalogue import Catalogue, Staged, catalogue
+from inspector.rooms.lessons.page import LessonPage, screens
+from inspector.rooms.lessons.words import Answer, number_in
 
 # A cookie that ends with the browser's session keeps how far somebody is: the number of the last
 # answered step of each lesson, such as `memory-vs-history:3 token-window:1`.
@@ -27,7 +27,7 @@ _STEP = re.compile(r"([\w-]{1,80}):(\d{1,2})")
 def lessons(request: HttpRequest) -> HttpResponse:
     """Show all lessons, and which of them are done."""
     known = catalogue()
-    return render(request, "inspector/lessons/lessons.html", _path(request, known))
+    return render(request, "rooms/lessons/lessons.html", _path(request, known))
 
 
 @require_safe
@@ -43,7 +43,7 @@ def lesson(request: HttpRequest, slug: str) -> HttpResponse:
     if not page.is_open:
         begun[slug] = max(number, begun.get(slug, 0))
     context = {"page": page, **_path(request, known, begun), **_neighbours(known, slug)}
-    response = render(request, "inspector/lessons/lesson.html", context)
+    response = render(request, "rooms/lessons/lesson.html", context)
     if not page.is_open:
         _remember(response, begun, request.is_secure())
     return response
@@ -64,7 +64,7 @@ def present(request: HttpRequest, slug: str) -> HttpResponse:
         "back": number - 1,
         "forward": number + 1 if number < len(shown) else 0,
     }
-    return render(request, "inspector/lessons/present.html", context)
+    return render(request, "rooms/lessons/present.html", context)
 
 
 def _staged(known: Catalogue, slug: str) -> Staged:

@@ -8,9 +8,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from chatmemory import ChatMemoryError
-from inspector.lessons.catalogue import catalogue
-from inspector.lessons.playground import Play, Playground
 from inspector.middleware.refusals import throttled
+from inspector.rooms.lessons.catalogue import catalogue
+from inspector.rooms.lessons.playground import Play, Playground
 
 FIRST_SAMPLE = "message-window"
 
@@ -56,4 +56,4 @@ def _shown(
 ) -> HttpResponse:
     samples = [staged.lesson for staged in catalogue().lessons.values()]
     context = {"play": play, "page": page, "problem": problem, "samples": samples}
-    return render(request, "inspector/lessons/playground.html", context, status=status)
+    return render(request, "rooms/lessons/playground.html", context, status=status)

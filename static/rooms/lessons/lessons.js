@@ -25,15 +25,13 @@ function turn(event) {
   document.querySelector(`[data-key="${key}"]`)?.click();
 }
 
-export function bindLessons() {
-  document.addEventListener("keydown", turn);
-  document.addEventListener("input", ({ target }) => {
-    if (target.matches(picks)) sayPicked();
-    else if (target.matches("[data-limits] input[type=range]")) showLimit(target);
-  });
-  document.body.addEventListener("htmx:afterSettle", ({ detail }) => {
-    sayPicked();
-    if (detail.elt.matches("#lesson, #stage")) document.querySelector("[data-focus]")?.focus();
-  });
+document.addEventListener("keydown", turn);
+document.addEventListener("input", ({ target }) => {
+  if (target.matches(picks)) sayPicked();
+  else if (target.matches("[data-limits] input[type=range]")) showLimit(target);
+});
+document.body.addEventListener("htmx:afterSettle", ({ detail }) => {
   sayPicked();
-}
+  if (detail.elt.matches("#lesson, #stage")) document.querySelector("[data-focus]")?.focus();
+});
+sayPicked();

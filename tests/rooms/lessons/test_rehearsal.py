@@ -17,9 +17,11 @@ from chatmemory import (
     queries,
     services,
 )
+from chatmemory.core.estimators import count_tokens, estimator_for
 from chatmemory.explain import caption, receipt
-from chatmemory.queries import WrittenSummary, rehearse
+from inspector.rooms.lessons.rehearsal import WrittenSummary, rehearse
 
+HELLO = UserMessage("My order is A-1182.")
 MESSAGES = [
     lambda n: UserMessage(f"question {n}"),
     lambda n: AiMessage(f"answer {n} " + "and so on " * (n % 7)),
@@ -71,3 +73,8 @@ def test_a_lowered_limit_does_not_hide_a_summary():
     before, after = rehearse(MessageWindow(6), [*happening, MessageWindow(2)])[-2:]
     assert before.window.seqs == [6, 4, 5]
     assert after.window.seqs == [6, 5]
+
+
+def test_a_policy_with_a_number_of_the_estimator_counts_in_whole_tokens():
+    exact = TokenWindow(count_tokens(estimator_for("o3-mini"), HELLO) + 2, estimator="o3-mini")
+    assert [scene.window.totals.count for scene in rehearse(exact, [HELLO])] == [0, 1]

@@ -18,10 +18,10 @@ from django.utils.http import urlencode
 from chatmemory import ChatMessage, InvalidValue, Policy, policy_from_dict, policy_kinds
 from chatmemory.explain import caption
 from chatmemory.formats.script import read_script
-from chatmemory.queries import rehearse
-from inspector.lessons.board import Board
-from inspector.lessons.stage import Happening
-from inspector.lessons.words import judge_picks, number_in, picked_in
+from inspector.rooms.lessons.board import Board
+from inspector.rooms.lessons.rehearsal import rehearse
+from inspector.rooms.lessons.stage import Happening
+from inspector.rooms.lessons.words import judge_picks, number_in, picked_in
 
 MESSAGES_MAX = 60
 LIMIT_MAX = 100_000

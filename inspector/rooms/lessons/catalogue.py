@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from django.core.checks import CheckMessage, Error, register
 
 from inspector.conf import inspector_configuration
-from inspector.lessons.lesson import InvalidLesson, Lesson, lesson_line, read_lesson
-from inspector.lessons.stage import LessonMoment, moments
-from inspector.lessons.words import check_moment_texts
+from inspector.rooms.lessons.lesson import InvalidLesson, Lesson, lesson_line, read_lesson
+from inspector.rooms.lessons.stage import LessonMoment, moments
+from inspector.rooms.lessons.words import check_moment_texts
 
 OWN = Path(__file__).parent / "files"
 RESERVED = ("playground",)

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from chatmemory import ChatMemoryError, ChatMessage, NotCompactable, Policy
 from chatmemory.explain import receipt
-from chatmemory.queries import (
+from chatmemory.queries import incidents_under
+from inspector.rooms.lessons.lesson import Ask, Choice, InvalidLesson, Lesson, LessonStep
+from inspector.rooms.lessons.rehearsal import (
     Event,
     Line,
     Scene,
     WrittenSummary,
-    incidents_under,
     lost_terms,
     rehearse,
 )
-from inspector.lessons.lesson import Ask, Choice, InvalidLesson, Lesson, LessonStep
 
 
 class Verbs(NamedTuple):

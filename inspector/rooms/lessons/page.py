@@ -10,12 +10,12 @@ from django.utils.safestring import SafeString
 
 from chatmemory import Reason
 from chatmemory.explain import cause_of, seqs
-from chatmemory.queries import Scene
-from inspector.lessons.board import Board
-from inspector.lessons.catalogue import Staged
-from inspector.lessons.lesson import Ask, Practice
-from inspector.lessons.stage import Happening, LessonMoment
-from inspector.lessons.words import (
+from inspector.rooms.lessons.board import Board
+from inspector.rooms.lessons.catalogue import Staged
+from inspector.rooms.lessons.lesson import Ask, Practice
+from inspector.rooms.lessons.rehearsal import Scene
+from inspector.rooms.lessons.stage import Happening, LessonMoment
+from inspector.rooms.lessons.words import (
     Answer,
     choice_text,
     filled,
