@@ -31,7 +31,7 @@ test: $(VENV)/installed-dev
 # of words and pages, of frameworks, of roles, of the schema, of fuzzing and of load: CI runs them on
 # SQLite alone.
 ONLY_ON_SQLITE := browser inspector explain golden integrations lessons mounted fuzz load test_command.py \
-  test_docs.py test_mcp.py test_roles.py api/test_schema.py api/test_generated_client.py
+  test_docs.py rooms/agents test_roles.py api/test_schema.py api/test_generated_client.py
 
 test-postgresql: $(VENV)/installed-dev
 	@case "$$DATABASE_URL" in postgres*) ;; *) echo "DATABASE_URL must name a PostgreSQL"; exit 1;; esac
