@@ -41,7 +41,6 @@ LAYERS = [
     ["chatmemory.live", "chatmemory.stores.database"],
     ["chatmemory.integrations"],
     ["chatmemory.api"],
-    ["chatmemory.mcp"],
     ["chatmemory.admin", "chatmemory.management"],
     ["inspector"],
     ["inspector.rooms"],

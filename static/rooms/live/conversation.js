@@ -1,6 +1,6 @@
 // A page at the live end moves as messages arrive; who reads in the past, or is writing, is only told.
 // The server sends step numbers, so what was missed or doubled on the way does not matter.
-import { morph } from "./morph.js";
+import { morph } from "../../inspector/js/morph.js";
 import { follow, say, showLine } from "./stream.js";
 
 const FIELDS = "#main :is(textarea, select, input:not([type=radio], [type=range]))";
@@ -97,7 +97,7 @@ function retry({ detail: { xhr, requestConfig } }) {
   if (mayPass && requestConfig.elt === badge()) setTimeout(catchUp, RETRY);
 }
 
-export function bindLive() {
+export function bindConversation() {
   if (!main()) return;
   newest = Number(place().dataset.steps);
   shown = Number(place().dataset.at);

@@ -76,14 +76,14 @@ def set_up(*processors: SpanProcessor) -> None:
     for processor in processors or (BatchSpanProcessor(OTLPSpanExporter()),):
         provider.add_span_processor(processor)
     _tracer = provider.get_tracer("chatmemory")
-    memory_changed.connect(_add_event, dispatch_uid="inspector.observability.tracing")
+    memory_changed.connect(_add_event, dispatch_uid="inspector.tracing")
 
 
 def shut_down() -> None:
     """Turn tracing off."""
     global _tracer
     _tracer = None
-    memory_changed.disconnect(dispatch_uid="inspector.observability.tracing")
+    memory_changed.disconnect(dispatch_uid="inspector.tracing")
 
 
 def _add_event(memory_id: str, results: tuple[ChangeResult, ...], **_: Any) -> None:

@@ -27,13 +27,17 @@ from chatmemory import (
     UserMessage,
     services,
 )
+from chatmemory.access.scopes import Scope
 from chatmemory.access.tokens import create_token, revoke_token
-from chatmemory.mcp import Scope, Tools, mcp_server
 from chatmemory.models import ApiToken
+from inspector.rooms.agents.server import mcp_server
+from inspector.shell.agents import Agent
+from inspector.shell.room import tools
 
-from .conversations import CALL, create_and_add, diagnosed, users
+from ...conversations import CALL, create_and_add, diagnosed, users
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "inspector/rooms/agents/README.md").read_text("utf-8")
 SITE = "http://127.0.0.1:8000"
 ANSWERS_MOST = 30_000  # characters
 EVERYTHING = Scope()
@@ -45,7 +49,7 @@ def ask(
     *questions: tuple[str, dict[str, object]], scope: Scope = EVERYTHING
 ) -> list[CallToolResult]:
     async def talk() -> list[CallToolResult]:
-        async with Client(mcp_server(SITE, scope)) as client:
+        async with Client(mcp_server(Agent(SITE, scope))) as client:
             return [await client.call_tool(name, asked) for name, asked in questions]
 
     return async_to_sync(talk)()
@@ -69,7 +73,7 @@ def refused(name: str, scope: Scope = EVERYTHING, **asked: object) -> str:
 
 
 def test_why_did_it_ask_for_the_order_number_again(client):
-    """The session of docs/agents.md. Each address shows people what it is about."""
+    """The session of the room's README. Each address shows people what it is about."""
     found = answered("find_conversations", words="order number", flag="said_again")
     (conversation,) = (each["id"] for each in found["conversations"])
     assert "A-1182, said in #25, left memory at step 43" in found["answer"]
@@ -92,9 +96,8 @@ def test_why_did_it_ask_for_the_order_number_again(client):
     remembered = answered("does_it_remember", **before)
     assert "At step 46: no, forgotten since step 43" in remembered["answer"]
 
-    page = (ROOT / "docs/agents.md").read_text("utf-8")
     for line in (again["answer"].splitlines()[1], why["answer"].splitlines()[0]):
-        assert line in " ".join(page.split())
+        assert line in " ".join(PAGE.split())
     client.force_login(User.objects.create_superuser("ada"))
     for answer in (found, again, why, remembered):
         shown = client.get(answer["url"].removeprefix(SITE), headers={"host": "localhost"})
@@ -144,6 +147,7 @@ def test_what_a_provider_would_refuse_next():
     assert "unknown provider 'none'" in refused("doctor", provider="none")
 
 
+TOOLS = {tool.__name__: tool for tool in tools()}
 QUESTIONS: dict[str, dict[str, object]] = {
     "find_conversations": {"words": "item"},
     "window": {"conversation": "long"},
@@ -177,10 +181,9 @@ def test_answers_are_bounded():
     for name, asked in QUESTIONS.items():
         answer = answered(name, **asked)
         assert len(json.dumps(answer)) < ANSWERS_MOST, name
-    tools = async_to_sync(mcp_server(SITE, EVERYTHING).list_tools)()
+    tools = async_to_sync(mcp_server(Agent(SITE, EVERYTHING)).list_tools)()
     assert [tool.name for tool in tools] == list(QUESTIONS)
-    page = (ROOT / "docs/agents.md").read_text("utf-8")
-    assert re.findall(r"(?m)^\| `(\w+)` \|", page) == list(QUESTIONS)
+    assert re.findall(r"(?m)^\| `(\w+)` \|", PAGE) == list(QUESTIONS)
     assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
 
 
@@ -205,7 +208,7 @@ def test_answers_and_errors_quote_the_beginning_of_anything():
 def test_an_answer_takes_few_queries(name, most, django_assert_max_num_queries):
     asked = QUESTIONS[name] | {"conversation": "order-7741"}
     with django_assert_max_num_queries(most):
-        getattr(Tools(SITE, EVERYTHING), name)(**asked)
+        TOOLS[name](Agent(SITE, EVERYTHING), **asked)
 
 
 OF_ALL = ("find_conversations", "doctor")  # they take no id

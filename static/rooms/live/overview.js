@@ -1,9 +1,9 @@
 // The overview moves as conversations change: its numbers, its rows, and the feed of what leaves memory.
 // They are fetched anew after a change, at most twice a second and seldom from a slow server, so that a
 // cut or a crowd of changes loses and doubles nothing. Rows that are in use change where they are.
-import { announce } from "./answers.js";
-import { showChosen } from "./bulk.js";
-import { morph, morphChildren } from "./morph.js";
+import { announce } from "../../inspector/js/answers.js";
+import { showChosen } from "../../inspector/js/bulk.js";
+import { morph, morphChildren } from "../../inspector/js/morph.js";
 import { follow, showLine } from "./stream.js";
 
 const LEAST = 500;

@@ -14,7 +14,6 @@ from prometheus_client import (
     REGISTRY,
     CollectorRegistry,
     Counter,
-    Gauge,
     Histogram,
     generate_latest,
 )
@@ -48,18 +47,8 @@ _requests = Histogram(
     ["method", "route", "status"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
 )
-_streams = Gauge("chatmemory_live_streams", "Open live streams", multiprocess_mode="livesum")
-_waiting = Gauge(
-    "chatmemory_live_streams_waiting",
-    "Live streams whose reader has not yet received what was sent",
-    multiprocess_mode="livesum",
-)
-
 # The client of Prometheus checks a label each time it is asked for.
 _steps_of, _left_for = cache(_steps.labels), cache(_left.labels)
-
-stream_open = _streams.track_inprogress
-stream_waiting = _waiting.track_inprogress
 
 
 def request_answered(method: str, route: str, status: int, seconds: float) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
+from chatmemory.access.scopes import Scope
 from chatmemory.management.base import DatabaseCommand
+from inspector.shell.agents import Agent
 
 SITE = "http://127.0.0.1:8000"
 TOKEN = "CHATMEMORY_TOKEN"  # noqa: S105  (the name of a variable)
@@ -31,11 +33,12 @@ class Command(DatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
-            from chatmemory.mcp import Scope, mcp_server
+            from inspector.rooms.agents.server import mcp_server
         except ModuleNotFoundError as error:
             told = "pip install '.[mcp]' in a checkout"
             raise CommandError(f"mcp needs the package {error.name}: {told}") from error
         scope = Scope(options["prefix"], os.environ.get(TOKEN, ""))
         scope.beginning()  # raises TokenRefused
+        agent = Agent(options["site"].rstrip("/"), scope)
         with suppress(KeyboardInterrupt):
-            asyncio.run(mcp_server(options["site"], scope).run_stdio_async())
+            asyncio.run(mcp_server(agent).run_stdio_async())

@@ -23,7 +23,7 @@ from chatmemory import MemoryNotFound, queries
 from chatmemory.access.rates import PerStranger
 from chatmemory.access.roles import READ
 from chatmemory.access.tokens import TokenRefused, token_of
-from chatmemory.live import ALL_CONVERSATIONS
+from inspector.rooms.live.following import ALL_CONVERSATIONS
 
 STREAMS = 1000
 STREAMS_PER_CALLER = 50

@@ -8,8 +8,8 @@ import pytest
 from rest_framework.settings import api_settings
 
 from chatmemory.access.tokens import create_token
-from inspector.live import readers
 from inspector.project.asgi import application
+from inspector.rooms.live import readers
 
 HOST = "memory.example.org"
 pytestmark = pytest.mark.django_db(transaction=True)  # the stream may take a new connection

@@ -21,19 +21,19 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.security import SecurityMiddleware
 from django.urls import ResolverMatch
 
-from chatmemory.live import ALL_CONVERSATIONS, Follower, Watcher
 from chatmemory.services.database_errors import RETRY_SECONDS
 from inspector.asgi import Receive, Scope, Send
-from inspector.live.readers import (
+from inspector.mount import path_in, route_at
+from inspector.rooms.live.following import ALL_CONVERSATIONS, Follower, Watcher
+from inspector.rooms.live.metrics import stream_open, stream_waiting
+from inspector.rooms.live.readers import (
     Audience,
     Credentials,
     StreamReader,
     authorize,
     is_one_too_many,
 )
-from inspector.mount import path_in, route_at
-from inspector.observability.logs import choose_request_id, log_request, request_id
-from inspector.observability.metrics import stream_open, stream_waiting
+from inspector.shell.logs import choose_request_id, log_request, request_id
 
 HEARTBEAT_SECONDS = 15
 RECONNECT_MILLISECONDS = 1000

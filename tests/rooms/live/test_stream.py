@@ -16,9 +16,9 @@ from asgiref.sync import async_to_sync, sync_to_async
 from chatmemory import queries
 from chatmemory.access.roles import Role
 from chatmemory.access.tokens import all_tokens, create_token, revoke_token
-from chatmemory.live import ALL_CONVERSATIONS, Newest, Watcher
-from inspector.live import stream
-from inspector.live.readers import STREAMS_PER_CALLER, Audience, Credentials, StreamReader
+from inspector.rooms.live import stream
+from inspector.rooms.live.following import ALL_CONVERSATIONS, Newest, Watcher
+from inspector.rooms.live.readers import STREAMS_PER_CALLER, Audience, Credentials, StreamReader
 
 SECONDS = 10
 
@@ -282,7 +282,7 @@ ONE_LEAVES_ONE_COMES = """
 import asyncio
 from asgiref.sync import sync_to_async
 from chatmemory import UserMessage, services
-from chatmemory.live import Follower
+from inspector.rooms.live.following import Follower
 
 async def follow():
     follower = Follower()
@@ -324,3 +324,18 @@ def test_a_watcher_is_told_that_its_conversation_is_gone_or_another_one(found):
 def test_a_watcher_that_arrives_as_the_last_one_leaves_is_told(served):
     served.create("handover")
     assert served.manage("shell", "-c", ONE_LEAVES_ONE_COMES).split()[-1] == "1"
+
+
+@pytest.mark.own_server
+def test_open_streams_are_counted(served):
+    def streams() -> list[str]:
+        text = served.api.get(f"{served.url}/metrics", headers={"Authorization": ""}).text
+        return [line for line in text.splitlines() if line.startswith("chatmemory_live_streams")]
+
+    served.create("watched")
+    url = f"{served.url}/c/watched/live/"
+    assert streams() == ["chatmemory_live_streams 0.0", "chatmemory_live_streams_waiting 0.0"]
+    with served.api.get(url, stream=True, timeout=10) as stream:
+        lines = stream.iter_lines(chunk_size=1)
+        assert next(lines) == b"retry: 1000"
+        assert "chatmemory_live_streams 1.0" in streams()

@@ -183,7 +183,7 @@ def test_a_refused_stream_is_tried_again(reader, served):
     served.create("refused", "one")
     page = reader("/c/refused/")
     page.clock.install()
-    page.route("**/live/*", lambda route: route.fulfill(status=503), times=1)
+    page.route("**/c/*/live/*", lambda route: route.fulfill(status=503), times=1)
     page.reload()
     expect(page.get_by_text("connection lost, trying again")).to_be_visible()
     served.say("refused", "two")
@@ -294,7 +294,7 @@ def test_a_deleted_conversation_is_said_and_no_longer_followed(reader, served, s
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     if stream == "refused":
         page.clock.install()
-        page.route("**/live/*", lambda route: route.fulfill(status=503), times=1)
+        page.route("**/c/*/live/*", lambda route: route.fulfill(status=503), times=1)
         page.reload()
         expect(page.get_by_text("connection lost, trying again")).to_be_visible()
     served.api.delete(f"{served.url}/api/v1/memories/{name}/").raise_for_status()
@@ -313,7 +313,7 @@ def test_a_deleted_conversation_is_said_and_no_longer_followed(reader, served, s
 def test_a_step_on_a_deleted_conversation_says_so_before_the_stream_does(reader, served):
     served.create("stepped", "one", "two")
     page = reader("/c/stepped/", refused=404)
-    page.route("**/live/*", lambda route: route.abort())
+    page.route("**/c/*/live/*", lambda route: route.abort())
     page.reload()
     expect(page.get_by_text("connection lost, trying again")).to_be_visible()
     served.api.delete(f"{served.url}/api/v1/memories/stepped/").raise_for_status()
