@@ -70,14 +70,16 @@ class Fragment:
 
 @dataclass(frozen=True)
 class Card(Fragment):
-    """What a room says in the panel of the conversation page where nothing is selected.
+    """What a room says in the panel of the conversation page where nothing is selected or searched.
 
-    `dots` are classes of cells of the timeline by step. A phone shows the panel first if a card
-    `asks_to_be_seen`.
+    It stands above the words of the step, of the replay or of the simulation, or with `is_below`
+    after them. `dots` are classes of cells of the timeline by step. A phone shows the panel first
+    if a card `asks_to_be_seen`.
     """
 
     dots: Mapping[int, str] = field(default_factory=dict)
     asks_to_be_seen: bool = False
+    is_below: bool = False
 
 
 class Section(Fragment):
@@ -123,14 +125,15 @@ class SiteRoom(kernel.Room):
         """End what would keep a server process from stopping."""
 
     def cards(self, view: ConversationState) -> Iterable[Card]:
-        """Yield what the panel says of a step where nothing is selected, searched or tried.
+        """Yield what the panel says where no message is selected and no phrase searched.
 
-        `view.query.of_rooms` has the values of the room's parameters.
+        It may be a simulation or a replay: `view.is_simulated`. `view.query.of_rooms` has the texts
+        of the room's parameters.
         """
         return ()
 
     def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[Section]:
-        """Yield what the panel says of the selected message."""
+        """Yield what the panel says of the selected message, below the reason and the text."""
         return ()
 
     def links(self, view: ConversationState) -> Iterable[Link]:
@@ -210,8 +213,7 @@ def sections(view: ConversationState, message: MessageDetail) -> list[Section]:
 
 def links(view: ConversationState) -> list[Link]:
     """Return what the page's head has of all rooms."""
-    found = _of_each(Link, lambda room: room.links(view))
-    return sorted(found, key=lambda link: link.place)
+    return _of_each(Link, lambda room: room.links(view))
 
 
 def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:

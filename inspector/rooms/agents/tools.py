@@ -20,7 +20,7 @@ from chatmemory.queries import ConversationQuery, MemoryFilter, MessageDetail, P
 from inspector.shell.agents import SIZE, Agent, Answer, check_words, short
 
 FlagName = Annotated[
-    str, Field(json_schema_extra={"enum": ["", *(each.name for each in queries.FLAGS)]})
+    str, Field(json_schema_extra={"enum": ["", *(each.name for each in queries.flags())]})
 ]
 
 
