@@ -6,8 +6,9 @@ see the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import wraps
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -29,17 +30,19 @@ from chatmemory.api.responses import (
     HistoryMessageSerializer,
     IllSerializer,
     MemorySerializer,
-    RecallRowSerializer,
+    RecallSerializer,
     ReceiptLineSerializer,
     evidence_fields,
+    recall_answer,
     window_head,
 )
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue, MemoryNotFound
 from chatmemory.core.given import check_text
 from chatmemory.core.messages import MessageType
+from chatmemory.core.recall.cost import Prices, rules_of
 from chatmemory.core.recall.incidents import Incident, IncidentKind, incident_to_dict
 from chatmemory.core.texts import named, readable_text
-from chatmemory.core.written_policies import policies_from_text, text_of_policy
+from chatmemory.core.written_policies import policies_from_text
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.queries import (
     CompactionsUntil,
@@ -342,11 +345,17 @@ class Tools:
         limits: str = "token_window:1000,token_window:4000,message_window:20,everything",
         prefix: str = "",
         label: str = "",
+        input: float | None = None,
+        cached: float | None = None,
+        write: float | None = None,
+        provider: str = "",
     ) -> CallToolResult:
-        """Measure how much of what the assistant needed each limit would have held.
+        """Measure how much of what the assistant needed each limit would have held, and its cost.
 
         Of stored conversations whose ids begin with `prefix`, such as one id, or with a label. As
-        `limits` write them: token_window:4000,message_window:20,everything.
+        `limits` write them: token_window:4000,low_water=0.5,message_window:20,everything. The cost
+        is relative to sending everything, by the prices of a million tokens: input, cached input,
+        and writing the cache. `provider` takes the bounds of a provider's cache: openai, anthropic.
         """
         for text in (prefix, label):
             _check(text, "a prefix or a label")
@@ -355,17 +364,19 @@ class Tools:
         if not (prefix.startswith(own) or own.startswith(prefix)):
             raise MemoryNotFound(f"no conversation has an id that begins with {prefix!r}")
         which = MemoryFilter(label=label, id_prefix=max(prefix, own, key=len))
-        found = queries.recall_of_stored(which, policies, most=queries.READ_AT_ONCE)
+        prices = Prices(*map(_price, (input, cached, write)))
+        found = queries.recall_of_stored(which, policies, queries.READ_AT_ONCE, rules_of(provider))
+        answer = RecallSerializer(recall_answer(found, prices)).data
         told = [
-            f"{text_of_policy(each.policy)}: {each.held:,} of {each.recalls:,} held, "
-            f"{each.said_again:,} said again, {each.fetched_again:,} fetched again, "
-            f"{each.prompt_tokens:,} prompt tokens"
-            for each in found
+            f"{row['policy']}: {row['held']:,} of {row['recalls']:,} held, "
+            f"{row['said_again']:,} said again, {row['fetched_again']:,} fetched again, "
+            f"{row['prompt_tokens']:,} prompt tokens{_relative(row)}"
+            for row in answer["results"]
         ]
-        several = explain.counted(found[0].conversations if found else 0, "conversation")
+        several = explain.counted(found.rows[0].conversations, "conversation")
+        pick = f"Recommended: {answer['recommended'] or 'nothing'}: {answer['why']}."
         url = self._address("inspector:lab", prefix=prefix, label=label)
-        rows = RecallRowSerializer(found, many=True).data
-        return self._answer([f"{several}.", *told], url, results=rows)
+        return self._answer([f"{several}.", *told, pick], url, **answer)
 
     def _visible(self, conversation: str) -> str:
         """Return the id of a conversation. Raises MemoryNotFound for one outside of the scope."""
@@ -415,6 +426,17 @@ def _check(text: str, what: str) -> None:
     check_text(text, what)
     if len(text) > TEXT:
         raise InvalidValue(f"{what} can have {TEXT} characters, and has {len(text):,}")
+
+
+def _price(number: float | None) -> Decimal | None:
+    return None if number is None else Decimal(str(number))
+
+
+def _relative(row: Mapping[str, Any]) -> str:
+    """Return what a policy costs relative to everything, in words."""
+    cost = row["relative_cost"]
+    what = "cost" if row["priced"] == "cache" else "tokens"
+    return "" if cost is None else f", {cost:.2f} of the {what} of everything"
 
 
 def _quoted(text: str, most: int = TEXT) -> str:
