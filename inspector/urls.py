@@ -8,16 +8,15 @@ from inspector.access import (
     token_management_required,
     write_required,
 )
+from inspector.shell.room import urlpatterns as urlpatterns_of_rooms
 from inspector.views import (
     accounts,
     compare,
     conversation,
     doctor,
     lab,
-    lessons,
     monitoring,
     overview,
-    playground,
     settings,
     transfer,
 )
@@ -28,13 +27,11 @@ _conversation = "c/<memory:memory_id>/"
 urlpatterns = [
     path("", read_required(overview.conversations), name="overview"),
     path("now/", read_required(overview.now), name="overview-now"),
-    path("live/", read_required(conversation.live_overview), name="live-overview"),
     path("c/", read_required(overview.open_conversation), name="open"),
     path("bulk/", read_required(overview.bulk), name="bulk"),
     path(_conversation, read_required(conversation.conversation), name="conversation"),
     path(f"{_conversation}pin/<int:seq>/", write_required(conversation.pin), name="pin"),
     path(f"{_conversation}redact/<int:seq>/", erase_required(conversation.redact), name="redact"),
-    path(f"{_conversation}live/", read_required(conversation.live), name="live"),
     path(f"{_conversation}simulate/", read_required(conversation.simulate), name="simulate"),
     path(f"{_conversation}verdict/", read_required(conversation.verdict), name="verdict"),
     path(f"{_conversation}compact/", write_required(conversation.compact), name="compact"),
@@ -59,10 +56,7 @@ urlpatterns = [
     path("lab/adopt/", write_required(lab.adopt_for_many), name="adopt-for-many"),
     path("import/", write_required(transfer.import_file), name="import"),
     path("demo/", write_required(overview.add_demo), name="demo"),
-    path("learn/", lessons.lessons, name="lessons"),
-    path("learn/playground/", playground.playground, name="playground"),
-    path("learn/<slug:slug>/", lessons.lesson, name="lesson"),
-    path("learn/<slug:slug>/present/", lessons.present, name="present"),
+    *urlpatterns_of_rooms(),
     path("policies/", read_required(settings.policies), name="policies"),
     path("policies/remove/", write_required(settings.remove_policy), name="remove-policy"),
     path("tokens/", token_management_required(settings.tokens), name="tokens"),
@@ -77,6 +71,5 @@ urlpatterns = [
     path("theme/", accounts.theme, name="theme"),
     path("display/", accounts.display, name="display"),
     path("healthz", monitoring.healthz, name="healthz"),
-    path("metrics", monitoring.metrics, name="metrics"),
     path("readyz", monitoring.readyz, name="readyz"),
 ]

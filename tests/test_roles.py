@@ -21,6 +21,7 @@ from chatmemory.access.tokens import create_token
 
 from .citus.forms import POSTS
 from .conversations import create_and_add
+from .rooms import of_rooms
 
 NOBODY, NONE = "nobody", "stranger"  # not signed in; signed in, without any role
 ROLES = [NOBODY, NONE, Role.VIEWER, Role.OPERATOR, Role.ADMIN]
@@ -31,13 +32,11 @@ CHANGES = dict.fromkeys(("post", "put", "delete"), Role.OPERATOR)
 PAGES = {
     "inspector:overview": ({}, {"get": Role.VIEWER}),
     "inspector:overview-now": ({}, {"get": Role.VIEWER}),
-    "inspector:live-overview": ({}, {"get": Role.VIEWER}),
     "inspector:open": ({}, {"get": Role.VIEWER}),
     "inspector:bulk": ({}, {"post": Role.VIEWER}),
     "inspector:conversation": (ONE, {"get": Role.VIEWER}),
     "inspector:pin": (ONE | {"seq": 1}, {"post": Role.OPERATOR}),
     "inspector:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
-    "inspector:live": (ONE, {"get": Role.VIEWER}),
     "inspector:simulate": (ONE, {"post": Role.VIEWER}),
     "inspector:compact": (ONE, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:verdict": (ONE, {"post": Role.VIEWER}),
@@ -58,10 +57,6 @@ PAGES = {
     "inspector:adopt-for-many": ({}, {"post": Role.OPERATOR}),
     "inspector:import": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:demo": ({}, {"post": Role.OPERATOR}),
-    "inspector:lessons": ({}, {"get": NOBODY}),
-    "inspector:lesson": ({"slug": "tool-calls"}, {"get": NOBODY}),
-    "inspector:present": ({"slug": "tool-calls"}, {"get": NOBODY}),
-    "inspector:playground": ({}, {"get": NOBODY, "post": NOBODY}),
     "inspector:policies": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),
     "inspector:remove-policy": ({}, {"post": Role.OPERATOR}),
     "inspector:tokens": ({}, {"get": Role.ADMIN, "post": Role.ADMIN}),
@@ -73,9 +68,9 @@ PAGES = {
     "inspector:display": ({}, {"post": NOBODY}),
     "inspector:healthz": ({}, {"get": NOBODY}),
     "inspector:readyz": ({}, {"get": NOBODY}),
-    "inspector:metrics": ({}, {"get": NOBODY}),  # by IP address or token, see test_observability
     "chatmemory:docs": ({}, {"get": Role.VIEWER}),
 }
+PAGES |= {route: each for room in of_rooms("routes") for route, each in room.PAGES.items()}
 NOT_FOUND = {"chatmemory:unknown-memory", "chatmemory:unknown-store"}  # 404 for everyone
 API = {
     "chatmemory:memories": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),
