@@ -48,7 +48,7 @@ def known_steps(memory_ids: Iterable[str]) -> dict[str, int]:
 
 @contextmanager
 def thread() -> Iterator[None]:
-    from inspector.live.keeping import KeeperThread
+    from inspector.shell.keeping import KeeperThread
 
     keeper = KeeperThread()
     keeper.start()

@@ -19,7 +19,7 @@ from chatmemory.models import KeptCompactions, KeptIncidents, Memory, Message
 from chatmemory.queries.incidents import IncidentKeeper
 from chatmemory.services import Rounds, keepers
 from chatmemory.services.keeping import STALE_AT_ONCE, current
-from inspector.live.keeping import KeeperThread
+from inspector.shell.keeping import KeeperThread
 
 from .conversations import create_and_add, users
 
@@ -246,7 +246,7 @@ class Failing(Rounds):
 
 def test_a_failing_thread_logs_it_once_and_goes_on(monkeypatch, caplog):
     for name in ("SOON", "PAUSE", "LEAST"):
-        monkeypatch.setattr(f"inspector.live.keeping.{name}", 0)
+        monkeypatch.setattr(f"inspector.shell.keeping.{name}", 0)
     rounds = Failing()
     rounds.thread.run()
     assert rounds.count == 3

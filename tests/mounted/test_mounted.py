@@ -24,8 +24,8 @@ import inspector
 from chatmemory.access.roles import GROUPS, Role
 from inspector.checks import check_project
 from inspector.live import with_live_streams
-from inspector.live.stream import is_stream, requested_memory
 from inspector.middleware import refusals
+from inspector.rooms.live.stream import is_stream, requested_memory
 
 from ..serving import ROOT
 
