@@ -34,7 +34,7 @@ rooms: $(VENV)/installed-dev
 # DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
 # of words and pages, of frameworks, of roles, of the schema, of fuzzing and of load: CI runs them on
 # SQLite alone.
-ONLY_ON_SQLITE := browser inspector explain golden integrations mounted fuzz load rooms/agents rooms/lessons \
+ONLY_ON_SQLITE := browser inspector explain golden integrations mounted fuzz load rooms/lessons rooms/agents \
   test_command.py test_docs.py test_roles.py test_rooms.py api/test_schema.py api/test_generated_client.py
 
 test-postgresql: $(VENV)/installed-dev
