@@ -13,13 +13,18 @@ class ConversationsRouter:
     """
 
     def db_for_read(self, model: type[Model], **hints: Any) -> str | None:
-        return "replica" if model._meta.app_label == OURS else None
+        return "replica" if _is_ours(model._meta.app_label) else None
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
-        return "conversations" if model._meta.app_label == OURS else None
+        return "conversations" if _is_ours(model._meta.app_label) else None
 
     def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
-        return db == ("conversations" if app_label == OURS else "default")
+        return db == ("conversations" if _is_ours(app_label) else "default")
+
+
+def _is_ours(app_label: str) -> bool:
+    """Whether an application is chatmemory or one of its rooms."""
+    return app_label == OURS or app_label.startswith(f"{OURS}_")
 
 
 class TokensRouter:
@@ -27,3 +32,13 @@ class TokensRouter:
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
         return "accounts" if model.__name__ == "ApiToken" else None
+
+
+class KernelRouter:
+    """Sends the tables of chatmemory to a database of their own, and forgets those of its rooms."""
+
+    def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
+        return "conversations" if model._meta.app_label == OURS else None
+
+    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
+        return db == ("conversations" if app_label == OURS else "default")
