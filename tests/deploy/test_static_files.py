@@ -126,7 +126,8 @@ def _drawn_anew():
         tag.cache_clear()
 
 
-def test_the_storage_of_another_project_hashes_them_too(db, tmp_path, settings, _drawn_anew):
+@pytest.mark.usefixtures("_drawn_anew")
+def test_the_storage_of_another_project_hashes_them_too(db, tmp_path, settings):
     backend = "django.contrib.staticfiles.storage.ManifestStaticFilesStorage"
     settings.STORAGES = {**settings.STORAGES, "staticfiles": {"BACKEND": backend}}
     settings.STATIC_ROOT = str(tmp_path)
