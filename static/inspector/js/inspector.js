@@ -10,7 +10,6 @@ import { bindPanes } from "./panes.js";
 import { bindPlay } from "./play.js";
 import { bindSteps } from "./steps.js";
 import { bindTape } from "./tape.js";
-import { bindUpload } from "./upload.js";
 
 bindMorph();
 bindBulk();
@@ -23,4 +22,3 @@ bindTape();
 bindPlay();
 bindComposer();
 bindAnswers();
-bindUpload();
