@@ -27,8 +27,7 @@ from chatmemory.models import (
 )
 from chatmemory.queries.conversations import source_of
 from chatmemory.room import Erased, rooms
-from chatmemory.search import searched_characters
-from chatmemory.search.sqlite import INDEXED_AT_ONCE
+from chatmemory.search import INDEXED_AT_ONCE, searched_characters
 from chatmemory.services.database_errors import leaving_out_lost_nodes
 from chatmemory.services.keepers import keepers
 from chatmemory.services.sqlite_files import empty_log_after_erasure

@@ -23,7 +23,7 @@ from chatmemory.ledger.adding import add_all, add_copies, add_recorded, count_al
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder, check_bounds
 from chatmemory.models import Memory, Step
-from chatmemory.search.sqlite import INDEXED_AT_ONCE
+from chatmemory.search import INDEXED_AT_ONCE
 from chatmemory.services.conversations import created
 from chatmemory.services.transaction import locked
 from chatmemory.services.validation import check_labels, check_policy, storable_additions
