@@ -114,7 +114,7 @@ def test_a_file_is_known_after_its_conversation_has_gone_on(tmp_path, settings, 
 
 
 def test_a_long_rest_is_added_in_slices(file, capsys, monkeypatch):
-    monkeypatch.setattr("chatmemory.services.imports.SLICE", 3)
+    monkeypatch.setattr("chatmemory.services.slices.SLICE", 3)
     imported(file.write(), capsys)
     for n in range(2, 9):
         file.say(f"u{n}", f"said {n}")
