@@ -16,7 +16,6 @@ from inspector.views import (
     lab,
     monitoring,
     overview,
-    transfer,
 )
 
 app_name = "inspector"
@@ -37,7 +36,6 @@ urlpatterns = [
     path(f"{_conversation}branch/", write_required(conversation.branch), name="branch"),
     path(f"{_conversation}compare/", read_required(compare.compare_policies), name="compare"),
     path(f"{_conversation}adopt/", write_required(compare.adopt), name="adopt"),
-    path(f"{_conversation}export/", read_required(transfer.export), name="export"),
     path(f"{_conversation}repair/", write_required(doctor.repair), name="repair"),
     path(
         f"{_conversation}repair/<int:step>/undo/",
@@ -50,7 +48,6 @@ urlpatterns = [
     path("lab/", read_required(lab.lab), name="lab"),
     path("lab/compactions/", read_required(lab.compactions), name="lab-compactions"),
     path("lab/adopt/", write_required(lab.adopt_for_many), name="adopt-for-many"),
-    path("import/", write_required(transfer.import_file), name="import"),
     path("demo/", write_required(overview.add_demo), name="demo"),
     *urlpatterns_of_rooms(),
     path("sign-in/", accounts.SignIn.as_view(), name="sign-in"),

@@ -37,6 +37,7 @@ from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
 from chatmemory.services import erasure, sqlite_files
+from inspector.rooms.transfer.imports import import_all
 
 from .conversations import BRIEF, create_and_add
 
@@ -209,12 +210,12 @@ def test_a_page_asks_before_it_deletes_branches(operator_client, branches):
 
 def test_an_import_is_known_also_under_another_key_and_after_a_redaction(db, settings):
     reading = Reading("openai_chat", (Transcript("chat", (UserMessage("QUOKKA"),)),), ())
-    assert [result.messages for result in services.import_all(reading, MessageWindow(3))] == [1]
+    assert [result.messages for result in import_all(reading, MessageWindow(3))] == [1]
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
     settings.SECRET_KEY = "another"
-    assert [result.already for result in services.import_all(reading, MessageWindow(3))] == [True]
+    assert [result.already for result in import_all(reading, MessageWindow(3))] == [True]
     step = services.redact("chat", 1)
-    (again,) = services.import_all(reading, MessageWindow(3))
+    (again,) = import_all(reading, MessageWindow(3))
     assert again.already  # the redacted message is compared by its number and role
     assert again.messages == 0
     assert step.step == queries.memory("chat").last_step

@@ -40,7 +40,6 @@ from chatmemory.services.findings import (
     diagnoses,
     forget_old_figures,
 )
-from chatmemory.services.imports import Imported, Report, import_all, import_conversation
 from chatmemory.services.keepers import keepers
 from chatmemory.services.keeping import Rounds, keep, newest_kept, remade
 from chatmemory.services.messages import (
@@ -61,6 +60,7 @@ from chatmemory.services.repair import (
     repair_all,
     undo_repair,
 )
+from chatmemory.services.slices import import_conversation
 from chatmemory.services.sqlite_files import empty_leftover_log, try_to_empty_log
 from chatmemory.services.transaction import CHANNEL
 from chatmemory.services.trials import forget_old_trials, keep_trial
@@ -73,13 +73,11 @@ __all__ = [
     "ChangeResult",
     "CompactionPreview",
     "EvictedMessage",
-    "Imported",
     "NamedDefault",
     "NewMessage",
     "Recount",
     "RepairPreview",
     "Repairs",
-    "Report",
     "Rounds",
     "add",
     "adopt_policy",
@@ -104,7 +102,6 @@ __all__ = [
     "finish_deletions",
     "forget_old_figures",
     "forget_old_trials",
-    "import_all",
     "import_conversation",
     "keep",
     "keep_trial",

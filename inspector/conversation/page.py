@@ -39,7 +39,6 @@ OWN_LINKS = (
     Link(f"{LINKS}/simulate.html", place=10),
     Link(f"{LINKS}/compact.html", place=20),
     Link(f"{LINKS}/compare.html", place=30),
-    Link(f"{LINKS}/export.html", place=40),
 )
 
 

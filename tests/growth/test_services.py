@@ -19,11 +19,11 @@ from django.db import connection, transaction
 from chatmemory import ChatMessage, MessageWindow, TokenWindow, UserMessage, queries, services
 from chatmemory.core.compaction import summary_message
 from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.formats import Reading, Transcript
 from chatmemory.models import Memory
 from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
 
+from ..rooms import of_rooms
 from .shapes import POLICIES, SHAPES, assert_grows_in_line
 
 N = 1_000
@@ -65,9 +65,6 @@ ROWS: dict[str, Callable[[Filled], object]] = {
     "current_incidents": lambda it: services.current_incidents(it.id),
     "delete": lambda it: services.delete(it.id),
     "diagnoses": lambda it: list(services.diagnoses(lambda *_: None)),
-    "import_all": lambda it: list(
-        services.import_all(Reading("json", (Transcript("new", tuple(it.messages)),), ()))
-    ),
     "import_conversation": lambda it: services.import_conversation(
         "new", it.messages, MessageWindow(9_999)
     ),
@@ -88,6 +85,7 @@ ROWS: dict[str, Callable[[Filled], object]] = {
     "undo_repair": undo,
     "unpin": lambda it: (services.pin(it.id, it.text), services.unpin(it.id, it.text)),
 }
+OF_ROOMS = {name: act for room in of_rooms("growth") for name, act in room.ROWS.items()}
 PROTOCOL: dict[str, Callable[[Filled], object]] = {
     "get_messages": lambda it: protocol.get_messages(it.id),
     "get_window": lambda it: protocol.get_window(it.id).with_messages(),
@@ -105,8 +103,8 @@ READS: dict[str, Callable[[Filled], object]] = {
 }
 # What is about several conversations, settings, or rows without messages
 OF_NO_WINDOW = {
-    "ArrivedMessage", "ChangeResult", "CompactionPreview", "EvictedMessage", "Imported",
-    "NamedDefault", "NewMessage", "Recount", "RepairPreview", "Repairs", "Report", "Rounds",
+    "ArrivedMessage", "ChangeResult", "CompactionPreview", "EvictedMessage",
+    "NamedDefault", "NewMessage", "Recount", "RepairPreview", "Repairs", "Rounds",
     "CHANNEL", "keepers", "QUICK_MESSAGES", "adopt_policy", "atomic", "chosen_policy",
     "compute_figures", "create", "default_policies", "default_policy", "delete_all",
     "empty_leftover_log", "finish_deletions", "forget_old_figures", "forget_old_trials",
@@ -120,7 +118,7 @@ def test_every_service_has_a_row():
 
 
 def cases():
-    for name, act in (ROWS | PROTOCOL | READS).items():
+    for name, act in (ROWS | OF_ROOMS | PROTOCOL | READS).items():
         for shape in SHAPES:
             for policy in POLICIES:
                 is_quick = shape in QUICK and policy == "plain"
@@ -153,7 +151,7 @@ ALLOWED = {"redact": {"core/recall/"}}
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="on PostgreSQL a read is a transaction")
-@pytest.mark.parametrize("name", ROWS | PROTOCOL)
+@pytest.mark.parametrize("name", ROWS | OF_ROOMS | PROTOCOL)
 def test_nothing_is_derived_under_a_lock(transactional_db, name):
     filled = Filled("m", [UserMessage("It is A-1182."), *SHAPES["n calls"](20)])
     services.create("m", MessageWindow(100))
@@ -168,7 +166,7 @@ def test_nothing_is_derived_under_a_lock(transactional_db, name):
     sys.setprofile(called)
     try:
         with suppress(ChatMemoryError):
-            (ROWS | PROTOCOL)[name](filled)
+            (ROWS | OF_ROOMS | PROTOCOL)[name](filled)
     finally:
         sys.setprofile(None)
     assert derived <= ALLOWED.get(name, set())

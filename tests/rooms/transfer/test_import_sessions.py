@@ -22,9 +22,10 @@ from chatmemory.core.sessions import Compaction, Session, SessionBuilder
 from chatmemory.formats import Loss, Reading, Transcript, read_transcripts
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Stay, Step
+from inspector.rooms.transfer.imports import import_all
 
-from .conversations import CALL, RESULT, diagnosed, window_of
-from .properties import examples
+from ...conversations import CALL, RESULT, diagnosed, window_of
+from ...properties import examples
 
 pytestmark = pytest.mark.django_db
 
@@ -39,7 +40,7 @@ def reading(session: Session) -> Reading:
 
 
 def imported(session: Session, policy=None) -> services.Imported:
-    (result,) = services.import_all(reading(session), policy)
+    (result,) = import_all(reading(session), policy)
     return result
 
 
@@ -134,7 +135,7 @@ def test_what_memory_cannot_say_is_lost():
 
 @pytest.mark.parametrize("slice", [3, 500])
 def test_a_call_whose_result_comes_after_a_compaction_waits(monkeypatch, slice):
-    monkeypatch.setattr(services.imports, "SLICE", slice)
+    monkeypatch.setattr(services.slices, "SLICE", slice)
     builder = built("a", "b")
     call = builder.add(CALL)
     builder.compact(UserMessage("S"), kept=[call])
@@ -179,7 +180,7 @@ def long_session() -> Session:
 
 
 def test_a_long_session_takes_seconds_and_goes_on_where_it_was_interrupted(monkeypatch):
-    session, add = long_session(), services.imports.add_recorded
+    session, add = long_session(), services.slices.add_recorded
     calls = []
 
     class Interrupted(Exception):
@@ -193,7 +194,7 @@ def test_a_long_session_takes_seconds_and_goes_on_where_it_was_interrupted(monke
 
     begun = time.monotonic()
     with monkeypatch.context() as patched:
-        patched.setattr(services.imports, "add_recorded", once)
+        patched.setattr(services.slices, "add_recorded", once)
         with pytest.raises(Interrupted):
             imported(session)
     assert Memory.objects.get(pk="s").imported == 1_000

@@ -100,7 +100,7 @@ def test_another_beginning_or_a_changed_conversation_is_refused(file, capsys):
 
 
 def test_a_long_rest_is_added_in_slices(file, capsys, monkeypatch):
-    monkeypatch.setattr("chatmemory.services.imports.SLICE", 3)
+    monkeypatch.setattr("chatmemory.services.slices.SLICE", 3)
     imported(file.write(), capsys)
     for n in range(2, 9):
         file.say(f"u{n}", f"said {n}")

@@ -17,12 +17,12 @@ from chatmemory.access.roles import actor_of
 from chatmemory.converters import address
 from chatmemory.formats import read_transcripts, render_each, render_messages
 from chatmemory.queries import WholeHistory
-from chatmemory.queries.archives import archive_lines
-from chatmemory.services.imports import Report, import_all
 from chatmemory.streaming import rendered_file, streamed
 from inspector.display import render_form
-from inspector.forms.actions import ExportForm, ImportForm
 from inspector.middleware.bodies import upload_bounds
+from inspector.rooms.transfer.exports import archive_lines
+from inspector.rooms.transfer.forms import ExportForm, ImportForm
+from inspector.rooms.transfer.imports import Report, import_all
 
 PREVIEWED = 500  # messages, read by one query
 
@@ -59,7 +59,7 @@ def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
         "previewed": len(first),
         "lost": Counter(loss.what for loss in losses).most_common(),
     }
-    return render(request, "inspector/transfer/export.html", context)
+    return render(request, "rooms/transfer/export.html", context)
 
 
 def _archive(request: HttpRequest, memory_id: str) -> HttpResponseBase:
@@ -99,10 +99,10 @@ def import_file(request: HttpRequest) -> HttpResponse:
         try:
             report = _import(form, actor_of(request))
             context = {"report": report, "name": form.cleaned_data["file"].name}
-            return render(request, "inspector/transfer/imported.html", context)
+            return render(request, "rooms/transfer/imported.html", context)
         except InvalidValue as error:
             form.add_error(None, str(error))
-    return render_form(request, "inspector/transfer/import.html", form)
+    return render_form(request, "rooms/transfer/import.html", form)
 
 
 def _import(form: ImportForm, actor: str) -> Report:

@@ -37,8 +37,9 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step, Trial
 from chatmemory.search import INDEXED_AT_ONCE
 from chatmemory.stores.database import DjangoChatMemoryStore
+from inspector.rooms.transfer.imports import import_all
 
-from .conversations import create_and_add, numbered
+from ...conversations import create_and_add, numbered
 
 URL = "/api/v1/memories/long/"
 
@@ -47,7 +48,7 @@ URL = "/api/v1/memories/long/"
 def _short_slices(db, monkeypatch):
     monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 12)
     monkeypatch.setattr("chatmemory.services.erasure.SLICE", 4)
-    monkeypatch.setattr("chatmemory.services.imports.SLICE", 4)
+    monkeypatch.setattr("chatmemory.services.slices.SLICE", 4)
 
 
 def rows() -> int:
@@ -154,8 +155,8 @@ def interrupted_after_a_slice(monkeypatch) -> Iterator[None]:
 
     with monkeypatch.context() as patched:
         for name in ("add_all", "add_copies"):
-            add = getattr(services.imports, name)
-            patched.setattr(services.imports, name, partial(once, add))
+            add = getattr(services.slices, name)
+            patched.setattr(services.slices, name, partial(once, add))
         with pytest.raises(Interrupted):
             yield
 
@@ -164,7 +165,7 @@ def interrupted_after_a_slice(monkeypatch) -> Iterator[None]:
 def half(monkeypatch) -> None:
     """An import that was interrupted after the first of three slices."""
     with interrupted_after_a_slice(monkeypatch):
-        list(services.import_all(reading(), MessageWindow(3)))
+        list(import_all(reading(), MessageWindow(3)))
     assert queries.memory("long").said_count == 4
     assert verify("long") is None
 
@@ -193,16 +194,16 @@ def test_an_interrupted_import_refuses_other_changes(half, api, operator_client)
 
 
 def test_only_the_same_file_and_policy_go_on(half):
-    (other,) = services.import_all(reading(9), MessageWindow(3))
+    (other,) = import_all(reading(9), MessageWindow(3))
     assert "already exists" in other.refused
-    (policy,) = services.import_all(reading(), TokenWindow(100))
+    (policy,) = import_all(reading(), TokenWindow(100))
     assert "under another policy" in policy.refused
     assert queries.memory("long").said_count == 4
     with pytest.raises(ImportUnfinished):  # another process begins with the first slice
         list(
-            services.imports.add_slices("long", [services.NewMessage(each) for each in numbered(9)])
+            services.slices.add_slices("long", [services.NewMessage(each) for each in numbered(9)])
         )
-    (same,) = services.import_all(reading(), MessageWindow(3))
+    (same,) = import_all(reading(), MessageWindow(3))
     assert (same.messages, same.refused) == (10, "")
     assert queries.said("long") == numbered(10)
     assert verify("long") is None
@@ -215,11 +216,11 @@ def test_a_long_import_is_the_same_as_a_short_one(request, is_begun):
         request.getfixturevalue("half")
         services.delete("long")
         services.finish_deletions()
-    (result,) = services.import_all(reading(), MessageWindow(3))
+    (result,) = import_all(reading(), MessageWindow(3))
     assert (result.messages, queries.memory("long").last_step) == (10, 10)
     assert queries.said("long") == numbered(10)
     assert verify("long") is None
-    (again,) = services.import_all(reading(), MessageWindow(3))
+    (again,) = import_all(reading(), MessageWindow(3))
     assert again.already
     services.add("long", numbered(1))
 
@@ -377,7 +378,7 @@ def indexed_characters() -> int:
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL indexes the texts themselves")
 def test_long_texts_are_imported_and_deleted_a_few_at_a_time(transactional_db, monkeypatch):
-    monkeypatch.setattr("chatmemory.services.imports.SLICE", 50)
+    monkeypatch.setattr("chatmemory.services.slices.SLICE", 50)
     monkeypatch.setattr("chatmemory.services.erasure.SLICE", 50)
     indexed = [0]
 

@@ -20,10 +20,10 @@ from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.services import protocol
 
-from . import processes
-from .connecting import connected_to
-from .peaks import MEGABYTE, bounded_growth
-from .serving import MANAGE, Served, database
+from ... import processes
+from ...connecting import connected_to
+from ...peaks import MEGABYTE, bounded_growth
+from ...serving import MANAGE, Served, database
 
 pytestmark = pytest.mark.django_db
 

@@ -12,8 +12,8 @@ from chatmemory import AiMessage, SystemMessage, UserMessage, policy_kinds, quer
 from chatmemory.converters import address
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import read_transcripts, readable_formats, writable_formats
-from chatmemory.queries.archives import archive_lines
-from inspector.forms.actions import ExportForm, ImportForm
+from inspector.rooms.transfer.exports import archive_lines
+from inspector.rooms.transfer.forms import ExportForm, ImportForm
 
 pytestmark = pytest.mark.django_db
 

@@ -15,44 +15,42 @@ is added. Where its agent went back meanwhile, that may be the beginning of a br
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain
 
 from chatmemory import database
-from chatmemory.conf import configuration
-from chatmemory.core.codec import frame_and_size, stored_json
+from chatmemory.core.codec import stored_json
 from chatmemory.core.exceptions import (
     ChatMemoryError,
     MemoryExists,
-    OversizedMessage,
-    WindowTooLarge,
 )
 from chatmemory.core.messages import ChatMessage, SystemMessage, with_attributes
 from chatmemory.core.policies import MessageWindow, Policy
 from chatmemory.core.sessions import Session, recorded_messages
 from chatmemory.core.texts import printable
-from chatmemory.core.transitions import admit
-from chatmemory.core.window import Entry, Window
 from chatmemory.formats import Loss, Reading, Refused, Transcript
-from chatmemory.ledger.adding import add_all, add_copies, add_recorded, count_all, counter
 from chatmemory.ledger.changes import ChangeResult, NewMessage
-from chatmemory.ledger.recorder import Recorder, check_bounds
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.search import DIGEST_LABEL, INDEXED_AT_ONCE
-from chatmemory.services.conversations import created
+from chatmemory.search import DIGEST_LABEL
 from chatmemory.services.defaults import default_policy
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
+from chatmemory.services.slices import (
+    add_rest,
+    adder,
+    check_admitted,
+    import_labelled,
+    is_long,
+    set_stored,
+)
 from chatmemory.services.transaction import locked
 from chatmemory.services.validation import (
     ID_LENGTH,
     Storable,
     check_actor,
     check_id,
-    check_labels,
     check_policy,
     storable_additions,
 )
@@ -60,7 +58,6 @@ from chatmemory.services.validation import (
 OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
 
 LISTED = 100  # conversations of a report
-SLICE = 500  # messages; so many are stored in about half a second
 
 REPEATED = "a system message equal to the one in force, which a memory ignores"
 CLEARED = "results that the agent's program had cleared, whose texts memory keeps"
@@ -126,61 +123,6 @@ class Report:
 def lost_at(what: str, place: str) -> str:
     """Return what was lost, and where it was first if that is known."""
     return f"{what}, first at {place}" if place else what
-
-
-def import_conversation(
-    memory_id: str,
-    messages: Sequence[ChatMessage | NewMessage],
-    policy: Policy,
-    *,
-    labels: Mapping[str, str] | None = None,
-    actor: str = "",
-) -> list[ChangeResult]:
-    """Create a conversation and add its messages, one step each.
-
-    A long one is stored in several transactions. Until the last, other changes raise
-    ImportUnfinished. Raises the exceptions of `create` and `add`; then nothing is stored.
-    """
-    labels = check_labels(labels or {})
-    return list(_import_labelled(memory_id, messages, check_policy(policy), labels, actor))
-
-
-def _import_labelled(
-    memory_id: str,
-    messages: Sequence[ChatMessage | NewMessage],
-    policy: Policy | None,
-    labels: dict[str, str],
-    actor: str,
-    session: Session | None = None,
-) -> Iterable[ChangeResult]:
-    """Return what each add does; those of a long conversation are made while they are iterated.
-
-    Without a policy the messages are those of a `session`.
-    """
-    new = storable_additions(messages)
-    if not is_long(new, new.characters):
-        estimator = policy.estimator if policy else configuration().ESTIMATOR
-        count_all((each.message for each in new), estimator)
-        with created(memory_id, policy, labels, actor, Step.IMPORTED) as recorder:
-            return adder(session)(recorder, new)
-    _check(new, policy, session)
-    with created(memory_id, policy, labels, actor):
-        set_stored(memory_id, 0)
-    return _add_rest(memory_id, new, 0, actor, session)
-
-
-def _check(new: Sequence[NewMessage], policy: Policy | None, session: Session | None) -> None:
-    if session:
-        check_session(new, session)
-    elif policy:
-        check_all(new, policy)
-
-
-def _add_rest(
-    memory_id: str, new: Sequence[NewMessage], stored: int, actor: str, session: Session | None
-) -> Iterator[ChangeResult]:
-    yield from add_slices(memory_id, new, stored=stored, actor=actor, session=session)
-    set_stored(memory_id, None)
 
 
 def import_all(
@@ -280,7 +222,7 @@ def _import(
             new[: len(shared)] = [each for _, each in shared]
             if any(is_redacted(each.message) for _, each in shared):
                 del labels[DIGEST_LABEL]  # of words that were redacted
-        results = _import_labelled(memory_id, new, own, labels, actor, transcript.session)
+        results = import_labelled(memory_id, new, own, labels, actor, transcript.session)
         imported = _imported(memory_id, transcript, results)
         if "from" in labels:
             Memory.objects.filter(pk=memory_id).update(branched_from=source)
@@ -337,8 +279,8 @@ def _import_again(
     if memory.policy != policy:
         return Imported(memory.pk, refused=OTHER_POLICY)
     new = storable_additions(transcript.messages)
-    _check(new, policy, transcript.session)
-    results = _add_rest(memory.pk, new, memory.imported, actor, transcript.session)
+    check_admitted(new, policy, transcript.session)
+    results = add_rest(memory.pk, new, memory.imported, actor, transcript.session)
     return _imported(memory.pk, transcript, results, memory.last_seq)
 
 
@@ -358,7 +300,7 @@ def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported
     if stored == len(transcript.messages):
         return Imported(memory.pk, already=True)
     new = storable_additions(transcript.messages)
-    _check(new, memory.policy, transcript.session)
+    check_admitted(new, memory.policy, transcript.session)
     rest = Storable(new[stored:], sum(len(stored_json(each.message)) for each in new[stored:]))
     is_short = not is_long(rest, rest.characters)
     with database.atomic():
@@ -372,7 +314,7 @@ def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported
         if not is_short:
             set_stored(memory.pk, stored)
     if not is_short:
-        results = list(_add_rest(memory.pk, new, stored, actor, transcript.session))
+        results = list(add_rest(memory.pk, new, stored, actor, transcript.session))
     summaries = transcript.session.summaries if transcript.session else ()
     added = sum(result.step is not None for result in results)
     said = added - sum(place >= stored for place in summaries)
@@ -437,104 +379,3 @@ def _shared(source: str, count: int) -> list[tuple[int, NewMessage]]:
     rows = Message.objects.filter(memory=source, seq__lte=count).order_by("seq")
     found = [(row.seq, NewMessage(read_message(row), said_at=row.said_at)) for row in rows]
     return [(added[seq], each) for seq, each in found if seq in added]
-
-
-# Long writes in transactions that are short
-
-
-def is_long(new: Sequence[NewMessage], characters: int) -> bool:
-    """Return whether messages are too many, or their JSON too long, for one transaction."""
-    return len(new) > SLICE or characters > INDEXED_AT_ONCE
-
-
-def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]:
-    """Yield where each slice of the messages that are not stored begins and ends."""
-    sizes = {n: len(stored_json(new[n].message)) for n in range(stored, len(new))}
-    for part in filter(None, database.parts_of(sizes, INDEXED_AT_ONCE)):
-        first, end = part[0], part[-1] + 1
-        yield from ((start, min(start + SLICE, end)) for start in range(first, end, SLICE))
-
-
-def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
-    """Count messages, and check that a policy admits them, before anything is locked.
-
-    Raises UnknownEstimator, UnsupportedMessage, OversizedMessage, WindowTooLarge.
-    """
-    count = counter(policy.estimator)
-    window, held = Window(), 0
-    sizes: dict[Entry, int] = {}
-    for index, each in enumerate(new):
-        arrival = Entry.of(each.message, count(each.message))
-        try:
-            transition = admit(window, arrival, policy)
-            transition.apply_to(window)
-            sizes[arrival] = frame_and_size(each.message)[1] if transition.arrivals else 0
-            held += sizes[arrival]
-            held -= sum(sizes.pop(eviction.entry) for eviction in transition.evictions)
-            check_bounds(window.totals.count, held)
-        except (OversizedMessage, WindowTooLarge) as error:
-            error.index = index
-            raise
-
-
-def check_session(new: Sequence[NewMessage], session: Session) -> None:
-    """Count the messages of a session, and check that what its agent saw can be stored, before
-    anything is locked.
-
-    Raises UnknownEstimator, UnsupportedMessage, WindowTooLarge.
-    """
-    count_all((each.message for each in new), configuration().ESTIMATOR)
-    sizes = [frame_and_size(each.message)[1] for each in new]
-    after = {compaction.summary: window for compaction, window in session.windows()}
-    count = held = 0
-    for position, size in enumerate(sizes):
-        count, held = count + 1, held + size
-        if position in after:
-            count, held = len(after[position]), sum(sizes[place] for place in after[position])
-        try:
-            check_bounds(count, held)
-        except WindowTooLarge as error:
-            error.index = position
-            raise
-
-
-def add_slices(
-    memory_id: str,
-    new: Sequence[NewMessage],
-    *,
-    stored: int = 0,
-    actor: str = "",
-    copied: bool = False,
-    session: Session | None = None,
-) -> Iterator[ChangeResult]:
-    """Add the messages after those that are stored, one step each, and yield what each change did.
-    Those of another conversation are `copied`, those of a `session` are added as its agent saw
-    them.
-
-    When it has been iterated, all are stored, and `set_stored` with None ends it. Raises
-    ImportUnfinished if another process goes on with the same messages.
-    """
-    add, note = (add_copies, Step.BRANCHED) if copied else (adder(session), Step.IMPORTED)
-    for start, end in database.pausing_for_writers(_slices(new, stored)):
-        with database.atomic():
-            with locked(memory_id, actor=actor, imported=start, note=note) as recorder:
-                results = add(recorder, new[start:end])
-            set_stored(memory_id, end)
-        yield from results
-
-
-def adder(
-    session: Session | None,
-) -> Callable[[Recorder, Sequence[NewMessage]], list[ChangeResult]]:
-    """Return the function that adds messages under a policy, or as the agent of a session saw
-    them.
-    """
-    if session is None:
-        return add_all
-    compactions = {each.summary: each for each in session.compactions}
-    return partial(add_recorded, compactions=compactions)
-
-
-def set_stored(memory_id: str, count: int | None) -> None:
-    """Set how many messages are stored; None ends it, and allows other changes."""
-    Memory.objects.filter(pk=memory_id).update(imported=count)

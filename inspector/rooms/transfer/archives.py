@@ -25,14 +25,13 @@ from chatmemory.core.exceptions import (
     UnreadableTranscript,
 )
 from chatmemory.core.texts import printable
-from chatmemory.ledger import chain, lines, sql
+from chatmemory.ledger import chain, sql
 from chatmemory.ledger.recorder import BOUNDED, check_bounds
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.verification import verify
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import AuditEntry, Memory, Step
 from chatmemory.search import given_labels
-from chatmemory.services.imports import Imported
 from chatmemory.services.transaction import audit, check_deleted, notify_followers
 from chatmemory.services.validation import (
     check_actor,
@@ -42,6 +41,8 @@ from chatmemory.services.validation import (
     check_storable_limit,
     storable_messages,
 )
+from inspector.rooms.transfer import lines
+from inspector.rooms.transfer.imports import Imported
 
 FORMAT = "chatmemory"
 LONGEST = 2**26  # bytes of a line

@@ -12,8 +12,8 @@ from chatmemory.explain import counted
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
 from chatmemory.models import Memory
-from chatmemory.queries.archives import archive_lines
 from chatmemory.reports.printing import add_json_argument
+from inspector.rooms.transfer.exports import archive_lines
 
 
 class Command(DatabaseCommand):

@@ -19,8 +19,8 @@ from chatmemory.formats import stream_transcripts
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.reports.files import TranscriptFile, add_file_arguments, opened, transcript_files
 from chatmemory.reports.printing import Printer, add_json_argument
-from chatmemory.services.archives import FORMAT, import_archive, is_archive
-from chatmemory.services.imports import Imported, Report, import_each, lost_at
+from inspector.rooms.transfer.archives import FORMAT, import_archive, is_archive
+from inspector.rooms.transfer.imports import Imported, Report, import_each, lost_at
 
 SHOWN = 20
 ACTOR = "import_transcripts"

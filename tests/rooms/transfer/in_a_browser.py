@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
-pytestmark = pytest.mark.usefixtures("demo_conversations")
+with_demo = pytest.mark.usefixtures("demo_conversations")
 
 
-@pytest.fixture
-def file(tmp_path):
-    path = tmp_path / "chats.json"
+def chats(folder: Path) -> Path:
+    """Return a new file with a conversation."""
+    path = folder / "chats.json"
     path.write_text('[{"role": "user", "content": "hello"}]')
     return path
 
 
-def test_a_file_is_imported(open_page, violations, file):
+def test_a_file_is_imported(open_page, violations, tmp_path):
+    file = chats(tmp_path)
     page = open_page("/import/")
     assert violations(page) == []
     page.get_by_label("File").set_input_files(file)
@@ -28,7 +30,8 @@ def test_a_file_is_imported(open_page, violations, file):
     expect(page.get_by_role("heading", name="chats-1")).to_be_visible()
 
 
-def test_while_the_server_works_the_button_waits(open_page, file):
+def test_while_the_server_works_the_button_waits(open_page, tmp_path):
+    file = chats(tmp_path)
     page = open_page("/import/")
     held = []
     page.route("**/import/", lambda route: held.append(route))
@@ -42,7 +45,8 @@ def test_while_the_server_works_the_button_waits(open_page, file):
     expect(page.locator("main").get_by_role("status")).to_contain_text("1 conversation imported")
 
 
-def test_an_error_keeps_the_form_as_it_was_filled_in(reader, served, violations, file):
+def test_an_error_keeps_the_form_as_it_was_filled_in(reader, served, violations, tmp_path):
+    file = chats(tmp_path)
     file.write_text("{")
     page = reader("/import/")
     page.get_by_label("File").set_input_files(file)
@@ -68,8 +72,9 @@ def test_an_error_keeps_the_form_as_it_was_filled_in(reader, served, violations,
     ],
 )
 def test_a_refusal_or_a_lost_connection_is_said_and_can_be_tried_again(
-    reader, served, file, status, words
+    reader, served, tmp_path, status, words
 ):
+    file = chats(tmp_path)
     page = reader("/import/")
     refuse = lambda route: route.fulfill(status=status, body="no") if status else route.abort()  # noqa: E731
     page.route("**/import/", refuse, times=1)
@@ -81,6 +86,7 @@ def test_a_refusal_or_a_lost_connection_is_said_and_can_be_tried_again(
     expect(page.get_by_role("link", name=f"again-{status}-1")).to_be_visible(timeout=15_000)
 
 
+@with_demo
 def test_a_conversation_is_exported(open_page, violations):
     page = open_page("/c/order-7741/")
     page.get_by_role("link", name="Export").click()
@@ -91,6 +97,7 @@ def test_a_conversation_is_exported(open_page, violations):
     assert download.value.suggested_filename == "order-7741-history.json"
 
 
+@with_demo
 @pytest.mark.parametrize("javascript", [True, False])
 def test_another_format_is_downloaded_by_one_press(open_page, javascript):
     page = open_page("/c/order-7741/export/", javascript=javascript)
@@ -102,6 +109,7 @@ def test_another_format_is_downloaded_by_one_press(open_page, javascript):
     assert {"role", "content"} <= json.loads(download.value.path().read_text())[0].keys()
 
 
+@with_demo
 def test_what_a_format_loses_is_shown_as_it_is_chosen(open_page):
     page = open_page("/c/order-7741/export/")
     page.get_by_label("Messages").focus()

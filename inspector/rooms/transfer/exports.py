@@ -8,11 +8,11 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from chatmemory.core.exceptions import MemoryNotFound
-from chatmemory.ledger import lines
 from chatmemory.ledger.chain import stored
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+from inspector.rooms.transfer import lines
 
 # Rows that are read at once; a message may have media of 4 MB
 READ_AT_ONCE = {Message: 5, Stay: 500, Step: 500}

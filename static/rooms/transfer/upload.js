@@ -1,7 +1,7 @@
 // A file can be dropped on the import page. While it is sent a bar grows; while the server works the bar
 // moves without an end, and the button waits. What goes wrong is said above the form, which stays as it
 // was filled in.
-import { reason } from "./faults.js";
+import { reason } from "../../inspector/js/faults.js";
 
 const AGAIN = "Importing the same file again is safe.";
 let isBusy = false;
@@ -72,8 +72,7 @@ function send(event) {
   request.send(new FormData(form()));
 }
 
-export function bindUpload() {
-  if (!form()) return;
+if (form()) {
   const input = part("drop").querySelector("input");
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => {

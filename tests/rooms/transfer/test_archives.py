@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from chatmemory import MessageWindow, TokenWindow, UserMessage, queries, services
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
-from chatmemory.queries.archives import archive_lines
-from chatmemory.services.archives import import_archive
-from chatmemory.services.imports import Imported
+from inspector.rooms.transfer.archives import import_archive
+from inspector.rooms.transfer.exports import archive_lines
+from inspector.rooms.transfer.imports import Imported
 
-from .connecting import connected_to
-from .conversations import create_and_add, numbered
-from .ledger.test_any_changes import changes, make, undone
-from .properties import examples
+from ...connecting import connected_to
+from ...conversations import create_and_add, numbered
+from ...ledger.test_any_changes import changes, make, undone
+from ...properties import examples
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db]
 
