@@ -14,9 +14,9 @@ from django.utils import timezone
 
 from chatmemory import database, queries
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound, MessageNotFound
-from chatmemory.ledger.chain import check_hidden
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.contradictions import Contradicted, naming
+from chatmemory.ledger.deletions import check_hidden
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import (
     AuditEntry,

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 class Transfer(room.SiteRoom):
     name = "inspector.rooms.transfer"
     verbose_name = "Import and export"
+    needs = ("integrity",)
     urls = "inspector.rooms.transfer.urls"
     menu = (room.MenuItem("Import", "import", 40, permission="chatmemory.change_memory"),)
     scripts = ("rooms/transfer/upload.js",)
