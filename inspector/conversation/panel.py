@@ -34,7 +34,7 @@ from chatmemory.queries import (
 )
 from inspector.conversation.evidence import EvidenceCard
 from inspector.conversation.found import Found
-from inspector.conversation.history import SHOWN
+from inspector.conversation.history import SHOWN, without_escapes
 from inspector.conversation.incident import IncidentCard, UsedTerms, comparison_url
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.markdown import as_markdown
@@ -261,7 +261,7 @@ class Why:
 
     @property
     def unfolded(self) -> str:
-        return self.row.text[:UNFOLDED_MAX]
+        return without_escapes(self.row.text[:UNFOLDED_MAX])
 
     @property
     def beyond(self) -> int:

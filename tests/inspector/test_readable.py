@@ -114,3 +114,22 @@ def test_shares_never_exceed_the_whole(system, limit):
     assert 0 <= budget.percent(budget.used) <= 100
     assert budget.free >= 0
     assert budget.used + budget.free == budget.whole
+
+
+def test_what_colours_a_terminal_is_not_shown(db, operator_client):
+    create_and_add(
+        "m", MessageWindow(3), [UserMessage("\x1b[31mred\x1b[0m and \x1b]0;title\x07plain")]
+    )
+    for address in ("/c/m/", "/c/m/?msg=1", "/c/m/?find=plain"):
+        page = operator_client.get(address).text
+        assert "\x1b" not in page.split("Raw message")[0]
+    assert "red and plain" in operator_client.get("/c/m/").text
+
+
+def test_a_step_that_there_is_not_leads_back_to_its_conversation(db, operator_client):
+    create_and_add("m", MessageWindow(3), [UserMessage("hi")])
+    for address in ("/c/m/?at=9", "/c/m/?msg=9"):
+        page = operator_client.get(address)
+        assert page.status_code == 404
+        assert '<a class="btn" href="/c/m/">Open m</a>' in page.text
+    assert "Open nobody" not in operator_client.get("/c/nobody/?at=9").text
