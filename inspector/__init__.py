@@ -8,6 +8,7 @@ ROOMS = [
     "inspector.rooms.lessons",
     "inspector.rooms.settings",
     "inspector.rooms.transfer",
+    "inspector.rooms.erasure",
     "inspector.rooms.live",
     "inspector.rooms.agents",
     "inspector.rooms.observability",

@@ -3,7 +3,6 @@ from django.urls import path
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 import inspector.installed  # noqa: F401  (refuses a project without the applications)
 from inspector.access import (
-    erase_required,
     read_required,
     write_required,
 )
@@ -28,7 +27,6 @@ urlpatterns = [
     path("bulk/", read_required(overview.bulk), name="bulk"),
     path(_conversation, read_required(conversation.conversation), name="conversation"),
     path(f"{_conversation}pin/<int:seq>/", write_required(conversation.pin), name="pin"),
-    path(f"{_conversation}redact/<int:seq>/", erase_required(conversation.redact), name="redact"),
     path(f"{_conversation}simulate/", read_required(conversation.simulate), name="simulate"),
     path(f"{_conversation}verdict/", read_required(conversation.verdict), name="verdict"),
     path(f"{_conversation}compact/", write_required(conversation.compact), name="compact"),

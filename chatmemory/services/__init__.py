@@ -1,13 +1,20 @@
 """All writes. Each is one transaction; within `atomic`, several are one. They return the changes of
 the window.
 
-The bare store protocol is in `services.protocol`.
+The bare store protocol is in `services.protocol`. The services of installed rooms are here under
+their names, too.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
 
 from chatmemory.database import atomic
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.ledger.adding import Recount, count_ahead
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
+from chatmemory.room import rooms
 from chatmemory.services.branches import branch
 from chatmemory.services.compaction import (
     CompactionPreview,
@@ -29,8 +36,6 @@ from chatmemory.services.erasure import (
     delete_all,
     finish_deletions,
     known_branches,
-    known_copies,
-    redact,
     unaudited_deletions,
 )
 from chatmemory.services.findings import (
@@ -107,7 +112,6 @@ __all__ = [
     "keep_trial",
     "keepers",
     "known_branches",
-    "known_copies",
     "label",
     "new_messages",
     "newest_kept",
@@ -116,7 +120,6 @@ __all__ = [
     "plan_compaction",
     "preview_compaction",
     "preview_repair",
-    "redact",
     "remade",
     "remove_default_policy",
     "repair",
@@ -129,3 +132,12 @@ __all__ = [
     "undo_repair",
     "unpin",
 ]
+
+if not TYPE_CHECKING:  # types come from the modules of rooms
+
+    def __getattr__(name: str) -> Any:
+        """Return a service of an installed room."""
+        for room in rooms() if apps.apps_ready else ():
+            if name in room.services:
+                return getattr(import_module(room.services[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -161,7 +161,6 @@ STATES = {
     "oversized": State("/c/oversized/?msg=2"),
     "empty": State("/c/shop~2Fempty/"),
     "missing": State("/c/nobody/"),
-    "redact-asked": State(f"{CLASS}redact/2/", form={}),
     "delete-asked": State("/bulk/", form={"action": "delete", "id": ["classroom", "support"]}),
     "lab-not-computed": State("/lab/"),
     "lab": State("/lab/", form={"kind": "token_window"}),
