@@ -27,6 +27,7 @@ from chatmemory.distribution import unreachable_nodes
 from chatmemory.flags import Flag, flag_named, flags
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import CLIENT
+from chatmemory.queries.budget import Budget, budget_of
 from chatmemory.queries.compactions import (
     CompactionOf,
     Compactions,
@@ -127,6 +128,7 @@ from chatmemory.queries.recall import (
     ComparedRow,
     Comparison,
     comparison,
+    histories_today,
     recall_history,
     recall_of_stored,
 )

@@ -42,8 +42,7 @@ from chatmemory.ledger.recorder import Recorder, check_bounds
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.search import DIGEST_LABEL
-from chatmemory.search.sqlite import INDEXED_AT_ONCE
+from chatmemory.search import DIGEST_LABEL, INDEXED_AT_ONCE
 from chatmemory.services.conversations import created
 from chatmemory.services.defaults import default_policy
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
