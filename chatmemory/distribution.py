@@ -16,6 +16,7 @@ from django.db.models import Model
 
 from chatmemory import database
 from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.room import rooms
 
 _NAMED = "memory_id"
 _LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('chatmemory distribute'))"
@@ -50,10 +51,16 @@ class Placement:
 def placements() -> list[Placement]:
     """Return the placements of the tables that name conversations, Memory first."""
     memory = apps.get_model("chatmemory", "Memory")
-    others = [model for model in apps.get_app_config("chatmemory").get_models() if model != memory]
+    others = [model for model in _models() if model != memory]
     found = [_placement(model, memory) for model in others]
     first = Placement(memory._meta.db_table, memory._meta.pk.column)
     return [first, *(each for each in found if each)]
+
+
+def _models() -> list[type[Model]]:
+    """Return the models of the kernel and of the rooms."""
+    configs = [apps.get_app_config("chatmemory"), *rooms()]
+    return [model for config in configs for model in config.get_models()]
 
 
 def _placement(model: type[Model], memory: type[Model]) -> Placement | None:

@@ -7,6 +7,7 @@ ROOMS = [
     "inspector.rooms.lessons",
     "inspector.rooms.live",
     "inspector.rooms.agents",
+    "inspector.rooms.lab",
     "inspector.rooms.observability",
 ]
 MIDDLEWARE = ["inspector.middleware.own_pages.InspectorMiddleware"]

@@ -34,11 +34,9 @@ from chatmemory.services.erasure import (
     unaudited_deletions,
 )
 from chatmemory.services.findings import (
-    compute_figures,
     current_diagnosis,
     current_incidents,
     diagnoses,
-    forget_old_figures,
 )
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
 from chatmemory.services.keepers import keepers
@@ -90,7 +88,6 @@ __all__ = [
     "chosen_policy",
     "clear_messages",
     "compact",
-    "compute_figures",
     "count_ahead",
     "create",
     "current_diagnosis",
@@ -102,7 +99,6 @@ __all__ = [
     "diagnoses",
     "empty_leftover_log",
     "finish_deletions",
-    "forget_old_figures",
     "forget_old_trials",
     "import_all",
     "import_conversation",
