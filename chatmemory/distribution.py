@@ -16,7 +16,6 @@ from django.db.models import Model
 
 from chatmemory import database
 from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.room import rooms
 
 _NAMED = "memory_id"
 _LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('chatmemory distribute'))"
@@ -59,8 +58,7 @@ def placements() -> list[Placement]:
 
 def _models() -> list[type[Model]]:
     """Return the models of the kernel and of the rooms."""
-    configs = [apps.get_app_config("chatmemory"), *rooms()]
-    return [model for config in configs for model in config.get_models()]
+    return [each for each in apps.get_models() if each._meta.app_label.startswith("chatmemory")]
 
 
 def _placement(model: type[Model], memory: type[Model]) -> Placement | None:

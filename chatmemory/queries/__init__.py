@@ -16,6 +16,7 @@ from chatmemory.core.recall.compactions import (
 )
 from chatmemory.core.recall.compactions import LIMIT as TERMS_APPENDED
 from chatmemory.core.recall.comparison import Compared, Followed
+from chatmemory.core.recall.cost import Bill, Provider, providers
 from chatmemory.core.recall.facts import IncidentKind, Use, examples_first
 from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.core.window import Counted, Totals

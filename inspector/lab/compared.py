@@ -10,10 +10,9 @@ from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
 from chatmemory import Policy, explain, policy_kinds, text_of_policy
-from chatmemory.core.recall.cost import Bill
-from chatmemory.core.recall.prompts import prompts_of
 from chatmemory.queries import (
     FACTS_ENOUGH,
+    Bill,
     Compared,
     ComparedRow,
     Comparison,
@@ -157,8 +156,7 @@ class ComparePage:
 
     @cached_property
     def _everything(self) -> Bill:
-        history = self.found.history
-        return prompts_of(history, history.loads.left_at(None)).bill(self.asked.prices.rules)
+        return self.found.policies[0].everything.bill(self.asked.prices.rules)
 
     # The answer
 

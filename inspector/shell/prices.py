@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
-from chatmemory import Prices
-from chatmemory.core.recall.cost import CacheRules, Provider, providers
+from chatmemory import CacheRules, Prices
+from chatmemory.queries import Provider, providers
 from inspector.forms.fields import searchable
 
 MILLION = 1_000_000
