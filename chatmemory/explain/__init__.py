@@ -70,4 +70,5 @@ from chatmemory.explain.wording import (
     role,
     seqs,
     short_reason,
+    system_share,
 )

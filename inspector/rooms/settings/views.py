@@ -14,19 +14,25 @@ from chatmemory.access import tokens as api_tokens
 from chatmemory.access.roles import WRITE, actor_of
 from inspector.conversation.simulation import PolicyChange
 from inspector.display import render_form
-from inspector.forms.actions import TokenForm
 from inspector.forms.fields import first_problem
-from inspector.forms.settings import DefaultPolicyForm, SettingsForm
+from inspector.rooms.settings.forms import DefaultPolicyForm, SettingsForm, TokenForm
 
 OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then save again."
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the settings. A POST shows what those of the form would change, and saves nothing."""
+    """Show the settings. A POST shows what those of the form would change, and saves nothing.
+
+    `?limit=` shows what the same policy with this limit would change.
+    """
     memory = queries.memory(memory_id)
-    data = request.POST if request.method == "POST" else None
-    return _settings_page(request, memory, SettingsForm(memory, data))
+    if request.method == "POST":
+        return _settings_page(request, memory, SettingsForm(memory, request.POST))
+    form = SettingsForm(memory)
+    if request.GET.get("limit"):
+        form = SettingsForm(memory, form.data_with(limit=request.GET["limit"]))
+    return _settings_page(request, memory, form)
 
 
 @require_POST
@@ -78,7 +84,7 @@ def _settings_page(
         "problem": problem,
     }
     status = 422 if problem and status == 200 else status
-    return render(request, "inspector/settings/settings.html", context, status=status)
+    return render(request, "rooms/settings/settings.html", context, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -95,7 +101,7 @@ def policies(request: HttpRequest) -> HttpResponse:
         except ChatMemoryError as error:
             form.add_error(None, str(error))
     policies = services.default_policies()
-    return render_form(request, "inspector/settings/policies.html", form, policies=policies)
+    return render_form(request, "rooms/settings/policies.html", form, policies=policies)
 
 
 @require_POST
@@ -117,9 +123,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
             name = form.cleaned_data["name"]
             form.add_error(None, f"A token named “{name}” already exists.")
     tokens = api_tokens.all_tokens()
-    return render_form(
-        request, "inspector/accounts/tokens.html", form, tokens=tokens, secret=secret
-    )
+    return render_form(request, "rooms/settings/tokens.html", form, tokens=tokens, secret=secret)
 
 
 @require_POST
