@@ -101,15 +101,14 @@ class PricesAsked:
     def words(self) -> str:
         """What is chosen, in one line."""
         if not self.chosen:
-            return self.source or ("your own" if self.given else "none: tokens are compared")
+            return "your own" if self.cached is not None else "none: tokens are compared"
         return f"{self.chosen.label}, {_shares(self.chosen)}"
 
     @property
     def said(self) -> str:
         """Where the prices are from, and since when."""
-        if self.chosen and not self.as_of:
-            return f"as of {self.chosen.as_of:%-d %b %Y}"
-        return f"as of {self.as_of}" if self.as_of else ""
+        as_of = self.as_of or (f"{self.chosen.as_of:%-d %b %Y}" if self.chosen else "")
+        return ", ".join(filter(None, [self.source, as_of and f"as of {as_of}"]))
 
     @property
     def presets(self) -> list[Preset]:
