@@ -1,18 +1,20 @@
 """The flags of conversations that need attention: the one list of them for pages, API and agents.
 
-A message was never in memory that left in the step that added it. An incident is anything that a
-user or a tool had to say again after it had left.
+A message was never in memory that left in the step that added it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
 from django.db.models import F, Q
+from django.utils.module_loading import import_string
 
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.recall.kinds import FORCED
 
 LATELY_STEPS = 40
 
@@ -25,6 +27,15 @@ def breaking(rule: str) -> Q:
 def lately(column: str) -> Q:
     """Return the condition for a step among the last ones."""
     return Q(**{f"keptdiagnosis__{column}__gt": F("last_step") - LATELY_STEPS})
+
+
+class Losing:
+    """The ids of the conversations whose summaries lost a term of the headline, read when they are
+    asked for.
+    """
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(import_string("chatmemory.queries.corpus.corpus_now")().losing)
 
 
 _REFUSED = Q(keptdiagnosis__refused_by__gt=0)
@@ -49,9 +60,9 @@ class Flag:
         return self.name
 
 
-SAID_AGAIN = Flag(
-    "said_again",
-    "Had to be said again",
+USER_REPEATED = Flag(
+    "user_repeated",
+    FORCED.title,
     Q(keptincidents__newest_at__isnull=False),
     icon="again",
     is_offered=True,
@@ -60,7 +71,7 @@ SAID_AGAIN = Flag(
 COMPACTED_WITH_LOSS = Flag(
     "compacted_with_loss",
     "Compacted with loss",
-    Q(keptcompactions__terms_lost__gt=0),
+    Q(keptcompactions__terms_lost__gt=0) & Q(id__in=Losing()),
     icon="again",
     is_offered=True,
     beside_doctor=True,
@@ -98,7 +109,7 @@ ORPHANED = Flag(
 REFUSED = Flag("refused", "Refused by a provider", _REFUSED, icon="warn", is_offered=True)
 
 _OTHERS = (
-    *(SAID_AGAIN, COMPACTED_WITH_LOSS, NEVER_IN_MEMORY, OVERSIZED),
+    *(USER_REPEATED, COMPACTED_WITH_LOSS, NEVER_IN_MEMORY, OVERSIZED),
     *(OVER_LIMIT, DANGLING, ORPHANED),
 )
 # At least one of the others
@@ -106,11 +117,15 @@ ANY = Flag(
     "any", "Need attention", reduce(or_, (each.condition for each in _OTHERS)), is_offered=True
 )
 
+# Names of the release before, which are still accepted
+FORMER = {"said_again": USER_REPEATED.name}
+
 FLAGS: tuple[Flag, ...] = (ANY, *_OTHERS, REFUSED)
 
 
 def flag_named(name: str) -> Flag:
-    """Return the flag with a name. Raises InvalidValue."""
+    """Return the flag with a name, also with one of the release before. Raises InvalidValue."""
+    name = FORMER.get(name, name)
     for flag in FLAGS:
         if flag.name == name:
             return flag

@@ -37,7 +37,8 @@ from chatmemory.api.responses import (
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue, MemoryNotFound
 from chatmemory.core.given import check_text
 from chatmemory.core.messages import MessageType
-from chatmemory.core.recall.incidents import Incident, IncidentKind, incident_to_dict
+from chatmemory.core.recall.incidents import Incident, incident_to_dict
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.texts import named, readable_text
 from chatmemory.core.written_policies import policies_from_text, text_of_policy
 from chatmemory.keeper import QUICK_MESSAGES
@@ -144,7 +145,7 @@ class Tools:
         """Find conversations, those that changed last first.
 
         `words` is a phrase in an id, a label or a message. `label` is `name` or `name:value`.
-        `flag` chooses what needs attention: said_again, what a user or a tool had to say again.
+        `flag` chooses what needs attention: user_repeated, what a user had to say again.
         """
         for text in (words, label):
             _check(text, "what is searched")
@@ -262,8 +263,8 @@ class Tools:
         """
         known = queries.incidents_now(self._visible(conversation), QUICK_MESSAGES)
         everything = known.incidents
-        told = [each for each in everything if each.kind is not IncidentKind.USED]
-        used = len(everything) - len(told)
+        told = [each for each in everything if each.kind is not IncidentKind.USED_UNSEEN]
+        used = sum(len(each.facts) for each in everything if each not in told)
         shown = told[::-1][:SIZE]
         words = [f"{explain.counted(len(told), 'incident')}.{_until(known)}"]
         words += [_incident_words(conversation, each) for each in shown]
@@ -291,12 +292,13 @@ class Tools:
         count, found = len(known.compactions), queries.shown_compactions(known, SUMMARIES)
         words, rows = [f"{explain.counted(count, 'compaction')}.{_until(known)}"], []
         for each in found:
-            terms, lost = each.evidence.needed_terms, each.listed[:SIZE]
-            needed = explain.counted(len(terms.needed()), "term")
+            terms, level = each.terms, each.level
+            lost = [term for term in each.listed if term.counts_at(level)][:SIZE]
+            needed = explain.counted(len(terms.needed(level)), f"{level} term")
             words.append(
                 f"Step {each.evidence.step:,}: #{each.evidence.summary} took the place of "
                 f"{each.evidence.replaced:,} "
-                f"messages; of {needed} needed again it holds {terms.held():,}."
+                f"messages; of {needed} needed again it holds {terms.held(level):,}."
             )
             words += [
                 f"  lost {term.term}, said in #{term.said}, used in #{term.used}: {term.back}"
@@ -358,7 +360,7 @@ class Tools:
         found = queries.recall_of_stored(which, policies, most=queries.READ_AT_ONCE)
         told = [
             f"{text_of_policy(each.policy)}: {each.held:,} of {each.recalls:,} held, "
-            f"{each.said_again:,} said again, {each.fetched_again:,} fetched again, "
+            f"{each.user_repeated:,} repeated by users, {each.call_repeated:,} called again, "
             f"{each.prompt_tokens:,} prompt tokens"
             for each in found
         ]
@@ -440,10 +442,11 @@ def _last(value: object) -> object:
 
 def _incident_words(conversation: str, incident: Incident) -> str:
     """Return an incident with how its fact left, and where the assistant asked for it."""
-    left = queries.step(conversation, incident.left_step).change
-    asked = f"The assistant had asked in {named(incident.asked)}. " if incident.asked else ""
-    how = explain.how_it_left(left, incident.last)
-    return f"{explain.incident_words(incident)}. {asked}How {named(incident.last)} left: {how}."
+    first = incident.shown
+    left = queries.step(conversation, first.left_step).change
+    asked = f"The assistant had asked for it in {named(incident.asked)}. " if incident.asked else ""
+    how = explain.how_it_left(left, first.last)
+    return f"{explain.incident_words(incident)}. {asked}How {named(first.last)} left: {how}."
 
 
 def _until(known: IncidentsUntil | CompactionsUntil) -> str:

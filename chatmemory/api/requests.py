@@ -22,7 +22,8 @@ from chatmemory.api.openapi import ref
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.policies import policy_kinds
-from chatmemory.core.recall.incidents import IncidentKind
+from chatmemory.core.recall.kinds import FORMER, IncidentKind
+from chatmemory.flags import FORMER as FORMER_FLAGS
 from chatmemory.queries import CLIENT, FLAGS, ORDERINGS, PROBLEMS
 from chatmemory.services.validation import ID_LENGTH
 
@@ -247,13 +248,15 @@ class MemoryListQuery(Query):
     flag = fields.NameField(
         lambda: [flag.name for flag in FLAGS],
         "What needs attention: a message `never_in_memory` left in the step that added "
-        "it, `said_again` is what a user had to say, or a tool to tell, again; `any` of these.",
+        "it, `user_repeated` is what a user had to say again; `any` of these.",
+        FORMER_FLAGS,
     )
     active_since = _moment("The earliest last activity; UTC where no offset is given.")
     active_before = _moment("The end of the last activity, exclusive.")
     ordering = fields.NameField(
         lambda: [sign + name for name in ORDERINGS for sign in ("", "-")],
         "The sort order, descending with a minus.",
+        {sign + old: sign + new for old, new in FORMER_FLAGS.items() for sign in ("", "-")},
         default="-activity",
     )
     size = fields.PageSizeField()
@@ -302,7 +305,9 @@ class StepsQuery(Query):
 
 
 class IncidentsQuery(Query):
-    kind = fields.NameField(lambda: [kind.value for kind in IncidentKind], "Only those of a kind.")
+    kind = fields.NameField(
+        lambda: [kind.value for kind in IncidentKind], "Only those of a kind.", FORMER
+    )
 
 
 class StepQuery(Query):

@@ -16,9 +16,10 @@ from chatmemory.core.recall.compactions import (
 )
 from chatmemory.core.recall.compactions import LIMIT as TERMS_APPENDED
 from chatmemory.core.recall.comparison import Compared, Followed
-from chatmemory.core.recall.facts import IncidentKind, Use, examples_first
+from chatmemory.core.recall.facts import examples_first
 from chatmemory.core.recall.figures import LimitPoint
 from chatmemory.core.recall.figures import smallest as smallest_limit
+from chatmemory.core.recall.history import Use
 from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.core.window import Counted, Totals
 from chatmemory.diagnosis import LISTED as PROBLEMS

@@ -84,7 +84,7 @@ class ConversationQuery:
     past: int | None = None
     replay: bool = False
     limit: int | None = None
-    incident: int = 1
+    incident: int | None = None
     lists_used: bool = False
     lists_dropped: bool = False
 
@@ -254,7 +254,9 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         mentions=mentions,
         selected=selected,
         left_by=left_by,
-        would_keep=find_what_would_keep(memory, row, selected, left_by, query.replay),
+        would_keep=find_what_would_keep(
+            memory, row, selected, left_by, query.replay, query.incident
+        ),
         compared=None if query.other is None else StoredState(memory, query.other).window,
         injected=stored.injected,
         summaries=stands_for(memory.pk, pinned),
@@ -291,7 +293,7 @@ def _with_incidents(state: ConversationState, memory: Memory) -> ConversationSta
         found = incidents_at(
             memory,
             state.at,
-            query.incident,
+            query.incident or 1,
             state.detail,
             lists_used=query.lists_used,
             lists_dropped=query.lists_dropped,

@@ -16,14 +16,15 @@ from django.db.models import Q
 from chatmemory.conf import fact_words
 from chatmemory.core.estimators import family_named
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.facts import History, IncidentKind, examples_first, needs
+from chatmemory.core.recall.facts import examples_first
 from chatmemory.core.recall.figures import Figures, Grid, LimitPoint, Sums
+from chatmemory.core.recall.history import History, needs
 from chatmemory.core.window import Totals
 from chatmemory.core.written_policies import measured, text_of_policy
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import KeptIncidents, RecallFigures
-from chatmemory.queries.incidents import incidents
+from chatmemory.queries.incidents import RULES, incidents
 from chatmemory.queries.recall import COMPARED_MAX, recall_history
 from chatmemory.queries.searching import MemoryFilter
 
@@ -55,7 +56,7 @@ class FleetQuery:
     def key(self, grid: Grid) -> str:
         """What figures depend on beside the conversation: kind and options, words and limits."""
         kind, words = self.kind, fact_words()
-        text = f"{text_of_policy(kind)} {kind.estimator} {words.terms} {words.prefixes} {grid.also}"
+        text = f"{RULES} {text_of_policy(kind)} {kind.estimator} {words} {grid.also}"
         return hashlib.sha256(f"4 {text}".encode()).hexdigest()[:32]
 
 
@@ -235,10 +236,9 @@ def _loser(id: str, history: History, policy: Policy) -> Loser | None:
 
 
 def _repeats(chosen: Container[str]) -> Iterator[Repeat]:
-    rows = KeptIncidents.objects.filter(said_again__gt=0).order_by("memory_id")
+    rows = KeptIncidents.objects.filter(forced__gt=0).order_by("memory_id")
     for memory_id in rows.values_list("memory_id", flat=True).iterator(ROWS_AT_ONCE):
         if memory_id in chosen:
             found = incidents(memory_id).incidents
-            again = (each for each in found if each.kind is IncidentKind.SAID_AGAIN)
-            for each in islice(examples_first(again), 1):
-                yield Repeat(memory_id, each.fact, each.said, each.again)
+            for each in islice((each for each in found if each.is_forced), 1):
+                yield Repeat(memory_id, each.fact, each.shown.said, each.again)

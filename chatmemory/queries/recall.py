@@ -12,7 +12,7 @@ from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy, TokenWindow
 from chatmemory.core.recall import Recall, for_each_policy, recall_sums
 from chatmemory.core.recall.comparison import Compared, Followed, curve_of, follow, replay
-from chatmemory.core.recall.facts import History, IncidentKind, repeats
+from chatmemory.core.recall.history import REPEATS, History, repeats
 from chatmemory.core.recall.prompts import Refusals
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text
@@ -32,7 +32,6 @@ EARLIER_ROWS = 6
 TEXT_SIZE = 200
 OFFERED_SHARE = 0.95
 FACTS_ENOUGH = 10  # to choose a limit by
-USED = IncidentKind.USED
 Policies = Sequence[Policy | None]
 
 
@@ -50,7 +49,7 @@ def recall_history(
 
 def _with_incidents(memory_id: str, history: History) -> History:
     found = incidents_now(memory_id)
-    again = {(each.again, each.fact) for each in found.incidents if each.kind is not USED}
+    again = {(each.again, each.kind) for each in found.incidents if each.kind in REPEATS}
     return replace(history, incidents=frozenset(again))
 
 
@@ -236,7 +235,7 @@ def _mentions(said: Sequence[ChatMessage], history: History, phrase: str) -> tup
     """Return the positions of the messages with a fact, or with a phrase in their text."""
     if not phrase:
         return ()
-    by_fact = tuple(place for place, facts in enumerate(history.facts) if phrase in facts)
+    by_fact = tuple(n for n in range(len(history)) if phrase in history.mentions(n))
     by_text = (n for n, message in enumerate(said) if has_phrase(text_of(message), phrase))
     return by_fact or tuple(by_text)
 

@@ -17,7 +17,9 @@ from chatmemory.core.given import chat_messages
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
 from chatmemory.core.recall.comparison import RecallCurve, curve_of, replay
-from chatmemory.core.recall.facts import History, IncidentKind, Words, history_of, words_of
+from chatmemory.core.recall.facts import Words, words_of
+from chatmemory.core.recall.history import History, history_of
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.written_policies import given_policies, given_policy
 
 __all__ = [
@@ -36,10 +38,10 @@ __all__ = [
 class Recall:
     """How much a policy would have held of some conversations; the policy None holds everything.
 
-    `nothing_lost` counts the conversations without a lost recall. `said_again` and `fetched_again`
-    count the facts that users said again, and calls fetched again, while this policy had forgotten
-    them. `prompt_tokens` are the tokens of all `calls` of the model, and `reusable_tokens` those of
-    the beginnings that are equal to the previous call.
+    `nothing_lost` counts the conversations without a lost recall. `user_repeated` and
+    `call_repeated` count the messages in which users said again, and calls fetched again, what this
+    policy had forgotten. `prompt_tokens` are the tokens of all `calls` of the model, and
+    `reusable_tokens` those of the beginnings that are equal to the previous call.
     """
 
     policy: Policy | None
@@ -47,11 +49,11 @@ class Recall:
     recalls: int = 0
     held: int = 0
     nothing_lost: int = 0
-    said_again: int = 0
+    user_repeated: int = 0
     prompt_tokens: int = 0
     calls: int = 0
     reusable_tokens: int = 0
-    fetched_again: int = 0
+    call_repeated: int = 0
 
     @property
     def lost(self) -> int:
@@ -112,8 +114,8 @@ def recall_of(history: History, policy: Policy | None) -> Recall:
         recalls=found.recalls,
         held=found.held,
         nothing_lost=int(not found.lost),
-        said_again=found.count_of(IncidentKind.SAID_AGAIN),
-        fetched_again=found.count_of(IncidentKind.FETCHED_AGAIN),
+        user_repeated=found.count_of(IncidentKind.USER_REPEATED),
+        call_repeated=found.count_of(IncidentKind.CALL_REPEATED),
         prompt_tokens=found.prompts.tokens,
         calls=found.prompts.calls,
         reusable_tokens=found.prompts.reusable,

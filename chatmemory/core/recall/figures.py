@@ -16,7 +16,7 @@ from typing import Any
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.comparison import curve_of, is_exact
-from chatmemory.core.recall.facts import History, needs, repeats
+from chatmemory.core.recall.history import History, needs, repeats
 from chatmemory.core.recall.prompts import prompt_tokens
 from chatmemory.core.window import total
 
