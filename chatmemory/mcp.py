@@ -240,7 +240,11 @@ class Tools:
     def does_it_remember(
         self, conversation: str, phrase: str, step: int | None = None
     ) -> CallToolResult:
-        """Tell whether memory still has a phrase, such as an order number, now or after a step."""
+        """Tell whether memory still has a phrase, such as an order number, now or after a step.
+
+        `in_memory` is whether a message that the model sees contains it, ignoring case; `state` is
+        `aside` where only a system message or the assistant's own words do.
+        """
         _check(phrase, "a phrase")
         if not (phrase := phrase.strip()):
             raise InvalidValue("a phrase must have words")
@@ -251,6 +255,8 @@ class Tools:
         return self._answer(
             [f"{found.question} {found.summary}", *periods],
             self._conversation(conversation, at=step, find=phrase),
+            state=found.state.value,
+            in_memory=found.state is not queries.Remembered.NOT_IN_MEMORY,
             periods=[vars(each) for each in found.periods],
             mentions=[row.seq for row in state.mentions.rows],
         )

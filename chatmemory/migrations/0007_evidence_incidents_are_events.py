@@ -4,62 +4,63 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('chatmemory', '0006_no_statistics_of_words'),
+        ("chatmemory", "0006_no_statistics_of_words"),
     ]
 
     operations = [
         migrations.RemoveField(
-            model_name='keptincidents',
-            name='fetched_again',
+            model_name="keptincidents",
+            name="fetched_again",
         ),
         migrations.RemoveField(
-            model_name='keptincidents',
-            name='said_again',
+            model_name="keptincidents",
+            name="said_again",
         ),
         migrations.RemoveField(
-            model_name='keptincidents',
-            name='used',
+            model_name="keptincidents",
+            name="used",
         ),
         migrations.AddField(
-            model_name='keptcompactions',
-            name='lost',
-            field=models.TextField(default='[]', help_text='JSON: the digests of these terms'),
+            model_name="keptcompactions",
+            name="lost",
+            field=models.TextField(default="[]", help_text="JSON: the digests of these terms"),
         ),
         migrations.AddField(
-            model_name='keptcompactions',
-            name='mentioned',
-            field=models.TextField(default='', help_text='the digests of all terms, as base64'),
+            model_name="keptcompactions",
+            name="mentioned",
+            field=models.TextField(default="", help_text="the digests of all terms, as base64"),
         ),
         migrations.AddField(
-            model_name='keptincidents',
-            name='call_repeated',
+            model_name="keptincidents",
+            name="call_repeated",
             field=models.IntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='keptincidents',
-            name='forced',
-            field=models.IntegerField(default=0, help_text='incidents that the assistant forced'),
+            model_name="keptincidents",
+            name="forced",
+            field=models.IntegerField(default=0, help_text="incidents that the assistant forced"),
         ),
         migrations.AddField(
-            model_name='keptincidents',
-            name='used_unseen',
+            model_name="keptincidents",
+            name="used_unseen",
             field=models.IntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='keptincidents',
-            name='user_repeated',
+            model_name="keptincidents",
+            name="user_repeated",
             field=models.IntegerField(default=0),
         ),
         migrations.AddField(
-            model_name='keptincidents',
-            name='user_supplied',
+            model_name="keptincidents",
+            name="user_supplied",
             field=models.IntegerField(default=0),
         ),
         migrations.AlterField(
-            model_name='keptcompactions',
-            name='terms_lost',
-            field=models.IntegerField(default=0, help_text='exact terms that were told, needed, and lost by summaries'),
+            model_name="keptcompactions",
+            name="terms_lost",
+            field=models.IntegerField(
+                default=0, help_text="exact terms that were told, needed, and lost by summaries"
+            ),
         ),
     ]

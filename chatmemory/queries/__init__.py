@@ -118,7 +118,7 @@ from chatmemory.queries.overview import (
     overview_rows,
     overview_stats,
 )
-from chatmemory.queries.phrase import MATCHES_MAX, PhraseMatches, TurningPoint
+from chatmemory.queries.phrase import MATCHES_MAX, PhraseMatches, Remembered, TurningPoint
 from chatmemory.queries.recall import (
     COMPARED_MAX,
     FACTS_ENOUGH,

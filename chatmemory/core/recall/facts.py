@@ -43,7 +43,7 @@ _DIGIT = re.compile(r"[0-9]")
 _REDACTED = re.compile(r"\[redacted #[0-9]+\]", re.ASCII)
 _CODE = re.compile(r"[0-9]{4,}|[A-Z]{5,}")
 _NAMED_NUMBER = re.compile(
-    rf"(?:\#|(?<![A-Za-z])(?:{'|'.join(NAMES_OF_NUMBERS)}))"
+    rf"(?:\#|(?<![A-Za-z])(?:{'|'.join(map(re.escape, NAMES_OF_NUMBERS))}))"
     r"""["'`*_]{0,3}[ ]?(?:is|are|was|[:=\#])?[ "'`*_\#(]{0,4}
     ([0-9]{4,})(?![A-Za-z0-9_]|[.@/+\-][A-Za-z0-9])""",
     re.IGNORECASE | re.VERBOSE,
@@ -54,6 +54,7 @@ _NO_FACT = re.compile(
     rf"""
     [+\-]?[0-9]+(?:[./][0-9]+)?               # a number alone; 05/06 is no date either
     | [0-9]{{1,5}}[+\-][0-9]{{1,5}}           # a range of lines, 00+1
+    | [0-9]{{8}}T[0-9]{{2,9}}Z?               # a time without signs
     | 0o[0-7]{{3,6}}                          # an octal mode
     | (?:[0-9.]{{1,9}}-?(?:{_UNITS}))+        # a duration
     | [0-9.]{{1,9}}(?:{_SIZES})               # a time or a size
