@@ -5,5 +5,9 @@ import chatmemory.reports  # noqa: F401  (refuses another package named chatmemo
 # Each is a capability in folders of its own: docs/rooms.md
 ROOMS = [
     "inspector.rooms.lessons",
+    "inspector.rooms.settings",
+    "inspector.rooms.live",
+    "inspector.rooms.agents",
+    "inspector.rooms.observability",
 ]
 MIDDLEWARE = ["inspector.middleware.own_pages.InspectorMiddleware"]

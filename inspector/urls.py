@@ -5,7 +5,6 @@ import inspector.installed  # noqa: F401  (refuses a project without the applica
 from inspector.access import (
     erase_required,
     read_required,
-    token_management_required,
     write_required,
 )
 from inspector.shell.room import urlpatterns as urlpatterns_of_rooms
@@ -17,7 +16,6 @@ from inspector.views import (
     lab,
     monitoring,
     overview,
-    settings,
     transfer,
 )
 
@@ -27,13 +25,11 @@ _conversation = "c/<memory:memory_id>/"
 urlpatterns = [
     path("", read_required(overview.conversations), name="overview"),
     path("now/", read_required(overview.now), name="overview-now"),
-    path("live/", read_required(conversation.live_overview), name="live-overview"),
     path("c/", read_required(overview.open_conversation), name="open"),
     path("bulk/", read_required(overview.bulk), name="bulk"),
     path(_conversation, read_required(conversation.conversation), name="conversation"),
     path(f"{_conversation}pin/<int:seq>/", write_required(conversation.pin), name="pin"),
     path(f"{_conversation}redact/<int:seq>/", erase_required(conversation.redact), name="redact"),
-    path(f"{_conversation}live/", read_required(conversation.live), name="live"),
     path(f"{_conversation}simulate/", read_required(conversation.simulate), name="simulate"),
     path(f"{_conversation}verdict/", read_required(conversation.verdict), name="verdict"),
     path(f"{_conversation}compact/", write_required(conversation.compact), name="compact"),
@@ -42,8 +38,6 @@ urlpatterns = [
     path(f"{_conversation}compare/", read_required(compare.compare_policies), name="compare"),
     path(f"{_conversation}adopt/", write_required(compare.adopt), name="adopt"),
     path(f"{_conversation}export/", read_required(transfer.export), name="export"),
-    path(f"{_conversation}settings/", read_required(settings.settings), name="settings"),
-    path(f"{_conversation}change/", write_required(settings.change), name="change"),
     path(f"{_conversation}repair/", write_required(doctor.repair), name="repair"),
     path(
         f"{_conversation}repair/<int:step>/undo/",
@@ -59,20 +53,11 @@ urlpatterns = [
     path("import/", write_required(transfer.import_file), name="import"),
     path("demo/", write_required(overview.add_demo), name="demo"),
     *urlpatterns_of_rooms(),
-    path("policies/", read_required(settings.policies), name="policies"),
-    path("policies/remove/", write_required(settings.remove_policy), name="remove-policy"),
-    path("tokens/", token_management_required(settings.tokens), name="tokens"),
-    path(
-        "tokens/<int:key>/revoke/",
-        token_management_required(settings.revoke_token),
-        name="revoke-token",
-    ),
     path("sign-in/", accounts.SignIn.as_view(), name="sign-in"),
     path("sign-in/<str:token>/", accounts.sign_in_by_link, name="sign-in-by-link"),
     path("sign-out/", accounts.SignOut.as_view(), name="sign-out"),
     path("theme/", accounts.theme, name="theme"),
     path("display/", accounts.display, name="display"),
     path("healthz", monitoring.healthz, name="healthz"),
-    path("metrics", monitoring.metrics, name="metrics"),
     path("readyz", monitoring.readyz, name="readyz"),
 ]

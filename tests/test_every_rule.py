@@ -19,14 +19,16 @@ from chatmemory import (
     queries,
     services,
 )
+from chatmemory.access.scopes import Scope
 from chatmemory.core.eviction import Reason
 from chatmemory.core.lint import PROVIDERS, RULES
-from chatmemory.flags import FLAGS, Flag
+from chatmemory.flags import Flag, flags
 from chatmemory.ledger.verification import verify
 from chatmemory.linting import lint
-from chatmemory.mcp import Scope, mcp_server
 from chatmemory.queries import IllFilter
 from chatmemory.services import protocol
+from inspector.rooms.agents.server import mcp_server
+from inspector.shell.agents import Agent
 
 from .conversations import HI, call, create_and_add, diagnosed, result, users
 
@@ -47,7 +49,7 @@ def store(rule: str) -> None:
 
 
 def told_to_agents(rule: str) -> dict:
-    server = mcp_server("http://site", Scope())
+    server = mcp_server(Agent("http://site", Scope()))
     answer = asyncio.run(server.call_tool("doctor", {"rule": rule}))
     return answer.structured_content
 
@@ -141,7 +143,7 @@ FLAGGED = {
 FLAGGED |= {"refused": FLAGGED["dangling"], "any": FLAGGED["dangling"]}
 
 
-@pytest.mark.parametrize("flag", FLAGS, ids=str)
+@pytest.mark.parametrize("flag", flags(), ids=str)
 def test_a_flag_is_in_the_list_the_filters_and_the_api(flag: Flag, operator_client):
     create_and_add("fine", MessageWindow(9), users("a"))
     FLAGGED[flag.name]()

@@ -32,13 +32,11 @@ CHANGES = dict.fromkeys(("post", "put", "delete"), Role.OPERATOR)
 PAGES = {
     "inspector:overview": ({}, {"get": Role.VIEWER}),
     "inspector:overview-now": ({}, {"get": Role.VIEWER}),
-    "inspector:live-overview": ({}, {"get": Role.VIEWER}),
     "inspector:open": ({}, {"get": Role.VIEWER}),
     "inspector:bulk": ({}, {"post": Role.VIEWER}),
     "inspector:conversation": (ONE, {"get": Role.VIEWER}),
     "inspector:pin": (ONE | {"seq": 1}, {"post": Role.OPERATOR}),
     "inspector:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
-    "inspector:live": (ONE, {"get": Role.VIEWER}),
     "inspector:simulate": (ONE, {"post": Role.VIEWER}),
     "inspector:compact": (ONE, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:verdict": (ONE, {"post": Role.VIEWER}),
@@ -52,17 +50,11 @@ PAGES = {
     "inspector:compare": (ONE, {"get": Role.VIEWER}),
     "inspector:adopt": (ONE, {"post": Role.OPERATOR}),
     "inspector:export": (ONE, {"get": Role.VIEWER}),
-    "inspector:settings": (ONE, {"get": Role.VIEWER, "post": Role.VIEWER}),
-    "inspector:change": (ONE, {"post": Role.OPERATOR}),
     "inspector:lab": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),
     "inspector:lab-compactions": ({}, {"get": Role.VIEWER}),
     "inspector:adopt-for-many": ({}, {"post": Role.OPERATOR}),
     "inspector:import": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:demo": ({}, {"post": Role.OPERATOR}),
-    "inspector:policies": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),
-    "inspector:remove-policy": ({}, {"post": Role.OPERATOR}),
-    "inspector:tokens": ({}, {"get": Role.ADMIN, "post": Role.ADMIN}),
-    "inspector:revoke-token": ({"key": 1}, {"post": Role.ADMIN}),
     "inspector:sign-in": ({}, {"get": NOBODY, "post": NOBODY}),
     "inspector:sign-in-by-link": ({"token": "x"}, {}),
     "inspector:sign-out": ({}, {}),  # redirects everyone to the sign-in page
@@ -70,7 +62,6 @@ PAGES = {
     "inspector:display": ({}, {"post": NOBODY}),
     "inspector:healthz": ({}, {"get": NOBODY}),
     "inspector:readyz": ({}, {"get": NOBODY}),
-    "inspector:metrics": ({}, {"get": NOBODY}),  # by IP address or token, see test_observability
     "chatmemory:docs": ({}, {"get": Role.VIEWER}),
 }
 PAGES |= {route: each for room in of_rooms("routes") for route, each in room.PAGES.items()}

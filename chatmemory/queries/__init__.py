@@ -25,7 +25,8 @@ from chatmemory.core.window import Counted, Totals
 from chatmemory.diagnosis import LISTED as PROBLEMS
 from chatmemory.diagnosis import Diagnosis, Problem
 from chatmemory.distribution import unreachable_nodes
-from chatmemory.flags import FLAGS, Flag, flag_named
+from chatmemory.flags import Flag, flag_named, flags
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import CLIENT
 from chatmemory.queries.compactions import (
     CompactionOf,
@@ -127,6 +128,7 @@ from chatmemory.queries.recall import (
     ComparedRow,
     Comparison,
     comparison,
+    histories_today,
     recall_history,
     recall_of_stored,
 )

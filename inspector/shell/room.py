@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,11 +17,15 @@ from django.http import HttpRequest
 from django.urls import ResolverMatch
 
 from chatmemory import room as kernel
+from inspector.asgi import Application, Scope
 
 if TYPE_CHECKING:
     from chatmemory.queries import ConversationState, MemoryRow, MessageDetail
 
 logger = logging.getLogger(__name__)
+
+# Takes the method, the name of the route, the status, and the seconds until the answer.
+RecordAnswer = Callable[[str, str, int, float], None]
 
 
 @dataclass(frozen=True)
@@ -65,14 +70,16 @@ class Fragment:
 
 @dataclass(frozen=True)
 class Card(Fragment):
-    """What a room says in the panel of the conversation page where nothing is selected.
+    """What a room says in the panel of the conversation page where nothing is selected or searched.
 
-    `dots` are classes of cells of the timeline by step. A phone shows the panel first if a card
-    `asks_to_be_seen`.
+    It stands above the words of the step, of the replay or of the simulation, or with `is_below`
+    after them. `dots` are classes of cells of the timeline by step. A phone shows the panel first
+    if a card `asks_to_be_seen`.
     """
 
     dots: Mapping[int, str] = field(default_factory=dict)
     asks_to_be_seen: bool = False
+    is_below: bool = False
 
 
 class Section(Fragment):
@@ -101,18 +108,32 @@ class SiteRoom(kernel.Room):
     parameters: Sequence[str] = ()  # what the room owns in the address of the conversation page
 
     def tools(self) -> Iterable[Callable[..., Any]]:
-        """Return the functions that coding agents may call."""
+        """Return the functions that coding agents may call: see `inspector.shell.agents`."""
         return ()
 
-    def cards(self, view: ConversationState) -> Iterable[Card]:
-        """Yield what the panel says of a step where nothing is selected, searched or tried.
+    def observing(
+        self, method: str, headers: Mapping[str, str]
+    ) -> AbstractContextManager[RecordAnswer] | None:
+        """Return what surrounds the answer to a request, and records the answer; or None."""
+        return None
 
-        `view.query.of_rooms` has the values of the room's parameters.
+    def application(self, scope: Scope) -> Application | None:
+        """Return the ASGI application that answers a request in the place of Django; or None."""
+        return None
+
+    def stopping(self) -> None:
+        """End what would keep a server process from stopping."""
+
+    def cards(self, view: ConversationState) -> Iterable[Card]:
+        """Yield what the panel says where no message is selected and no phrase searched.
+
+        It may be a simulation or a replay: `view.is_simulated`. `view.query.of_rooms` has the texts
+        of the room's parameters.
         """
         return ()
 
     def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[Section]:
-        """Yield what the panel says of the selected message."""
+        """Yield what the panel says of the selected message, below the reason and the text."""
         return ()
 
     def links(self, view: ConversationState) -> Iterable[Link]:
@@ -161,6 +182,25 @@ def tools() -> list[Callable[..., Any]]:
     return [tool for room in rooms() for tool in room.tools()]
 
 
+@contextmanager
+def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
+    """Surround the answer to a request by what rooms have for it, and yield what records it."""
+    with ExitStack() as stack:
+        surrounding = (room.observing(method, headers) for room in rooms())
+        recording = [stack.enter_context(each) for each in surrounding if each]
+
+        def record(*answer: Any) -> None:
+            for each in recording:
+                each(*answer)
+
+        yield record
+
+
+def application_of(scope: Scope) -> Application | None:
+    """Return the application of the room that answers a request in the place of Django; or None."""
+    return next(filter(None, (room.application(scope) for room in rooms())), None)
+
+
 def cards(view: ConversationState) -> list[Card]:
     """Return the cards of all rooms."""
     return _of_each(Card, lambda room: room.cards(view))
@@ -173,8 +213,7 @@ def sections(view: ConversationState, message: MessageDetail) -> list[Section]:
 
 def links(view: ConversationState) -> list[Link]:
     """Return what the page's head has of all rooms."""
-    found = _of_each(Link, lambda room: room.links(view))
-    return sorted(found, key=lambda link: link.place)
+    return _of_each(Link, lambda room: room.links(view))
 
 
 def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:

@@ -22,7 +22,6 @@ from chatmemory import (
     DeletionUnfinished,
     InvalidValue,
     MemoryExists,
-    MemoryNotFound,
     MessageNotFound,
     NoRoomBesidePins,
     queries,
@@ -38,11 +37,11 @@ from inspector.display import render_form, render_page_or_fragment
 from inspector.forms.actions import CompactForm
 from inspector.forms.composer import BranchForm, DraftForm
 from inspector.forms.fields import first_problem, number_in_text, searchable
+from inspector.shell.room import parameters
 
 PAGE, WRITING = "inspector/conversation/conversation.html", "inspector/conversation/_writing.html"
 NUMBER_DIGITS = 18
 JUMP = re.compile(rf"#([0-9]{{1,{NUMBER_DIGITS}}})")
-POLL_MILLISECONDS = 5_000
 COUNTED_WHILE_WRITING = 50_000
 TOO_LONG_TO_COUNT = "Preview counts a text of this length."
 NO_LONGER_KEPT = "This simulation is no longer kept. Its drafts have to be written again."
@@ -69,18 +68,19 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     trial = queries.trial(memory_id, key) if key else None
     if key and trial is None:
         raise Http404("this simulation is no longer kept")
-    try:
-        state = queries.simulated_state(memory_id, query, trial)
-    except MessageNotFound:
-        if not jump:
-            raise
-        query = replace(query, msg=None, find=jump)
-        state = queries.simulated_state(memory_id, query, trial)
-    except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses what is tried
-        problem, query = str(error), replace(query, limit=None)
-        msg = query.msg if query.msg is not None and query.msg > 0 else None  # no draft
-        state = queries.conversation_state(memory_id, replace(query, msg=msg))
-    page = ConversationPage(state)
+    with queries.one_snapshot():
+        try:
+            state = queries.simulated_state(memory_id, query, trial)
+        except MessageNotFound:
+            if not jump:
+                raise
+            query = replace(query, msg=None, find=jump)
+            state = queries.simulated_state(memory_id, query, trial)
+        except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses what is tried
+            problem, query = str(error), replace(query, limit=None)
+            msg = query.msg if query.msg is not None and query.msg > 0 else None  # no draft
+            state = queries.conversation_state(memory_id, replace(query, msg=msg))
+        page = ConversationPage(state)
     form = DraftForm.of(trial, _number(request, "edit"))
     return render_page_or_fragment(request, PAGE, {"page": page, "form": form, "problem": problem})
 
@@ -144,29 +144,6 @@ def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
         summaries=[number for number in chosen if number is not None],
     )
     return redirect(conversation_url(memory_id, msg=seq))
-
-
-@require_safe
-def live(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Send the newest step as one event, if no ASGI server runs; the browser then polls.
-
-    With `?made=`, another conversation of the name is not found.
-    """
-    memory = queries.memory(memory_id)
-    if request.GET.get("made") not in (None, str(queries.microseconds(memory.created_at))):
-        raise MemoryNotFound(f"{memory_id!r} was deleted and made anew")
-    return _event(memory.last_step)
-
-
-@require_safe
-def live_overview(request: HttpRequest) -> HttpResponse:
-    """Send the time of the newest change or erasure as one event, if no ASGI server runs."""
-    return _event(queries.newest_change_or_erasure())
-
-
-def _event(step: int) -> HttpResponse:
-    event = f"retry: {POLL_MILLISECONDS}\nevent: step\nid: {step}\ndata: {step}\n\n"
-    return HttpResponse(event, content_type="text/event-stream")
 
 
 @require_POST
@@ -269,6 +246,7 @@ def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
         incident=_number(request, "incident"),
         lists_used="used" in request.GET,
         lists_dropped="terms" in request.GET,
+        of_rooms={name: request.GET[name] for name in parameters() if name in request.GET},
     )
     return query, find if jump else ""
 
@@ -333,11 +311,12 @@ def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str
     data = form.cleaned_data
     query = ConversationQuery(at=form.page_step, msg=data.get("msg"), find=data.get("find", ""))
     trial = queries.trial(memory_id, data["trial"]) if data.get("trial") else None
-    try:
-        state = queries.simulated_state(memory_id, query, trial)
-    except ChatMemoryError:
-        state = queries.conversation_state(memory_id, ConversationQuery())
-    page = ConversationPage(state, is_posted=True)
+    with queries.one_snapshot():
+        try:
+            state = queries.simulated_state(memory_id, query, trial)
+        except ChatMemoryError:
+            state = queries.conversation_state(memory_id, ConversationQuery())
+        page = ConversationPage(state, is_posted=True)
     is_at_field = bool(page.trial) and "new_id" in form.errors
     context = {"page": page, "form": form, "problem": "" if is_at_field else problem}
     response = render_page_or_fragment(request, PAGE, context)

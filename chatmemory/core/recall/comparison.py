@@ -251,13 +251,11 @@ def _from_intervals(history: History, policy: Policy, which: Uses) -> RecallCurv
 
 
 def _limits_of(history: History, use: Use, policy: Policy) -> list[Interval]:
-    """Return the limits that hold all of a use: those of the part whose last mention is first."""
+    """Return the limits that hold all of a use."""
     last = use.position - 1
-    found = [
-        (mention, limits_that_hold(history, name, mention, last, policy))
-        for name, mention in use.parts
-    ]
-    return min(found, key=lambda each: (each[1] == ALWAYS, each[0]))[1]
+    system = history.loads.systems[last]
+    mention = use.depends_on(() if system is None else history.mentions(system))
+    return ALWAYS if mention is None else history.loads.limits_that_hold(mention, last, policy)
 
 
 ALWAYS: list[Interval] = [(1, None)]

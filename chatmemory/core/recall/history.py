@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
+from itertools import zip_longest
 from typing import NamedTuple
 
 from chatmemory.core.estimators import TokenCountEstimator, count_overhead, count_tokens
@@ -33,7 +36,8 @@ class History:
 
     `turns` are the messages as the linter sees them, and `read` as their facts are read. `overhead`
     is the fixed cost of a request in tokens. `numbers` are the numbers of the messages. `incidents`
-    are those of users and tools that the conversation had: number of the message, and kind.
+    are those of users and tools that the conversation had: number of the message, and kind. `times`
+    are when the messages were said, in seconds; None where that is not known.
     """
 
     entries: Sequence[Entry]
@@ -43,9 +47,33 @@ class History:
     overhead: int
     numbers: Sequence[int]
     incidents: frozenset[tuple[int, IncidentKind]] = frozenset()
+    times: Sequence[float | None] = ()
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def seconds(self, first: int | None, last: int) -> float | None:
+        """Return the time between two messages; None if it is not known."""
+        if first is None or not self.times:
+            return None
+        start, end = self.times[first], self.times[last]
+        return None if start is None or end is None else end - start
+
+    def newest(self, size: int) -> History:
+        """Return the last messages of the history as one of their own."""
+        first = len(self) - size
+        if first <= 0:
+            return self
+        entries = [replace(each, key=n) for n, each in enumerate(self.entries[first:])]
+        turns = [each._replace(position=n) for n, each in enumerate(self.turns[first:])]
+        return replace(
+            self,
+            entries=entries,
+            turns=turns,
+            read=self.read[first:],
+            numbers=self.numbers[first:],
+            times=self.times[first:],
+        )
 
     @cached_property
     def tokens(self) -> list[int]:
@@ -94,8 +122,12 @@ def history_from(
     overhead: int,
     numbers: Sequence[int],
     words: Words = NO_WORDS,
+    times: Sequence[float | None] = (),
 ) -> History:
-    """Return the history of messages whose tokens are known."""
+    """Return the history of messages whose tokens are known.
+
+    A time that a file gave for a message takes the place of that in `times`.
+    """
     entries = [
         Entry(
             message.type,
@@ -109,7 +141,19 @@ def history_from(
     turns = [Turn.of(position, position + 1, message) for position, message in enumerate(said)]
     lexicon = Lexicon(said, words)
     read = read_messages(said, lexicon, words)
-    return History(entries, turns, read, lexicon, overhead, numbers)
+    recorded = map(recorded_time, said)
+    known = [each or usual for each, usual in zip_longest(recorded, times)]
+    return History(entries, turns, read, lexicon, overhead, numbers, times=known)
+
+
+def recorded_time(message: ChatMessage) -> float | None:
+    """Return when a message was said, in seconds, if the file of its conversation gave that."""
+    for about in getattr(message, "attributes", {}).values():  # by the name of the format
+        given = about.get("timestamp") if isinstance(about, Mapping) else None
+        if isinstance(given, str):
+            with suppress(ValueError):
+                return datetime.fromisoformat(given).timestamp()
+    return None
 
 
 class Use(NamedTuple):
@@ -132,6 +176,12 @@ class Use(NamedTuple):
         """Whether all of it was in the window just before the message."""
         return self.until >= self.position
 
+    def depends_on(self, known: Container[str]) -> int | None:
+        """Return the mention that leaves first of those that must be in memory; None if all of it
+        is `known` anyhow.
+        """
+        return min((mention for name, mention in self.parts if name not in known), default=None)
+
 
 Uses = Callable[[History, Sequence[int]], Iterator[Use]]
 
@@ -153,7 +203,9 @@ def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
                 yield Use(position, kind, own[name], last[name], until[name], part)
         for again in read.again:
             if again.kind is not IncidentKind.USED_UNSEEN:
-                names = _names(again)
+                names = [name for name in _names(again) if name in last]
+                if not names:
+                    continue
                 first = min(names, key=lambda name: (until[name], last[name]))
                 parts = tuple((name, last[name]) for name in names)
                 fact = own.get(first, first)

@@ -1,0 +1,225 @@
+"""Live updates: watchers of a conversation receive its newest step soon after the commit, and are
+told when something derived of it was kept.
+
+One follower per process serves any number of watchers. On SQLite it polls `PRAGMA data_version`,
+which changes with every commit of another connection; on PostgreSQL it LISTENs for the NOTIFY that
+`services` sends after each commit. After any signal it reads the newest steps of all watched
+conversations in one query, and watchers compare step numbers. A missed signal therefore delays an
+update, but never loses one. A conversation that is no more, or that was made anew, is lost to its
+watchers. If the follower cannot listen, it polls every second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, asynccontextmanager, suppress
+from functools import reduce
+from operator import add
+from typing import NamedTuple
+
+from django.db import DatabaseError, OperationalError, close_old_connections
+from django.db.models import F, Value
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Coalesce
+
+from chatmemory import database
+from chatmemory.models import Memory
+from chatmemory.queries import microseconds, newest_change_or_erasure, unreachable_nodes
+from chatmemory.services import CHANNEL, keepers, newest_kept
+from chatmemory.services.database_errors import leaving_out_lost_nodes
+
+SQLITE_SECONDS = 0.05
+COALESCE_SECONDS = 0.05
+RETRY_SECONDS = 1.0
+
+# Watches all conversations for the time of the newest change or erasure. No conversation has an
+# empty id.
+ALL_CONVERSATIONS = ""
+
+
+logger = logging.getLogger(__name__)
+
+
+class Newest(NamedTuple):
+    """The newest step of a conversation, and the `moment` when it was made; None for all. `kept`
+    is a number that grows with the steps up to which its kept rows are known.
+    """
+
+    step: int
+    made: int | None = None
+    kept: int = 0
+
+
+class Watcher:
+    """A watcher of one conversation, or of all. It keeps only the newest numbers, no queue."""
+
+    def __init__(self, made: int | None = None) -> None:
+        self.step = self.kept = 0
+        self.has_left = False
+        self.is_deleted = False
+        self._made = made
+        self._moved = asyncio.Event()
+
+    def announce(self, step: int, kept: int = 0) -> None:
+        if step > self.step or kept > self.kept:
+            self.step, self.kept = max(step, self.step), max(kept, self.kept)
+            self.wake()
+
+    def find(self, newest: Newest | None) -> None:
+        """Announce what was found, or the deletion: nothing was, or another of the same name."""
+        if newest is None or self._made not in (None, newest.made):
+            self.is_deleted = True
+            self.leave()
+        else:
+            self._made = newest.made
+            self.announce(newest.step, newest.kept)
+
+    def leave(self) -> None:
+        """End every wait, because nobody reads what it waits for."""
+        self.has_left = True
+        self.wake()
+
+    def wake(self) -> None:
+        """End the wait of now, though no step has come."""
+        self._moved.set()
+
+    async def later_than(self, step: int, kept: int = 0) -> int:
+        """Wait for a step later than `step`, for more than was `kept`, or for `wake` or `leave`.
+
+        Return the newest step.
+
+        A cancelled wait can be repeated.
+        """
+        if self.step <= step and self.kept <= kept and not self.has_left:
+            self._moved.clear()
+            await self._moved.wait()
+        return self.step
+
+
+class Follower:
+    """The reader of the database for all watchers of this process; idle while there are none."""
+
+    def __init__(self) -> None:
+        self._watchers: defaultdict[str, set[Watcher]] = defaultdict(set)
+        self._task: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="follower")
+
+    @asynccontextmanager
+    async def watching(self, memory_id: str, made: int | None = None) -> AsyncIterator[Watcher]:
+        """Yield a watcher that has the newest step and receives every later one.
+
+        With the `moment` when the conversation was made, another one of its name is a deletion.
+        For ALL_CONVERSATIONS it has the time of the newest change or erasure instead.
+        """
+        watcher = Watcher(made)
+        self._watchers[memory_id].add(watcher)
+        if self._task is None:
+            self._task = asyncio.create_task(self._follow())
+        try:
+            with suppress(DatabaseError):  # the task tells the watcher when the database is back
+                await self._refresh([memory_id])
+            yield watcher
+        finally:
+            self._watchers[memory_id].discard(watcher)
+            if not self._watchers[memory_id]:
+                del self._watchers[memory_id]
+            if not self._watchers and self._task is not None:
+                self._task.cancel()
+                self._task = None  # the task ends later; a watcher before that needs a new one
+
+    async def _follow(self) -> None:
+        """Refresh all watchers after each change, or every second if listening fails."""
+        is_failing = False
+        while True:
+            try:
+                await self._refresh(list(self._watchers))
+                is_postgresql = database.connection().vendor == "postgresql"
+                async with aclosing(_postgresql() if is_postgresql else _sqlite()) as changes:
+                    async for _ in changes:
+                        is_failing = False
+                        await self._refresh(list(self._watchers))
+            except Exception:
+                if not is_failing:
+                    logger.exception("listening for changes failed; polling every second")
+                is_failing = True
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _refresh(self, memory_ids: list[str]) -> None:
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._thread, _newest, memory_ids)
+        for memory_id in memory_ids:
+            for watcher in self._watchers.get(memory_id, ()) if memory_id in found else ():
+                watcher.find(found[memory_id])
+
+
+def _newest(memory_ids: list[str]) -> dict[str, Newest | None]:
+    """Return the newest step by id; None for no conversation. While a node of a cluster is down,
+    its conversations are left out.
+    """
+    try:
+        return _read(memory_ids)
+    except OperationalError:
+        if len(memory_ids) == 1 or not unreachable_nodes():
+            raise
+        found: dict[str, Newest | None] = {}
+        for memory_id in memory_ids:
+            with leaving_out_lost_nodes():
+                found |= _read([memory_id])
+        return found
+    finally:
+        close_old_connections()  # this thread stays, its connection must not
+
+
+def _read(memory_ids: list[str]) -> dict[str, Newest | None]:
+    rows = Memory.objects.filter(id__in=memory_ids).annotate(kept=_steps_kept())
+    found: dict[str, Newest | None] = dict.fromkeys(memory_ids)
+    for memory_id, step, kept, at in rows.values_list("pk", "last_step", "kept", "created_at"):
+        found[memory_id] = Newest(step, microseconds(at), kept)
+    if ALL_CONVERSATIONS in memory_ids:
+        found[ALL_CONVERSATIONS] = Newest(newest_change_or_erasure(), kept=newest_kept())
+    return found
+
+
+def _steps_kept() -> Combinable:
+    """Return the sum of the steps up to which the rows of a conversation are known."""
+    steps = [Coalesce(F(f"{each.model.__name__.lower()}__step"), 0) for each in keepers()]
+    return reduce(add, steps, Value(0))
+
+
+async def _sqlite() -> AsyncGenerator[None, None]:
+    opened = sqlite3.connect(database.connection().settings_dict["NAME"], uri=True)
+    try:
+        seen = None
+        while True:
+            (version,) = opened.execute("PRAGMA data_version").fetchone()
+            if version != seen:
+                seen = version
+                yield
+            await asyncio.sleep(SQLITE_SECONDS)
+    finally:
+        opened.close()
+
+
+async def _postgresql() -> AsyncGenerator[None, None]:
+    import psycopg  # which a project with SQLite need not have
+    from psycopg import sql
+
+    # Django's connection parameters, such as TLS, without the class of its synchronous cursors.
+    parameters = {
+        name: value
+        for name, value in database.connection().get_connection_params().items()
+        if name != "cursor_factory"
+    }
+    async with await psycopg.AsyncConnection.connect(**parameters, autocommit=True) as listening:
+        await listening.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
+        yield
+        while True:
+            async for _ in listening.notifies(stop_after=1):
+                pass
+            await asyncio.sleep(COALESCE_SECONDS)  # treat a burst of commits as one change
+            yield

@@ -1,0 +1,125 @@
+"""The settings of a conversation, the default policies of those that get none, and API tokens."""
+
+from __future__ import annotations
+
+from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from chatmemory import ChatMemoryError, LongRecount, VersionConflict, queries, services
+from chatmemory.access import tokens as api_tokens
+from chatmemory.access.roles import WRITE, actor_of
+from inspector.conversation.simulation import PolicyChange
+from inspector.display import render_form
+from inspector.forms.fields import first_problem
+from inspector.rooms.settings.forms import DefaultPolicyForm, SettingsForm, TokenForm
+
+OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then save again."
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Show the settings. A POST shows what those of the form would change, and saves nothing."""
+    memory = queries.memory(memory_id)
+    data = request.POST if request.method == "POST" else None
+    return _settings_page(request, memory, SettingsForm(memory, data))
+
+
+@require_POST
+def change(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Store the policy and the labels, then show the conversation."""
+    memory = queries.memory(memory_id)
+    form = SettingsForm(memory, request.POST)
+    if not form.is_valid():
+        return _settings_page(request, memory, form)
+    if form.is_outdated:
+        return _settings_page(request, memory, form, OUTDATED, status=412)
+    try:
+        services.change(
+            memory_id,
+            policy=form.policy,
+            labels=form.labels,
+            actor=actor_of(request),
+            expected_version=memory.version,
+        )
+    except VersionConflict:
+        return _settings_page(request, memory, form, OUTDATED, status=412)
+    except ChatMemoryError as error:
+        return _settings_page(request, memory, form, str(error), status=422)
+    return redirect("inspector:conversation", memory_id)
+
+
+def _settings_page(
+    request: HttpRequest,
+    memory: queries.MemoryRow,
+    form: SettingsForm,
+    problem: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """Show the form, with a preview if it is valid, and with the first problem otherwise."""
+    preview, recounted = None, 0
+    try:
+        if form.is_bound and form.is_valid() and form.policy is not None:
+            preview = PolicyChange(memory.id, form.policy, "recount" in request.POST)
+    except LongRecount as error:
+        recounted = error.messages
+    except ChatMemoryError as error:
+        problem = problem or str(error)
+    problem = problem or first_problem(form)
+    context = {
+        "memory": memory,
+        "form": form,
+        "preview": preview,
+        "recounted": recounted,
+        "problem": problem,
+    }
+    status = 422 if problem and status == 200 else status
+    return render(request, "rooms/settings/settings.html", context, status=status)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def policies(request: HttpRequest) -> HttpResponse:
+    """List the default policies. A POST sets one, or replaces the one with the same prefix."""
+    form = DefaultPolicyForm(request.POST if request.method == "POST" else None)
+    if form.is_bound and not request.user.has_perm(WRITE):
+        raise PermissionDenied
+    if form.is_valid():
+        beginning, policy = form.cleaned_data["beginning"], form.cleaned_data["policy"]
+        try:
+            services.set_default_policy(beginning, policy, actor=actor_of(request))
+            return redirect("inspector:policies")
+        except ChatMemoryError as error:
+            form.add_error(None, str(error))
+    policies = services.default_policies()
+    return render_form(request, "rooms/settings/policies.html", form, policies=policies)
+
+
+@require_POST
+def remove_policy(request: HttpRequest) -> HttpResponse:
+    services.remove_default_policy(request.POST.get("prefix", ""), actor=actor_of(request))
+    return redirect("inspector:policies")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def tokens(request: HttpRequest) -> HttpResponse:
+    """List all tokens, with a form for a new one. After a POST, show the secret, only once."""
+    form, secret = TokenForm(request.user, request.POST if request.method == "POST" else None), ""
+    if form.is_valid():
+        try:
+            secret = api_tokens.create_token(**form.options, created_by=actor_of(request))
+            form = TokenForm(request.user)
+        except IntegrityError:
+            name = form.cleaned_data["name"]
+            form.add_error(None, f"A token named “{name}” already exists.")
+    tokens = api_tokens.all_tokens()
+    return render_form(request, "rooms/settings/tokens.html", form, tokens=tokens, secret=secret)
+
+
+@require_POST
+def revoke_token(request: HttpRequest, key: int) -> HttpResponse:
+    api_tokens.revoke_token(key, actor=actor_of(request))
+    return redirect("inspector:tokens")
