@@ -85,7 +85,7 @@ def test_the_lab_and_commands_count_what_is_compared(messages, policy):
     (told,) = queries.recall_of_stored(query.which, [policy]).rows
     assert (sums.recalls, sums.today_held) == (found.recalls, found.held)
     assert (told.recalls, told.held) == (found.recalls, found.held)
-    assert sums.today_incidents == len(found.incidents) == told.said_again + told.fetched_again
+    assert sums.today_incidents == len(found.incidents) == told.user_repeated + told.call_repeated
     at = [point for point in queries.fleet(query).points if point.limit == policy.limit]
     for point in at:
         assert (point.held, point.incidents) == (found.held, len(found.incidents))

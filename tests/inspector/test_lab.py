@@ -381,7 +381,7 @@ def test_a_typed_limit_is_taken_as_it_is(operator_client, lab, limit):
     text = lab(f"kind=token_window&limit={limit}")
     (found,) = queries.recall_of_stored(queries.MemoryFilter(), [TokenWindow(limit)]).rows
     assert f"{limit:,} tokens hold {explain.percent(found.held, found.recalls)} of what" in text
-    assert f"chosen {limit:,} tok {found.lost} {found.nothing_lost} {found.said_again}" in text
+    assert f"chosen {limit:,} tok {found.lost} {found.nothing_lost} {found.user_repeated}" in text
     assert f"Use {limit:,} tokens for these 6 conversations?" in text
     assert "The figures are those" not in text
     assert operator_client.get(f"/lab/?kind=message_window&limit={limit}").status_code == 200

@@ -188,7 +188,7 @@ Uses = Callable[[History, Sequence[int]], Iterator[Use]]
 
 def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
     """Yield the facts that the assistant took up again, each once a message, and what comes up
-    again from users and calls, once a message and kind.
+    again from users and calls, once a message and kind. A pair is one if others had said it.
 
     `left` is when each message left in a replay.
     """
@@ -197,7 +197,8 @@ def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
     for position, read in enumerate(history.read):
         own = read.facts.own
         if history.entries[position].type is MessageType.AI:
-            for name in sorted(own.keys() & last.keys()):
+            told = {name for again in read.again for name in again.facts}
+            for name in sorted((own.keys() - read.facts.pairs | told) & last.keys()):
                 part = ((name, last[name]),)
                 kind = IncidentKind.USED_UNSEEN
                 yield Use(position, kind, own[name], last[name], until[name], part)

@@ -74,7 +74,7 @@ def refused(name: str, scope: Scope = EVERYTHING, **asked: object) -> str:
 
 def test_why_did_it_ask_for_the_order_number_again(client):
     """The session of the room's README. Each address shows people what it is about."""
-    found = answered("find_conversations", words="order number", flag="said_again")
+    found = answered("find_conversations", words="order number", flag="user_repeated")
     (conversation,) = (each["id"] for each in found["conversations"])
     assert "A-1182, said in #25, left memory at step 43" in found["answer"]
 
