@@ -8,6 +8,7 @@ from chatmemory.core.phrases import Speaker
 from chatmemory.core.recall import recall_sums
 from chatmemory.core.recall.compactions import (
     APPENDED,
+    CORPUS,
     TAILS,
     CameBack,
     Level,
@@ -21,6 +22,8 @@ from chatmemory.core.recall.figures import LimitPoint
 from chatmemory.core.recall.figures import smallest as smallest_limit
 from chatmemory.core.recall.history import Use
 from chatmemory.core.recall.incidents import incidents_under
+from chatmemory.core.recall.kinds import WORDS as KIND_WORDS
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.window import Counted, Totals
 from chatmemory.diagnosis import LISTED as PROBLEMS
 from chatmemory.diagnosis import Diagnosis, Problem

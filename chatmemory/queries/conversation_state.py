@@ -196,7 +196,8 @@ class ConversationState:
 def conversation_state(memory_id: str, query: ConversationQuery) -> ConversationState:
     """Return the state of a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
     stored = StoredState.of(memory_id, query.at)
-    state = _with_incidents(_stored_state(stored, query), stored.memory)
+    state = _stored_state(stored, query)
+    state = state if query.find else _with_incidents(state, stored.memory)
     return _with_calls(_with_diagnosis(state, stored))
 
 
@@ -288,8 +289,9 @@ def _with_replay(state: ConversationState, stored: StoredState, limit: int) -> C
 
 
 def _with_incidents(state: ConversationState, memory: Memory) -> ConversationState:
+    """Return a state with its incidents, where no message is selected."""
     query = state.query
-    if query.msg or query.find:
+    if query.msg:
         return state
     try:
         found = incidents_at(

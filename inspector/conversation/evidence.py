@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from chatmemory import explain
-from chatmemory.core.recall.compactions import CORPUS
 from chatmemory.queries import (
     APPENDED,
+    CORPUS,
     TAILS,
     TERMS_APPENDED,
     CameBack,

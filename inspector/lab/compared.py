@@ -9,13 +9,14 @@ from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
 from chatmemory import Policy, explain, policy_kinds, text_of_policy
-from chatmemory.core.recall.kinds import WORDS, IncidentKind
 from chatmemory.queries import (
     FACTS_ENOUGH,
+    KIND_WORDS,
     Compared,
     ComparedRow,
     Comparison,
     Followed,
+    IncidentKind,
     Use,
     examples_first,
 )
@@ -247,9 +248,11 @@ class ComparePage:
         yield ranked("Facts still held", f"of {recalls:,} needed again", lambda p: p.held, max)
         yield ranked("Facts lost", "had left before", lambda p: len(p.lost))
         again = "messages, of what was forgotten"
-        yield ranked(WORDS[USER_REPEATED].title, again, lambda p: p.count_of(USER_REPEATED))
+        yield ranked(KIND_WORDS[USER_REPEATED].title, again, lambda p: p.count_of(USER_REPEATED))
         if any(each.count_of(CALL_REPEATED) for each in policies):
-            yield ranked(WORDS[CALL_REPEATED].title, again, lambda p: p.count_of(CALL_REPEATED))
+            yield ranked(
+                KIND_WORDS[CALL_REPEATED].title, again, lambda p: p.count_of(CALL_REPEATED)
+            )
         yield ranked("Messages forgotten", f"of {self.size:,} said", lambda p: p.forgotten)
         per_call = f"of {calls:,} calls"
         yield ranked("Prompt tokens per call", per_call, lambda p: round(p.prompts.per_call))

@@ -54,6 +54,9 @@ REQUESTS = (
     "let me know",
     "tell me",
 )
+# What a request has that asks for something once more, whatever it calls it
+ONCE_MORE = ("again", "once more", "one more time", "repeat", "resend")
+_ONCE_MORE = re.compile(rf"\b(?:{'|'.join(ONCE_MORE)})\b")
 # How users say that they repeat themselves
 REMINDERS = (
     "already",
@@ -191,10 +194,15 @@ class _Reader:
             yield Again(IncidentKind.USER_SUPPLIED, supplied)
 
     def _asks_for(self, fact: str, position: int) -> bool:
-        """Return whether the assistant's message before names in a request what a fact is."""
+        """Return whether the assistant's message before names in a request what a fact is, or asks
+        for it once more.
+        """
         if self._before is None:
             return False
-        requests = [set(map(_stem, words)) for words in _requests(self._messages[position - 1])]
+        asked = list(_requests(self._messages[position - 1]))
+        if any(map(_ONCE_MORE.search, asked)):
+            return True
+        requests = [set(map(_stem, _WORD.findall(sentence))) for sentence in asked]
         mentions = self._mentions[fact]
         texts = [
             text
@@ -205,13 +213,13 @@ class _Reader:
         return any(name and words.issuperset(name) for name in names for words in requests)
 
 
-def _requests(message: ChatMessage) -> Iterator[list[str]]:
-    """Yield the words of each sentence of a message that asks for something."""
+def _requests(message: ChatMessage) -> Iterator[str]:
+    """Yield each sentence of a message that asks for something, in small letters."""
     text = message.text if isinstance(message, AiMessage) else None
     for sentence in _SENTENCE_END.split(text or ""):
         lowered = sentence.lower().replace("’", "'")
         if "?" in sentence or any(each in lowered for each in REQUESTS):
-            yield _WORD.findall(lowered)
+            yield lowered
 
 
 def names_of(fact: str, text: str) -> Iterator[frozenset[str]]:

@@ -15,6 +15,7 @@ from chatmemory.core.messages import AiMessage, ChatMessage
 from chatmemory.core.recall.facts import json_of, pairs_in, said_texts
 
 LONGEST_VALUE = 80
+SHORTEST_NUMBER = 3  # digits of a number that is a value
 SHORTEST_WORD = 3  # letters of a word of a key
 _WORD = re.compile(r"[^\W_]+")
 _WORD_OF_KEY = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
@@ -85,8 +86,13 @@ def _of_texts(message: ChatMessage) -> Iterator[Pair]:
 
 def _pairs_of(value: Any) -> Iterator[Pair]:
     for key, each in pairs_in(value):
-        if key and not isinstance(each, bool) and 0 < len(str(each)) <= LONGEST_VALUE:
+        if key and not isinstance(each, bool) and _is_value(str(each)):
             yield Pair(key, str(each))
+
+
+def _is_value(text: str) -> bool:
+    is_small = text.isdecimal() and len(text) < SHORTEST_NUMBER
+    return 0 < len(text) <= LONGEST_VALUE and not is_small
 
 
 def _words(text: str) -> list[str]:
