@@ -96,7 +96,7 @@ def test_what_is_needed_is_the_same_under_every_limit():
     found = queries.comparison("order-7741", [*policies, None]).policies
     assert {each.recalls for each in found} == {5}, "four of the assistant, and A-1182"
     assert {use.fact for use in found[1].lost} == {"A-1182", "SAUCER"}
-    assert found[2].lost == ()
+    assert {use.fact for use in found[2].lost} == {"SAUCER"}
 
 
 def test_no_headline_of_the_tau_bench_runs_is_a_limit_that_failed(data_file):
@@ -131,7 +131,6 @@ def test_the_demo_has_too_few_facts_to_choose_by(page):
     assert "5 facts: too few to choose by." in html
     assert "hold 95 %" not in html
     assert "From 902 tokens on, nothing has to be said or fetched again." in html
-    assert "Token window 902" in html
 
 
 def test_an_address_of_the_conversation_opens_at_its_step_with_the_phrase(page, operator_client):

@@ -124,12 +124,13 @@ def test_rare_terms_are_told_first_where_enough_conversations_tell_what_is_rare(
         create_and_add(f"c{n}", MessageWindow(20), users("B-2291", "well"))
         services.compact(f"c{n}", "B-2291", keep_last=0)
         services.keep(f"c{n}")
-    words = text_of(shown(operator_client, "?at=4"))
+    page = shown(operator_client, "?at=4")
+    words = text_of(page)
     assert "Of 2 rare exact terms that the assistant had been told and needed so far" in words
     assert "Of all 3 terms that it had been told, 1." in words
-    rare, _, folded = words.partition("All exact terms: 3 needed, 1 held")
-    assert "A-1182 the user said it again" in rare
-    assert "B-2291 fetched again" in folded
+    rare, _, folded = page.partition("All exact terms: 3 needed, 1 held")
+    assert '<code dir="auto">A-1182</code>' in rare
+    assert '<code dir="auto">B-2291</code>' in folded
     found = operator_client.get(STEP).json()["evidence"]
     assert (found["level"], found["rare"]["needed"]) == ("rare", 2)
     assert [each["is_rare"] for each in found["lost"]] == [True, False]

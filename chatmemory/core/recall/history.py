@@ -22,7 +22,7 @@ from chatmemory.core.lint import Turn
 from chatmemory.core.loads import Loads
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.recall.again import Again, ReadMessage, read_messages
-from chatmemory.core.recall.facts import NO_WORDS, Words
+from chatmemory.core.recall.facts import NO_WORDS, Words, example_rank
 from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.recall.lexicon import Lexicon
 from chatmemory.core.window import Entry
@@ -209,11 +209,16 @@ def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
                     continue
                 first = min(names, key=lambda name: (until[name], last[name]))
                 parts = tuple((name, last[name]) for name in names)
-                fact = own.get(first, first)
+                fact = _shown(again, own) if again.call else own[first]
                 yield Use(position, again.kind, fact, last[first], until[first], parts)
         for name in read.facts.mentions:
             last[name] = position
             until[name] = max(until.get(name, -1), left[position])
+
+
+def _shown(again: Again, own: Mapping[str, str]) -> str:
+    """Return the best known fact of a call's result, or the call if it has none."""
+    return min((own[name] for name in again.facts), key=example_rank, default=again.call)
 
 
 def _names(again: Again) -> tuple[str, ...]:
