@@ -2,6 +2,7 @@
 import { bindAnswers } from "./answers.js";
 import { bindBulk } from "./bulk.js";
 import { bindComposer } from "./composer.js";
+import { bindCopying } from "./copying.js";
 import { bindFaults } from "./faults.js";
 import { bindKeys } from "./keys.js";
 import { bindMorph } from "./morph.js";
@@ -10,7 +11,6 @@ import { bindPanes } from "./panes.js";
 import { bindPlay } from "./play.js";
 import { bindSteps } from "./steps.js";
 import { bindTape } from "./tape.js";
-import { bindUpload } from "./upload.js";
 
 bindMorph();
 bindBulk();
@@ -22,5 +22,5 @@ bindPanes();
 bindTape();
 bindPlay();
 bindComposer();
+bindCopying();
 bindAnswers();
-bindUpload();

@@ -1,0 +1,137 @@
+"""The index of PostgreSQL: trigrams of pg_trgm, which conditions on texts use by themselves.
+
+Trigrams of pg_trgm are parts of words, so it would find all texts that have the words of a phrase
+anywhere. The index therefore has the texts of messages with a letter in place of each space: each
+is one long word. Without the extension, a search reads every text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import DatabaseError
+from django.db.models import BooleanField, F, Func, Q, QuerySet, TextField, Value
+from django.db.models.functions import Cast
+
+from chatmemory import database
+from chatmemory.search.reading import (
+    LabelText,
+    TextIndex,
+    beginning,
+    beginning_of,
+    searches_messages,
+)
+
+_EXTENSION = "CREATE EXTENSION IF NOT EXISTS pg_trgm"
+# Any letter will do; a rare one is seldom taken for a space.
+_JOINED = "TRANSLATE(UPPER({text}), ' ', 'Q')"
+_OF_TEXTS = f"""CREATE INDEX IF NOT EXISTS chatmemory_search_message ON chatmemory_message
+    USING gin ({_JOINED.format(text=beginning_of("text"))} gin_trgm_ops) WHERE origin = 'SAID'"""
+_OF_NAMES = (
+    """CREATE INDEX IF NOT EXISTS chatmemory_search_id ON chatmemory_memory
+        USING gin (UPPER(id::text) gin_trgm_ops)""",
+    """CREATE INDEX IF NOT EXISTS chatmemory_search_labels ON chatmemory_memory
+        USING gin (UPPER(labels::text) gin_trgm_ops)""",
+)
+# ANALYZE would keep whole texts and labels, which outlive their redaction
+_NO_SAMPLES = tuple(
+    f"ALTER INDEX IF EXISTS {name} ALTER COLUMN 1 SET STATISTICS 0"
+    for name in ("chatmemory_search_message", "chatmemory_search_labels")
+)
+_FORMER = ("message_by_phrase", "memory_by_id_part", "memory_by_labels")
+_INDEXES = ("chatmemory_search_message", "chatmemory_search_id", "chatmemory_search_labels")
+_NUMBER = "SELECT reltuples FROM pg_class WHERE oid = 'chatmemory_message'::regclass"
+_NUMBER_BY_CONVERSATION = "SELECT COALESCE(SUM(last_seq), 0) FROM chatmemory_memory"
+# REPEATABLE takes the same blocks each time: others would have to be read from the disk. On a
+# cluster it would take the same of each shard, and none of small ones.
+_SAMPLE = f"""SELECT
+    COUNT(*) FILTER (WHERE origin = 'SAID' AND UPPER({beginning_of("text")}) LIKE UPPER(%s)),
+    COUNT(*) FROM chatmemory_message TABLESAMPLE SYSTEM (%s)"""  # noqa: S608
+SAMPLED = 1_000  # messages
+FAR_MORE = 10
+_ALTERED_BY_JSON = re.compile(r'[:"\\\x00-\x1f]')
+
+
+class _Joined(Func):
+    """A text with a letter in place of each space."""
+
+    template = _JOINED.format(text="%(expressions)s")
+    output_field = TextField()
+
+
+class _IsLike(Func):
+    """Whether a text is like a pattern."""
+
+    template = "(%(expressions)s)"
+    arg_joiner = " LIKE "
+    output_field = BooleanField()
+
+
+class PostgresqlIndex(TextIndex):
+    """The index of PostgreSQL. Nothing fills it and nothing can be missing in it."""
+
+    def said(self, words: str) -> QuerySet[Any]:
+        """Return the said messages with the words, of which the index finds a few more."""
+        pattern = Value(self._pattern(words))
+        return self.read(words).filter(_IsLike(_Joined(beginning("text")), _Joined(pattern)))
+
+    def few(self, words: str, most: int) -> list[str] | None:
+        return None if self._is_common(words, most) else super().few(words, most)
+
+    def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
+        """Return the latest messages with the words.
+
+        The planner knows nothing of how many texts have them, and would list all that the index
+        has: it is asked only for rare words in conversations that take longer to read.
+        """
+        reads = self.are_short(memory_ids) or self._is_common(words, most * len(memory_ids))
+        return self.latest(self.read(words) if reads else self.said(words), memory_ids, most)
+
+    def _is_common(self, words: str, most: int) -> bool:
+        """Return whether a sample of messages tells that far more than `most` have the words.
+
+        The index would first list all of them. PostgreSQL does not know how many messages there are
+        before the first ANALYZE, nor ever on the coordinator of a cluster, where the table itself
+        is empty: the conversations tell.
+        """
+        with self.connection.cursor() as cursor:
+            cursor.execute(_NUMBER)
+            (number,), sample = cursor.fetchone(), f"{_SAMPLE} REPEATABLE (0)"
+            if number <= 0:
+                cursor.execute(_NUMBER_BY_CONVERSATION)
+                (number,), sample = cursor.fetchone(), _SAMPLE
+            number = int(number)
+            if number < FAR_MORE * most or not searches_messages(words):
+                return False
+            cursor.execute(sample, [self._pattern(words), min(100, 100 * SAMPLED / number)])
+            found, sampled = cursor.fetchone()
+        return bool(found * number > FAR_MORE * most * sampled)
+
+    def _pattern(self, words: str) -> str:
+        return f"%{self.connection.ops.prep_for_like_query(words)}%"
+
+    def named(self, words: str) -> Q:
+        """The labels as JSON have an index, and at least the longest part of words in one label."""
+        part = max(_ALTERED_BY_JSON.split(words), key=len)
+        is_near = Q(self.has(Cast("labels", TextField()), part))
+        return Q(self.has(F("id"), words)) | (is_near & Q(self.has(LabelText("labels"), words)))
+
+    def install(self) -> None:
+        for former, name in zip(_FORMER, _INDEXES, strict=True):
+            self.run(f"ALTER INDEX IF EXISTS {former} RENAME TO {name}")
+        self._try(_EXTENSION, _OF_TEXTS, *_OF_NAMES, *_NO_SAMPLES)
+
+    def remove(self) -> None:
+        """The extension stays, because others may use it."""
+        for name in _INDEXES:
+            self.run(f"DROP INDEX IF EXISTS {name}")
+
+    def _try(self, *statements: str) -> None:
+        """The database user may have no right to install the extension."""
+        try:
+            with database.atomic(self.connection.alias):
+                self.run(*statements)
+        except DatabaseError:
+            return

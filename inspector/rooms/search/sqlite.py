@@ -1,0 +1,257 @@
+"""The index of SQLite, which tells the messages that have the trigrams of the words.
+
+It is a contentless FTS5 table, whose row ids are those of a table of its own, because VACUUM may
+change those of other tables. The names of a conversation, its id and its labels, are there as
+message 0. The index does not know where words are, so the texts of what it finds are compared with
+them: those of ASCII by LIKE, others by a function of ours, as SQLite knows the case of ASCII
+letters alone.
+
+The hook `recording` indexes new messages, as FTS5 writes to its tables at the end of each
+statement: one for many takes a fifth of the time of a trigger for each. Triggers follow names,
+changed texts and deletions, also while the room is not installed, so that nothing erased is left
+in its tables. FTS5 has to be told the words of a deleted row, so they make them from the old
+values.
+"""
+# ruff: noqa: S608 - all parts of the statements are constants of this file
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+from unicodedata import ucd_3_2_0 as older_unicode
+
+from django.db.models import Func, IntegerField, Q, TextField, Value
+from django.db.models.expressions import Combinable, RawSQL
+from django.db.models.functions import Replace
+from django.db.models.lookups import GreaterThan, IContains
+
+from chatmemory import database
+from chatmemory.core.phrases import folded
+from chatmemory.search.reading import DIGEST_LABEL, TRIGRAM, TextIndex, beginning_of
+
+# LIKE ignores case from A to Z. Two more characters are k and s for the index.
+_FOLDED = (("\u212a", "k"), ("\u017f", "s"))
+_LIKE = "replace(replace({text}, '\u212a', 'k'), '\u017f', 's') LIKE %s ESCAPE '\\'"
+_PLACE = "chatmemory_place({text}, %s)"
+_DOT_ABOVE = "\u0307"
+# CROSS JOIN keeps the order of the tables: the index finds few rows, the others have all.
+_FOUND = """SELECT said.memory_id, said.seq FROM chatmemory_search
+    CROSS JOIN chatmemory_search_places said ON said.id = chatmemory_search.rowid
+    WHERE chatmemory_search MATCH %s AND CASE said.seq
+    WHEN 0 THEN (SELECT {named} FROM chatmemory_memory m WHERE m.id = said.memory_id)
+    ELSE (SELECT {said} FROM chatmemory_message m
+        WHERE m.memory_id = said.memory_id AND m.seq = said.seq) END"""
+
+
+def _names_of(row: str) -> str:
+    """Return the SQL of the names of a conversation's row: its id, and its labels in lines."""
+    return f"""{row}.id || char(10) || coalesce((SELECT group_concat(key || ':' || value, char(10))
+        FROM json_each({row}.labels) WHERE key <> '{DIGEST_LABEL}'), '')"""
+
+
+def _put(table: str, memory_id: str, seq: str, text: str, which: str) -> tuple[str, str]:
+    """Return the statements that index those rows of a table that the index lacks."""
+    return (
+        f"""INSERT OR IGNORE INTO chatmemory_search_places (memory_id, seq)
+        SELECT {memory_id}, {seq} FROM {table} m WHERE {which}""",
+        f"""INSERT INTO chatmemory_search (rowid, text) SELECT s.id, {text} FROM {table} m
+        CROSS JOIN chatmemory_search_places s ON s.memory_id = {memory_id} AND s.seq = {seq}
+        WHERE {which} AND NOT EXISTS (SELECT 1 FROM chatmemory_search_docsize d WHERE d.id = s.id)
+        """,
+    )
+
+
+def _put_messages(which: str) -> tuple[str, str]:
+    which = f"m.origin = 'SAID' AND {which}"
+    text = beginning_of("m.text")
+    return _put("chatmemory_message", "m.memory_id", "m.seq", text, which)
+
+
+def _put_names(which: str) -> tuple[str, str]:
+    return _put("chatmemory_memory", "m.id", "0", _names_of("m"), which)
+
+
+def _take(memory_id: str, seq: str, text: str) -> tuple[str, str]:
+    """Return the statements that take an old row out of the index."""
+    which = f"WHERE memory_id = {memory_id} AND seq = {seq}"
+    return (
+        f"""INSERT INTO chatmemory_search (chatmemory_search, rowid, text)
+        SELECT 'delete', id, {text} FROM chatmemory_search_places {which}""",
+        f"DELETE FROM chatmemory_search_places {which}",
+    )
+
+
+def _trigger(when: str, *statements: str) -> str:
+    return f"AFTER {when} BEGIN {'; '.join(statements)}; END"
+
+
+_TAKE_MESSAGE = _take("old.memory_id", "old.seq", beginning_of("old.text"))
+_TAKE_NAMES = _take("old.id", "0", _names_of("old"))
+_NEW_MESSAGE = _put_messages("m.memory_id = new.memory_id AND m.seq = new.seq")
+_NEW_NAMES = _put_names("m.id = new.id")
+
+# They take the id of a conversation, and of messages the first and the last seq as well.
+PUT_MESSAGES = _put_messages("m.memory_id = %s AND m.seq BETWEEN %s AND %s")
+PUT_NAMES = _put_names("m.id = %s")
+
+PLACES = "chatmemory_search_places"
+FORMER = "chatmemory_searchable"  # its name before there was this room
+TABLES = (
+    """CREATE TABLE IF NOT EXISTS chatmemory_search_places (
+        id INTEGER PRIMARY KEY, memory_id varchar(255) NOT NULL, seq bigint NOT NULL,
+        UNIQUE (memory_id, seq))""",
+    """CREATE VIRTUAL TABLE IF NOT EXISTS chatmemory_search
+        USING fts5(text, content='', tokenize='trigram', detail=none)""",
+)
+_SAID = "WHEN old.origin = 'SAID'"
+_TRIGGERS = {
+    "gone": _trigger(f"DELETE ON chatmemory_message {_SAID}", *_TAKE_MESSAGE),
+    "other": _trigger(
+        f"UPDATE OF text ON chatmemory_message {_SAID}", *_TAKE_MESSAGE, *_NEW_MESSAGE
+    ),
+    "named": _trigger("INSERT ON chatmemory_memory", *_NEW_NAMES),
+    "nameless": _trigger("DELETE ON chatmemory_memory", *_TAKE_NAMES),
+    "renamed": _trigger(
+        "UPDATE OF labels ON chatmemory_memory WHEN new.labels IS NOT old.labels",
+        *(*_TAKE_NAMES, *_NEW_NAMES),
+    ),
+}
+EMPTY = (
+    "INSERT INTO chatmemory_search (chatmemory_search) VALUES ('delete-all')",
+    "DELETE FROM chatmemory_search_places",
+)
+
+
+class SqliteIndex(TextIndex):
+    """The index of SQLite. It has no words shorter than a trigram: for these, texts are read."""
+
+    def condition(self, words: str) -> Q:
+        if len(words) < TRIGRAM:
+            return super().condition(words)
+        sql, parameters = self._found(words)
+        return Q(id__in=RawSQL(f"SELECT memory_id FROM ({sql})", parameters))  # noqa: S611
+
+    def few(self, words: str, most: int) -> list[str] | None:
+        places = self._places(words, most)
+        return None if places is None else sorted({memory_id for memory_id, _ in places})
+
+    def scan_is_exact(self, words: str) -> bool:
+        return words.isascii() or len(words) < TRIGRAM or all(map(_is_indexed_alike, words))
+
+    def mentions(self, words: str, memory_ids: Sequence[str], most: int) -> dict[str, list[int]]:
+        places = None
+        if not self.are_short(memory_ids):
+            places = self._places(words, most * len(memory_ids))
+        if places is None:
+            return super().mentions(words, memory_ids, most)
+        these, seqs = set(memory_ids), defaultdict[str, list[int]](list)
+        for memory_id, seq in sorted(places, reverse=True):
+            if seq and memory_id in these and len(seqs[memory_id]) < most:
+                seqs[memory_id].append(seq)
+        return dict(seqs)
+
+    def _places(self, words: str, most: int) -> list[tuple[str, int]] | None:
+        """Return the messages that have the words, or None if they are too many, or too short."""
+        if len(words) < TRIGRAM:
+            return None
+        sql, parameters = self._found(words)
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"{sql} LIMIT %s", [*parameters, most + 1])
+            places = cursor.fetchall()
+        return places if len(places) <= most else None
+
+    def has(self, text: Combinable, words: str) -> Any:
+        if not words.isascii() and words.lower() != words.upper():
+            return GreaterThan(self.place(text, words), 0)
+        if not words.isascii() or len(words) < TRIGRAM:
+            return super().has(text, words)
+        for character, plain in _FOLDED:
+            if plain in words.lower():
+                text = Replace(text, Value(character), Value(plain), output_field=TextField())
+        return IContains(text, words)
+
+    def place(self, text: Combinable, words: str) -> Combinable:
+        return super().place(text, words) if words.isascii() else _Place(text, Value(folded(words)))
+
+    def _found(self, words: str) -> tuple[str, list[str]]:
+        """Return the statement that finds the places of words, and its parameters."""
+        sought, compared = folded(words), _PLACE
+        if words.isascii():
+            sought, compared = f"%{self.connection.ops.prep_for_like_query(words)}%", _LIKE
+        named, said = (
+            compared.format(text=text) for text in (_names_of("m"), beginning_of("m.text"))
+        )
+        return _FOUND.format(named=named, said=said), [_trigrams(words), sought, sought]
+
+    def add(self, memory_id: str, seqs: Sequence[int]) -> None:
+        with self.connection.cursor() as cursor:
+            for statement in PUT_MESSAGES:
+                cursor.execute(statement, [memory_id, min(seqs), max(seqs)])
+
+    def install(self) -> None:
+        if FORMER in self._table_names():
+            self.run(f"ALTER TABLE {FORMER} RENAME TO {PLACES}")
+        elif PLACES not in self._table_names():
+            self.run(*TABLES)
+            self.rebuild()
+        self.install_triggers()
+
+    def install_triggers(self) -> None:
+        """A database whose migration was undone has no index."""
+        if PLACES not in self._table_names():
+            return
+        self._drop_triggers()
+        for name, does in _TRIGGERS.items():
+            self.run(f"CREATE TRIGGER chatmemory_search_{name} {does}")
+
+    def rebuild(self) -> None:
+        with database.atomic(self.connection.alias):
+            self.run(*EMPTY, *_put_messages("TRUE"), *_put_names("TRUE"))
+
+    def remove(self) -> None:
+        self._drop_triggers()
+        for table in ("chatmemory_search", PLACES):
+            self.run(f"DROP TABLE {table}")
+
+    def add_functions(self) -> None:
+        self.connection.connection.create_function(
+            "chatmemory_place", 2, _place, deterministic=True
+        )
+
+    def _table_names(self) -> list[str]:
+        return self.connection.introspection.table_names()
+
+    def _drop_triggers(self) -> None:
+        self.run(*(f"DROP TRIGGER IF EXISTS chatmemory_search_{name}" for name in _TRIGGERS))
+
+
+class _Place(Func):
+    function = "chatmemory_place"
+    output_field = IntegerField()
+
+
+def _place(text: str | None, words: str) -> int:
+    """Return where folded words are in a text, from 1; 0 if they are not."""
+    return 0 if text is None else folded(text).find(words) + 1
+
+
+def _is_indexed_alike(character: str) -> bool:
+    """Return whether the index takes for this character every one that Python folds to it.
+
+    The index knows the cases of an older Unicode, and not that Python makes two characters of the
+    Turkish capital with a dot.
+    """
+    both = character.lower() + character.upper()
+    is_known = all(older_unicode.category(each) != "Cn" for each in both)
+    return character != _DOT_ABOVE and (is_known or len(set(both)) == 1)
+
+
+def _trigrams(words: str) -> str:
+    """Return the query for texts with the trigrams that cover the words.
+
+    The others, which overlap these, leave out hardly more texts, and cost a list of messages each.
+    """
+    starts = (*range(0, len(words) - TRIGRAM, TRIGRAM), len(words) - TRIGRAM)
+    trigrams = dict.fromkeys(words[start : start + TRIGRAM] for start in starts)
+    return " ".join('"' + each.replace('"', '""') + '"' for each in trigrams)

@@ -1,0 +1,386 @@
+"""Conversations are found by their messages, and not by erased texts."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import sys
+from contextlib import closing
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chatmemory import AiMessage, MessageWindow, UserMessage, queries, search, services
+from chatmemory.ledger.contradictions import Contradicted
+from chatmemory.ledger.verification import verify
+from chatmemory.models import Memory, Message
+from chatmemory.queries import searching
+from chatmemory.queries.history import nearest
+from inspector.rooms.search import checking
+from inspector.rooms.search.sqlite import EMPTY, TABLES, SqliteIndex, _trigrams
+
+from ...conversations import create_and_add, numbered, users
+
+ON_SQLITE = pytest.mark.skipif(
+    connection.vendor != "sqlite", reason="PostgreSQL indexes the texts themselves"
+)
+ON_POSTGRESQL = pytest.mark.skipif(
+    connection.vendor != "postgresql", reason="SQLite has an index of its own"
+)
+
+
+def found(words: str) -> list[str]:
+    return sorted(Memory.objects.containing(words).values_list("pk", flat=True))
+
+
+@pytest.fixture
+def shop(db) -> None:
+    for memory_id, *words in [
+        ("alpha", "Where is my parcel?", "It is in Dijon."),
+        ("beta", "100% cotton, size 'L' or \"XL\"?"),
+        ("gamma", "Straße und Ärger", "お元気ですか", "<b>a_b\\c</b>"),
+    ]:
+        create_and_add(memory_id, MessageWindow(2), users(*words))
+
+
+FOUND = {
+    "parcel PARCEL lph|is my par": "alpha",
+    "100% et|'L' or \"XL\"": "beta",
+    "a_b\\c ärger ÄRGER 元気で 元気|<b>a": "gamma",
+    "celpar 0_ a%b par* zz|parcel OR cotton|" + "parcel " * 500: "",
+}
+
+
+def test_it_finds_exactly_what_was_said(shop):
+    for asked, memory_id in FOUND.items():
+        first, *phrases = asked.split("|")
+        for words in (*first.split(), *phrases):
+            assert found(words) == [memory_id] * bool(memory_id), words
+    (row,) = queries.overview_page(queries.MemoryFilter(search="et")).rows
+    assert (row.memory.id, row.mention) == ("beta", None), "two letters are sought in names only"
+
+
+def test_the_index_follows_adds_changed_texts_and_deletions(shop):
+    services.add("beta", [AiMessage("your parcel is late")])
+    assert found("parcel") == ["alpha", "beta"]
+    services.delete("alpha")
+    assert found("parcel") == ["beta"]
+    services.clear_messages("beta")
+    assert found("parcel") == ["beta"], "history keeps what memory forgot"
+    Message.objects.filter(memory_id="beta", seq=2).update(text="[redacted]")
+    assert [found("parcel"), found("redacted")] == [[], ["beta"]]
+
+
+@ON_SQLITE
+def test_several_messages_are_put_into_the_index_together(shop):
+    """FTS5 writes at the end of each statement, which takes five times as long for many."""
+    with CaptureQueriesContext(connection) as sent:
+        services.add("alpha", numbered(50, "ribbon"))
+    assert sum("INTO chatmemory_search " in query["sql"] for query in sent) == 1
+    bows = users("a bow", "a second bow", "ribbon 49")
+    services.set_messages("alpha", bows)
+    assert [indexed("rib"), indexed("bow")] == [50, 0], "synthetic ones are not searched"
+    services.add("beta", numbered(50, "buckle"))
+    services.add("beta", [UserMessage("a single buckle")])
+    assert indexed("buc") == 51
+    assert [verify(memory_id) for memory_id in ("alpha", "beta")] == [None, None]
+
+
+@ON_SQLITE
+def test_what_another_program_inserts_is_found_after_a_repair(shop):
+    said = Message.objects.get(memory_id="alpha", seq=2)
+    said.seq, said.text = 3, "a ribbon"
+    said.save(force_insert=True)
+    assert found("ribbon") == []
+    with pytest.raises(Contradicted, match="is missing in the search index"):
+        checking.check_index("alpha")
+    assert checking.repair("alpha") == 1
+    checking.check_index("alpha")
+    assert found("ribbon") == ["alpha"]
+    said.delete()
+    assert [found("ribbon"), indexed("rib")] == [[], 0]
+
+
+def indexed(*trigrams: str) -> int:
+    """Return how many messages have one of the trigrams in SQLite's index."""
+    any_of_them = " OR ".join(f'"{trigram}"' for trigram in trigrams)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT COUNT(*) FROM chatmemory_search WHERE chatmemory_search MATCH %s", [any_of_them]
+        )
+        return int(cursor.fetchone()[0])
+
+
+def test_synthetic_messages_are_not_found(db):
+    create_and_add("m", MessageWindow(9), users("one", "two"))
+    services.set_messages("m", users("a summary", "two"))
+    assert found("summary") == []
+
+
+def rebuild_and(meanwhile) -> None:
+    """Rebuild the index, and call something when it is empty."""
+
+    def interrupt(run, sql, *args):
+        if sql.startswith("INSERT INTO chatmemory_search (rowid"):
+            meanwhile()
+        return run(sql, *args)
+
+    with connection.execute_wrapper(interrupt):
+        search.index_of(connection).rebuild()
+
+
+@ON_SQLITE
+def test_an_interrupted_rebuild_leaves_the_index_as_it_was(committing):
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    create_and_add("m", MessageWindow(2), [UserMessage("a needle in the hay")])
+    with pytest.raises(KeyboardInterrupt):
+        rebuild_and(stop)
+    assert found("needle") == ["m"]
+
+
+@ON_SQLITE
+def test_nobody_adds_to_the_index_while_it_is_empty(committing):
+    def refuse_another() -> None:
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+
+    services.create("m", MessageWindow(2))
+    file = connection.settings_dict["NAME"]
+    with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as other:
+        rebuild_and(refuse_another)
+
+
+def test_an_index_that_is_rebuilt_or_installed_again_finds_the_same(transactional_db):
+    create_and_add("m", MessageWindow(2), users("a needle in the hay"))
+    index = search.index_of(connection)
+    index.rebuild()
+    assert found("hay") == ["m"]
+    index.remove()
+    index.install()
+    services.add("m", users("another needle"))
+    assert found("hay") == found("another") == ["m"]
+    services.delete("m")
+    assert found("needle") == []
+
+
+def test_a_search_uses_the_index(shop):
+    """Reading every text would take a second per million messages."""
+    plan = Memory.objects.containing("parcel").explain()
+    if connection.vendor == "sqlite":
+        assert "chatmemory_search VIRTUAL TABLE INDEX" in plan
+    else:
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+        assert "chatmemory_search_message" in Memory.objects.containing("parcel").explain()
+
+
+def test_names_are_found_as_they_are_now(shop):
+    services.change("alpha", labels={"team": "Ärzte", "lane": "fast"})
+    assert found("TEAM:ärz") == found("lane:fast") == ["alpha"]
+    services.change("alpha", labels={"team": "red"})
+    assert found("lane:fast") == found("ärzte") == []
+    assert found("team:red") == found("alph") == ["alpha"]
+    services.change("alpha", labels={"note": 'a "b\\c'})
+    assert found('note:a "b\\c') == found("NOTE:A") == ["alpha"]
+    services.delete("alpha")
+    assert found("note:a") == found("alph") == []
+
+
+def test_letters_that_a_reader_takes_for_the_same_are_the_same_in_the_index():
+    """Otherwise it would depend on how common words are whether a conversation is found."""
+    index = sqlite3.connect(":memory:")
+    index.execute(TABLES[1])
+    letters = [chr(n) for n in range(0x80, sys.maxunicode + 1) if not 0xD800 <= n < 0xE000]
+    letters = [each for each in letters if not each.lower() == each.upper() == each]
+    index.executemany(
+        "INSERT INTO chatmemory_search (rowid, text) VALUES (?, ?)",
+        [(ord(each), f"{each}一丁") for each in letters],
+    )
+    asked = 0
+    for each in letters:
+        words = f"{each.lower()}一丁"
+        if SqliteIndex(connection).scan_is_exact(words):
+            found = index.execute(
+                "SELECT rowid FROM chatmemory_search WHERE chatmemory_search MATCH ?",
+                [_trigrams(words)],
+            )
+            assert ord(each) in [row for (row,) in found], f"U+{ord(each):04X}"
+            asked += 1
+    assert asked > 1_400, "few letters are quick to search"
+    index.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("Приём заказа", "ПРИЁМ"),
+        ("ΟΔΟΣ ΑΘΗΝΑΣ", "οδος αθηνας"),
+        ("Größe FÜR Müller", "größe für müller"),
+        ("東京タワー", "京タワ"),
+        ("L'École, strasse", "école"),
+        ("L'École, strasse", "STRASSE"),
+        ("Σίσυφος: 100%", "ΣΊΣΥΦΟΣ"),
+        ("Σίσυφος: 100%", "100%"),
+        ("L'École", "é"),
+    ],
+)
+def test_words_are_found_and_shown_everywhere_in_any_case(db, said, words):
+    """In all conversations, in one of them, and where policies are compared."""
+    create_and_add("m", MessageWindow(9), users(f"{'– ' * 5_000}{said}", "nothing"))
+    assert found(words) == ["m"]
+    (row,) = queries.overview_page(queries.MemoryFilter(search=words)).rows
+    assert row.mention
+    assert said in row.mention.text
+    state = queries.conversation_state("m", queries.ConversationQuery(find=words))
+    assert [row.seq for row in state.mentions.rows] == [1]
+    assert queries.comparison("m", [MessageWindow(3)], phrase=words).mentions == (0,)
+
+
+WAYS = {
+    "few places": {},
+    "conversations in turn": {"FEW": 0},
+    "conversations in turn, in vain": {"FEW": 0, "TRIED": (1,)},
+    "very long conversations": {"FEW": 0, "READ_MAX": 0, "READ_AT_ONCE": 0},
+}
+PATCHED = {"READ_AT_ONCE": search.reading}
+
+
+@pytest.fixture(params=WAYS)
+def way(request, monkeypatch) -> str:
+    """Each way in which a page of a search is found."""
+    for name, value in WAYS[request.param].items():
+        monkeypatch.setattr(PATCHED.get(name, searching), name, value)
+    return request.param
+
+
+WORDS = ["parcel", "Parcel", "PAR", "cel", "straße", "ÄRGER", "元気", "元気です", "masſe", "50%"]
+ASKED = [*WORDS, "_", "vip", "masse", "ärg", "m1", "vip:yes", "pa", "parcel 50%", "nothing like it"]
+
+
+def test_every_way_finds_the_same_pages(db, way):
+    """Random conversations, whose pages are read forwards and backwards in each order."""
+    chance = random.Random(7)
+    said: dict[str, str] = {}
+    for n, memory_id in enumerate([*(f"m{n}" for n in range(22)), "M1/a", "m%1"]):
+        lines = [" ".join(chance.choices(WORDS, k=2)) for _ in range(chance.randrange(4))]
+        labels = {"vip": "yes"} if n % 5 == 0 else {}
+        create_and_add(memory_id, MessageWindow(2), users(*lines), labels)
+        names = [memory_id, *(f"{name}:{value}" for name, value in labels.items())]
+        said[memory_id] = "\n".join([*names, *lines])
+    for words in ASKED:
+        expected = set(found(words))
+        if words.isascii() and len(words) > 2:
+            plain = {memory_id: text.replace("ſ", "s").lower() for memory_id, text in said.items()}
+            assert expected == {each for each in plain if words.lower() in plain[each]}, words
+        ordering = chance.choice(["-activity", "id", "-said", "created"])
+        assert_pages(queries.MemoryFilter(search=words), ordering, expected)
+        for prefix in ("m1", "M1", "m%", "none") if words in ("parcel", "元気") else ():
+            own = {memory_id for memory_id in expected if memory_id.startswith(prefix)}
+            assert_pages(queries.MemoryFilter(search=words, id_prefix=prefix), ordering, own)
+
+
+def assert_pages(which: queries.MemoryFilter, ordering: str, expected: set[str]) -> None:
+    """Read all pages to the last and back, and compare them with the exact rows."""
+    every = queries.memory_page(ordering=ordering, size=100).rows
+    in_order = [row.id for row in every if row.id in expected]
+    pages = [queries.memory_page(which, ordering=ordering, size=4)]
+    while cursor := pages[-1].next:
+        pages.append(queries.memory_page(which, ordering=ordering, size=4, cursor=cursor))
+    assert [row.id for page in pages for row in page.rows] == in_order, which
+    if len(pages) > 1:
+        before = queries.memory_page(which, ordering=ordering, size=4, cursor=pages[-1].previous)
+        assert before.rows == pages[-2].rows
+
+
+def test_the_latest_mentions_are_told_in_every_way(shop, way):
+    services.add("alpha", [UserMessage("the parcel again"), AiMessage("parcel?")])
+    assert search.index().mentions("parcel", ["alpha", "beta"], 2) == {"alpha": [4, 3]}
+    assert search.index().mentions("元気で", ["alpha", "gamma"], 2) == {"gamma": [2]}
+    assert search.index().mentions("alpha", ["alpha"], 2) == {}, "names are no messages"
+
+
+# Of a text, the first 100,000 characters are searched.
+
+HAY = "ha " * 40_000
+EDGE = [("needle", "thread"), ("Nädel", "Fäden"), ("針", "糸")]
+
+
+def at_the_edge(near: str, far: str) -> UserMessage:
+    """A text with a word at its character 99,990, and one at 100,010, whose trigrams are before."""
+    trigrams = "|".join(far[n : n + 3] for n in range(len(far) - 2)) + "| "
+    begin = f"{trigrams}{HAY[len(trigrams) : 99_990]}{near} "
+    return UserMessage(f"{begin}{HAY[: 100_010 - len(begin)]}{far} ")
+
+
+@pytest.mark.parametrize(("near", "far"), EDGE)
+def test_every_search_of_conversations_ends_at_the_same_character(db, way, near, far):
+    create_and_add("m", MessageWindow(9), [at_the_edge(near, far), UserMessage("hello")])
+    for words, ids in ((near, ["m"]), (far, [])):
+        page = queries.overview_page(queries.MemoryFilter(search=words))
+        assert [row.memory.id for row in page.rows] == ids
+        assert all(row.mention and words in row.mention.text for row in page.rows)
+        assert found(words) == ids
+        assert [row.pk for row in Memory.objects.filter(search.index().scan_filter(words))] == ids
+        assert list(search.index().mentions(words, ["m"], 5)) == ids
+
+
+@pytest.mark.parametrize(("near", "far"), EDGE)
+def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypatch, near, far):
+    services.create("m", MessageWindow(9))
+    said = [at_the_edge(near, far), UserMessage("hello")]
+    services.add("m", said)
+    drafts = queries.WhatIf(drafts=(said[0],))
+
+    def counts(words: str) -> list[int]:
+        asked = queries.ConversationQuery(find=words)
+        return [
+            queries.conversation_state("m", asked).mentions.count,
+            queries.simulated_state("m", asked, drafts).mentions.count,
+            len(queries.comparison("m", [MessageWindow(3)], phrase=words).mentions),
+        ]
+
+    assert counts(near) == [1, 2, 1]
+    assert counts(far) == [0, 0, 0]
+    services.add("m", [at_the_edge("needles", "needle")])
+    assert nearest("m", "needlexy", 3) == "needles"
+    monkeypatch.setattr("chatmemory.queries.phrase.MATCHES_MAX", 1)
+    services.add("m", [UserMessage(f"{near} {far}")] * 2)
+    assert [counts(words)[0] for words in (near, far)] == [3 + (near == "needle"), 2]
+
+
+@ON_SQLITE
+@pytest.mark.parametrize("change", ["add", "add one", "rebuild", "repair"])
+def test_what_is_not_searched_or_was_redacted_is_not_in_the_index(db, change):
+    """A search compares texts as well, so it would not tell."""
+    services.create("m", MessageWindow(9))
+    said = [at_the_edge("needle", "thread"), UserMessage("hello")]
+    services.add("m", said[:1] if change == "add one" else said)
+    if change == "rebuild":
+        search.index_of(connection).rebuild()
+    if change == "repair":
+        with connection.cursor() as cursor:
+            cursor.execute(EMPTY[0])
+        assert checking.repair("m") == 3, "two messages and the names"
+    assert [indexed("nee"), indexed("ad ")] == [1, 0]
+    services.redact("m", 1)
+    assert [indexed("nee"), indexed("ha "), indexed("red")] == [0, 0, 1]
+    assert verify("m") is None
+
+
+@ON_POSTGRESQL
+@pytest.mark.parametrize("known", [-1, 0])
+def test_common_words_are_known_where_the_number_of_rows_is_not(db, known):
+    """It is -1 before the first ANALYZE, and 0 on the coordinator of a cluster."""
+    create_and_add("m", MessageWindow(5), [UserMessage("the delivery")] * 30)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE pg_class SET reltuples = %s WHERE oid = 'chatmemory_message'::regclass", [known]
+        )
+    index = search.index_of(connection)
+    with CaptureQueriesContext(connection) as sent:
+        assert index.few("delivery", 1) is None
+    assert "TABLESAMPLE" in sent[-1]["sql"]  # the index was not asked
+    assert index.few("parcel", 1) == []
