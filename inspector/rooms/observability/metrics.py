@@ -27,7 +27,7 @@ _said = Counter("chatmemory_messages_added", "Messages added")
 _left = Counter("chatmemory_messages_left", "Messages that left a window", ["reason"])
 _incidents = Counter(
     "chatmemory_incidents",
-    "Facts that left memory and had to be said or fetched again, when they were found",
+    "Messages in which something came up again that had left memory, when they were found",
     ["kind"],
 )
 _steps = Counter("chatmemory_steps", "Steps recorded in the ledgers", ["kind"])
