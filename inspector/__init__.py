@@ -11,6 +11,7 @@ ROOMS = [
     "inspector.rooms.live",
     "inspector.rooms.agents",
     "inspector.rooms.observability",
+    "inspector.rooms.evidence_file",
     "inspector.rooms.search",
 ]
 MIDDLEWARE = ["inspector.middleware.own_pages.InspectorMiddleware"]

@@ -53,7 +53,7 @@ def _quick_settings():
     """
     with override_settings(
         PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
-        MIDDLEWARE=[name for name in settings.MIDDLEWARE if not name.startswith("servestatic.")],
+        MIDDLEWARE=[name for name in settings.MIDDLEWARE if not name.endswith(".StaticFiles")],
     ):
         yield
 

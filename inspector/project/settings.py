@@ -63,7 +63,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "servestatic.middleware.ServeStaticMiddleware",
+    "inspector.project.static_files.StaticFiles",
     "django.middleware.gzip.GZipMiddleware",  # pads at random against BREACH
     *inspector.MIDDLEWARE,
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -229,9 +229,11 @@ USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR / "static"
 STATICFILES_DIRS = [ROOT / "static"] if IS_CHECKOUT else []
-# Files are served from their source folders unless collectstatic has been run.
-SERVESTATIC_USE_FINDERS = not STATIC_ROOT.exists()
-SERVESTATIC_AUTOREFRESH = DEBUG
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "inspector.project.static_files.CollectedFiles"},
+}
+SERVESTATIC_AUTOREFRESH = SERVESTATIC_USE_FINDERS = DEBUG
 
 
 # API
