@@ -76,7 +76,7 @@ class Memory(PolicyColumns):
         null=True, help_text="load in the policy's unit; null without an installed policy"
     )
 
-    # The chain of digests; see ledger.chain.
+    # The chain of digests; see the hook `sealing`. Without a room that seals, they are empty.
     head = models.BinaryField(help_text="digest of the newest step")
     labels_salt = models.BinaryField()
     first_labels = models.BinaryField(help_text="commitment of the first labels")

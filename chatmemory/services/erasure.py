@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from chatmemory import database, queries
 from chatmemory.core.exceptions import MemoryNotFound
-from chatmemory.ledger.chain import check_hidden
 from chatmemory.ledger.contradictions import Contradicted, naming
+from chatmemory.ledger.deletions import check_hidden
 from chatmemory.models import (
     AuditEntry,
     IdempotentAnswer,

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from chatmemory.core.eviction import Reason
-from chatmemory.ledger import chain
 from chatmemory.models import Memory, Message, Stay, Step
+from inspector.rooms.integrity import chain
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)
 MICROSECONDS = 1_767_323_045_000_678

@@ -21,16 +21,16 @@ from chatmemory import (
     UserMessage,
     services,
 )
-from chatmemory.ledger import chain
-from chatmemory.ledger.chain import verify_head
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, KeptDiagnosis, Memory, Message, Stay, Step
-from tests.test_verification import add_copy, cut_off, heads, rewrite
+from inspector.rooms.integrity import chain
+from inspector.rooms.integrity.checking import verify_head
 
-from .conversations import create_and_add, numbered
+from ...conversations import create_and_add, numbered
+from ...test_verification import add_copy, cut_off, heads, rewrite
 
-SECURITY = Path(__file__).parents[1] / "SECURITY.md"
+SECURITY = Path(__file__).parents[3] / "SECURITY.md"
 EARLIER = datetime(2020, 1, 1, tzinfo=UTC)
 VERIFY, HEADS, OUT_OF_REACH = "`verify_memories`", "kept heads", "out of reach"
 ANEW = "`verify_memories` makes it anew"
