@@ -88,7 +88,7 @@ class Memory(PolicyColumns):
     oldest = models.BigIntegerField(default=1)
     ordered_from = models.BigIntegerField(default=0)
 
-    # Changes that are made in several transactions; see services.erasure and services.imports.
+    # Changes that are made in several transactions; see services.erasure and services.slices.
     deleted_at = models.DateTimeField(null=True, help_text="when its deletion began")
     imported = models.BigIntegerField(
         null=True, help_text="messages of an unfinished import that are stored"

@@ -7,7 +7,7 @@ INSTALLED_APPS. A hook never changes what the kernel decides. docs/rooms.md desc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,7 @@ class Room(AppConfig):
     """
 
     needs: tuple[str, ...] = ()  # the names of rooms without which this one cannot be
+    services: Mapping[str, str] = {}  # the modules of what it adds to `chatmemory.services`
     api_urls: str = ""  # a module whose `urlpatterns` stand below /api/v1/
     flags: Sequence[Flag] = ()
 

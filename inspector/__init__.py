@@ -6,9 +6,12 @@ import chatmemory.reports  # noqa: F401  (refuses another package named chatmemo
 ROOMS = [
     "inspector.rooms.lessons",
     "inspector.rooms.settings",
+    "inspector.rooms.transfer",
+    "inspector.rooms.erasure",
     "inspector.rooms.live",
     "inspector.rooms.agents",
     "inspector.rooms.observability",
+    "inspector.rooms.evidence_file",
     "inspector.rooms.search",
 ]
 MIDDLEWARE = ["inspector.middleware.own_pages.InspectorMiddleware"]

@@ -38,6 +38,7 @@ from chatmemory.services import findings
 from inspector.lab.asked import FleetAsked
 from inspector.lab.curve import MARGIN, NARROW, TICKS, WIDE, Curve, Mark, labels_in
 from inspector.lab.files import csv_file
+from inspector.rooms.transfer.imports import import_all
 
 from ..conversations import create_and_add, users
 from .markup import tree, words
@@ -304,7 +305,7 @@ def test_a_limit_tells_what_it_would_mend_before_it_is_in_force(operator_client,
     """Of the runs whose users had to repeat themselves, and of some others."""
     read = read_transcripts(data_file("tau_bench_airline.openai_chat.json").read_bytes())
     found = read.transcripts[40:80]
-    list(services.import_all(replace(read, transcripts=found), TokenWindow(2_000), "tau-"))
+    list(import_all(replace(read, transcripts=found), TokenWindow(2_000), "tau-"))
     while services.compute_figures(asked("limit=4000").query, 60):
         pass
     mended = (
