@@ -11,6 +11,7 @@ ROOMS = [
     "inspector.rooms.erasure",
     "inspector.rooms.live",
     "inspector.rooms.agents",
+    "inspector.rooms.lab",
     "inspector.rooms.observability",
     "inspector.rooms.evidence_file",
     "inspector.rooms.search",

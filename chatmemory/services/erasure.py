@@ -20,7 +20,6 @@ from chatmemory.models import (
     IdempotentAnswer,
     Memory,
     Message,
-    RecallFigures,
     Stay,
     Step,
     Trial,
@@ -170,8 +169,7 @@ def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
 
 def _erase_findings(memory: Memory) -> None:
     """Erase what was tried on a conversation, or found of it."""
-    for model in (Trial, RecallFigures):
-        model.objects.filter(memory=memory).delete()
+    Trial.objects.filter(memory=memory).delete()
     for keeper in keepers():
         keeper.model.objects.filter(memory=memory).delete()
 
