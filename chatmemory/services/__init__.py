@@ -39,11 +39,9 @@ from chatmemory.services.erasure import (
     unaudited_deletions,
 )
 from chatmemory.services.findings import (
-    compute_figures,
     current_diagnosis,
     current_incidents,
     diagnoses,
-    forget_old_figures,
 )
 from chatmemory.services.keepers import keepers
 from chatmemory.services.keeping import Rounds, keep, newest_kept, remade
@@ -93,7 +91,6 @@ __all__ = [
     "chosen_policy",
     "clear_messages",
     "compact",
-    "compute_figures",
     "count_ahead",
     "create",
     "current_diagnosis",
@@ -105,7 +102,6 @@ __all__ = [
     "diagnoses",
     "empty_leftover_log",
     "finish_deletions",
-    "forget_old_figures",
     "forget_old_trials",
     "import_conversation",
     "keep",

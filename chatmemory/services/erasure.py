@@ -13,14 +13,13 @@ from django.utils import timezone
 
 from chatmemory import database, queries
 from chatmemory.core.exceptions import MemoryNotFound
-from chatmemory.ledger.chain import check_hidden
 from chatmemory.ledger.contradictions import Contradicted, naming
+from chatmemory.ledger.deletions import check_hidden
 from chatmemory.models import (
     AuditEntry,
     IdempotentAnswer,
     Memory,
     Message,
-    RecallFigures,
     Stay,
     Step,
     Trial,
@@ -170,8 +169,7 @@ def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
 
 def _erase_findings(memory: Memory) -> None:
     """Erase what was tried on a conversation, or found of it."""
-    for model in (Trial, RecallFigures):
-        model.objects.filter(memory=memory).delete()
+    Trial.objects.filter(memory=memory).delete()
     for keeper in keepers():
         keeper.model.objects.filter(memory=memory).delete()
 

@@ -15,12 +15,11 @@ from chatmemory.queries import TAILS, CompactionOf, Compactions, Level, NeededTe
 from inspector.conversation.evidence import LEVELS as TERMS
 from inspector.conversation.evidence import Held, bars_in_words, bars_of
 from inspector.conversation.links import conversation_url
-from inspector.lab.asked import FleetAsked
+from inspector.shell.chosen import FIELDS, ChosenAsked
 
 LISTED = 50
 LEVELS = {Level.RARE: "Rare terms", Level.TOLD: "Told ones", Level.ALL: "All terms"}
 WITH_TERMS = (25, 50)
-FIELDS = ("q", "label", "prefix", "since", "flagged")
 
 
 class CompactionRow(NamedTuple):
@@ -50,7 +49,7 @@ class LosingCompaction(NamedTuple):
 class CompactionsPage:
     """The presenter of compactions at a level."""
 
-    def __init__(self, found: Compactions, asked: FleetAsked, level: Level | None) -> None:
+    def __init__(self, found: Compactions, asked: ChosenAsked, level: Level | None) -> None:
         self.found, self.asked, self.level = found, asked, level or found.corpus.headline
         level = self.level
         self._all = self._sum(found.measured)

@@ -21,6 +21,7 @@ from inspector.project.environment import (
     bounds,
     check_production,
     database,
+    earlier_secrets,
     env,
     flag,
     folder,
@@ -160,6 +161,7 @@ def _local_secret() -> str:
 
 
 SECRET_KEY = env.str("CHATMEMORY_SECRET_KEY", "") or _local_secret()
+SECRET_KEY_FALLBACKS = earlier_secrets("CHATMEMORY_SECRET_KEY_FALLBACKS")
 
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = True
@@ -172,7 +174,9 @@ if PRODUCTION:  # HTTPS everywhere
     SECURE_SSL_REDIRECT = True
     SECURE_REDIRECT_EXEMPT = [rf"^{path[1:]}$" for path in FOR_MONITORS]
     SECURE_HSTS_SECONDS = number("CHATMEMORY_HSTS_SECONDS", 365 * 24 * 3600)
-    SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = True
+    # Which other sites a domain has is not for this one to decide
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = flag("CHATMEMORY_HSTS_SUBDOMAINS")
+    SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
     SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
     if flag("CHATMEMORY_PROXY"):  # which tells whether a request came over HTTPS
         SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -250,6 +254,7 @@ REST_FRAMEWORK = {
 }
 CHATMEMORY: dict[str, Any] = {
     **bounds("CHATMEMORY", "WINDOW_MESSAGES", "WINDOW_BYTES", "TEXT_CHARACTERS", "MEDIA_BYTES"),
+    **bounds("CHATMEMORY", "TOKEN_DAYS"),
     **bounds("CHATMEMORY", "POST_BYTES", "PUT_BYTES", "ADDED_MESSAGES", "LISTED_MESSAGES"),
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = CHATMEMORY.get("PUT_BYTES", 4 * 2**20)

@@ -8,9 +8,17 @@ from django.db import connection
 from django.db.models import AutoField
 
 from chatmemory.distribution import Placement, placements
+from chatmemory.room import rooms
 
-MODELS = {model._meta.db_table: model for model in apps.get_app_config("chatmemory").get_models()}
+CONFIGS = [apps.get_app_config("chatmemory"), *rooms()]
+MODELS = {model._meta.db_table: model for config in CONFIGS for model in config.get_models()}
 DISTRIBUTED = [each for each in placements() if each.column]
+OF_ROOMS = {
+    model.__name__
+    for room in rooms()
+    for model in room.get_models()
+    if any(field.column == "memory_id" for field in model._meta.local_concrete_fields)
+}
 pytestmark = pytest.mark.django_db
 
 
@@ -19,9 +27,8 @@ def test_each_table_has_its_place():
     assert {MODELS[table].__name__: column for table, column in placed.items()} == {
         "Memory": "id",
         **dict.fromkeys(("Message", "Stay", "Step", "Trial"), "memory_id"),
-        **dict.fromkeys(
-            ("RecallFigures", "KeptDiagnosis", "KeptIncidents", "KeptCompactions"), "memory_id"
-        ),
+        **dict.fromkeys(("KeptDiagnosis", "KeptIncidents", "KeptCompactions"), "memory_id"),
+        **dict.fromkeys(OF_ROOMS, "memory_id"),
         **dict.fromkeys(("IdempotentAnswer", "AuditEntry"), None),
     }
     others = {MODELS[table].__name__ for table in MODELS.keys() - placed}

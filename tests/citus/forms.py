@@ -40,6 +40,7 @@ POSTS: dict[str, list[dict[str, Any]]] = {
         {"kind": "message_window", "limit": "2"},
         {"kind": "message_window", "limit": "2", "confirmed": "1"},
     ],
+    "lab-fix": [{}, {"confirmed": "1"}],
     "import": [{"file": ..., "format": "auto", "kind": "message_window", "limit": "20"}],
     "demo": [{}],
     "playground": [{"script": "user: hello"}],

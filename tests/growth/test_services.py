@@ -104,8 +104,8 @@ OF_NO_WINDOW = {
     "ArrivedMessage", "ChangeResult", "CompactionPreview", "EvictedMessage",
     "NamedDefault", "NewMessage", "Recount", "RepairPreview", "Repairs", "Rounds",
     "CHANNEL", "keepers", "QUICK_MESSAGES", "adopt_policy", "atomic", "chosen_policy",
-    "compute_figures", "create", "default_policies", "default_policy", "delete_all",
-    "empty_leftover_log", "finish_deletions", "forget_old_figures", "forget_old_trials",
+    "create", "default_policies", "default_policy", "delete_all",
+    "empty_leftover_log", "finish_deletions", "forget_old_trials",
     "keep_trial", "known_branches", "label", "newest_kept", "remove_default_policy",
     "set_default_policy", "try_to_empty_log", "unaudited_deletions",
 }  # fmt: skip

@@ -52,6 +52,7 @@ POSTS = {
     "simulate": ("/c/m/simulate/", {"role": "user", "text": "what if"}),
     "bulk": ("/bulk/", {"action": "delete", "id": "m"}),
     "adopt-for-many": ("/lab/adopt/", {"limit": "5"}),
+    "lab-fix": ("/lab/fix/", {}),
     "repair-many": ("/doctor/repair/", {}),
     "verdict": ("/c/m/verdict/", {"role": "user", "text": "what if"}),
     "add": ("/c/m/add/", {"role": "robot"}),

@@ -30,7 +30,7 @@ def fill() -> None:
     """Store conversations of each sort, and at least one row in each table that they have."""
     from django.utils import timezone
 
-    from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, services
+    from chatmemory import AiMessage, TokenWindow, UserMessage, services
     from chatmemory.access.tokens import create_token
     from chatmemory.formats import read_transcripts
     from chatmemory.models import IdempotentAnswer, RequestCount
@@ -54,8 +54,6 @@ def fill() -> None:
     services.create("shop/empty", labels={"team": "support"})
     for memory_id in all_ids():
         services.current_incidents(memory_id)
-    question = queries.FleetQuery(queries.MemoryFilter(), MessageWindow(10))
-    services.compute_figures(question, seconds=60)
     create_token("shop", role="viewer", prefix="shop/", days=7)
     IdempotentAnswer.objects.create(
         caller="token-1", key="k", memory_id="support", status=201, headers={}, body="{}"

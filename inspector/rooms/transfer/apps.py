@@ -15,6 +15,7 @@ IMPORTS = "inspector.rooms.transfer.imports"
 class Transfer(room.SiteRoom):
     name = "inspector.rooms.transfer"
     verbose_name = "Import and export"
+    needs = ("integrity",)
     urls = "inspector.rooms.transfer.urls"
     menu = (room.MenuItem("Import", "import", 40, permission="chatmemory.change_memory"),)
     services = dict.fromkeys(("Imported", "Report", "import_all"), IMPORTS)

@@ -25,7 +25,9 @@ from chatmemory.core.exceptions import (
     UnreadableTranscript,
 )
 from chatmemory.core.texts import printable
-from chatmemory.ledger import chain, sql
+from chatmemory.ledger import sql
+from chatmemory.ledger.lookup import Bytes
+from chatmemory.ledger.lookup import stored as content_of
 from chatmemory.ledger.recorder import BOUNDED, check_bounds
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.verification import verify
@@ -41,6 +43,7 @@ from chatmemory.services.validation import (
     check_storable_limit,
     storable_messages,
 )
+from inspector.rooms.integrity import chain
 from inspector.rooms.transfer import lines
 from inspector.rooms.transfer.imports import Imported
 
@@ -161,7 +164,7 @@ def _exists(stored: Memory, rows: _FileRows) -> Imported:
     """
     memory = rows.memory
     steps = Step.objects.filter(memory=stored, n=memory.last_step, at=memory.updated_at)
-    is_same = chain.stored(stored.first_labels) == memory.first_labels
+    is_same = content_of(stored.first_labels) == memory.first_labels
     if is_same and (not memory.last_step or steps.exists()):
         return Imported(memory.pk, already=True)
     raise MemoryExists(f"a conversation with the id {memory.pk!r} already exists")
@@ -206,7 +209,7 @@ class _FileRows:
         self._characters = 0
         self._last = dict.fromkeys(("message", "stay", "step"), 0)
         # Of the step whose line comes next, and of those to come: what they began and ended
-        self._commitments: list[chain.Bytes] = []
+        self._commitments: list[Bytes] = []
         self._begun: list[tuple[Any, ...]] = []
         self._ended: dict[int, dict[int, InsertedStay]] = {}
         self._window_size = 0
@@ -284,7 +287,7 @@ class _FileRows:
         if row.action == AuditEntry.Action.DELETE:
             if self.memory.pk != self._old_id:
                 return
-            if row.detail.get("head") != chain.stored(self.memory.previous_head).hex():
+            if row.detail.get("head") != content_of(self.memory.previous_head).hex():
                 raise InvalidValue("it tells of another deletion than that before the conversation")
             if self._entries.filter(detail=row.detail).exists():
                 return

@@ -8,8 +8,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from chatmemory.core.exceptions import MemoryNotFound
-from chatmemory.ledger.chain import stored
-from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.lookup import find_memory, stored
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from inspector.rooms.transfer import lines

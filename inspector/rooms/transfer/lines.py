@@ -25,7 +25,7 @@ from django.db.models import (
 
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.given import brief, check_text
-from chatmemory.ledger.chain import Bytes
+from chatmemory.ledger.lookup import Bytes
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
 VERSION = 1
