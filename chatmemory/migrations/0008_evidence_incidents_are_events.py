@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatmemory", "0006_no_statistics_of_words"),
+        ("chatmemory", "0007_lab_figures_move"),
     ]
 
     operations = [
