@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from chatmemory import InvalidValue, MessageWindow, TokenWindow
 from chatmemory.core.recall.comparison import replay
-from chatmemory.core.recall.cost import Bill, CacheRules, Call, Prices, bill_of, providers, rules_of
+from chatmemory.core.recall.cost import (
+    Bill,
+    CacheRules,
+    Call,
+    Prices,
+    bill_of,
+    providers,
+    rules_of,
+)
 from chatmemory.core.recall.facts import IncidentKind
 from chatmemory.core.recall.frontier import limits_of, tried_of_kind
 from chatmemory.core.recall.tallies import Tallies, Tally
