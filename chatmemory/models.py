@@ -74,7 +74,7 @@ class Memory(PolicyColumns):
         null=True, help_text="load in the policy's unit; null without an installed policy"
     )
 
-    # The chain of digests; see ledger.chain.
+    # The chain of digests; see the hook `sealing`. Without a room that seals, they are empty.
     head = models.BinaryField(help_text="digest of the newest step")
     labels_salt = models.BinaryField()
     first_labels = models.BinaryField(help_text="commitment of the first labels")
@@ -86,7 +86,7 @@ class Memory(PolicyColumns):
     oldest = models.BigIntegerField(default=1)
     ordered_from = models.BigIntegerField(default=0)
 
-    # Changes that are made in several transactions; see services.erasure and services.imports.
+    # Changes that are made in several transactions; see services.erasure and services.slices.
     deleted_at = models.DateTimeField(null=True, help_text="when its deletion began")
     imported = models.BigIntegerField(
         null=True, help_text="messages of an unfinished import that are stored"

@@ -36,7 +36,6 @@ PAGES = {
     "inspector:bulk": ({}, {"post": Role.VIEWER}),
     "inspector:conversation": (ONE, {"get": Role.VIEWER}),
     "inspector:pin": (ONE | {"seq": 1}, {"post": Role.OPERATOR}),
-    "inspector:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
     "inspector:simulate": (ONE, {"post": Role.VIEWER}),
     "inspector:compact": (ONE, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:verdict": (ONE, {"post": Role.VIEWER}),
@@ -49,9 +48,7 @@ PAGES = {
     "inspector:undo-repair": (ONE | {"step": 1}, {"post": Role.OPERATOR}),
     "inspector:compare": (ONE, {"get": Role.VIEWER}),
     "inspector:adopt": (ONE, {"post": Role.OPERATOR}),
-    "inspector:export": (ONE, {"get": Role.VIEWER}),
     "inspector:lab-compactions": ({}, {"get": Role.VIEWER}),
-    "inspector:import": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:demo": ({}, {"post": Role.OPERATOR}),
     "inspector:sign-in": ({}, {"get": NOBODY, "post": NOBODY}),
     "inspector:sign-in-by-link": ({"token": "x"}, {}),
@@ -71,7 +68,6 @@ API = {
     "chatmemory:message": (ONE | {"seq": 1}, {"get": Role.VIEWER}),
     "chatmemory:compact": (ONE, {"post": Role.OPERATOR}),
     "chatmemory:pin": (ONE | {"seq": 1}, {"post": Role.OPERATOR, "delete": Role.OPERATOR}),
-    "chatmemory:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
     "chatmemory:history": (ONE, {"get": Role.VIEWER}),
     "chatmemory:steps": (ONE, {"get": Role.VIEWER}),
     "chatmemory:incidents": (ONE, {"get": Role.VIEWER}),
@@ -84,6 +80,9 @@ API = {
         {"get": Role.VIEWER, "put": Role.OPERATOR, "delete": Role.OPERATOR},
     ),
     "chatmemory:schema": ({}, {"get": Role.VIEWER}),
+}
+API |= {
+    route: each for room in of_rooms("routes") for route, each in getattr(room, "API", {}).items()
 }
 BODIES = {"inspector:bulk": {"action": "export", "id": "m"}}
 METHODS = ("get", "post", "put", "patch", "delete")

@@ -19,6 +19,7 @@ POSTS: dict[str, list[dict[str, Any]]] = {
         {"action": "delete", "id": ["m", "other"], "confirmed": "1"},
     ],
     "pin": [{}, {"pinned": "no"}],
+    "evidence-file": [{"kinds": "mail", "download": "1"}],
     "redact": [{}, {"confirmed": "1", "branch": "branch"}],
     "simulate": [DRAFT],
     "compact": [COMPACTED, COMPACTED | {"store": "1"}],

@@ -28,6 +28,7 @@ PAGES = {
     "compare": "/c/m/compare/?phrase=hi",
     "settings": "/c/m/settings/",
     "export": "/c/m/export/?download=1",
+    "evidence-file": "/c/m/evidence/?at=1",
     "compact": "/c/m/compact/",
     "doctor": "/doctor/",
     "doctor-rules": "/doctor/rules/",

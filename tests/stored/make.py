@@ -35,16 +35,17 @@ def fill() -> None:
     from chatmemory.formats import read_transcripts
     from chatmemory.models import IdempotentAnswer, RequestCount
     from inspector import demo
+    from inspector.rooms.transfer.imports import import_all
 
     demo.load()
-    list(services.import_all(read_transcripts(RUNS.read_bytes()), TokenWindow(1000), "tau-"))
+    list(import_all(read_transcripts(RUNS.read_bytes()), TokenWindow(1000), "tau-"))
     services.delete_all(
         [each for each in all_ids() if each.startswith("tau-") and each != HELD], "operator"
     )
     with tarfile.open(SESSIONS) as archive:
         session = archive.extractfile(SESSION)
         assert session
-        list(services.import_all(read_transcripts(session.read()), None, "session-"))
+        list(import_all(read_transcripts(session.read()), None, "session-"))
     repaired_and_pinned()
     drafts = [UserMessage("Is my favourite colour red?"), AiMessage("It is green.")]
     services.branch("classroom", "classroom-from-9", drafts, at=9, actor="operator")
