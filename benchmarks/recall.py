@@ -1,22 +1,27 @@
-"""Measure what recall costs for a long history, against counting its tokens once."""
+"""Measure what recall costs, against counting the tokens once: of a long history, and of many."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from benchmarks.measuring import QUICK, Figure, compared, in_turns
 from benchmarks.texts import texts
 
+if TYPE_CHECKING:
+    from chatmemory import ChatMessage
+
 MESSAGES = 2_000 if QUICK else 10_000
 ROUNDS = 5
+CONVERSATIONS = 100
 
 
 def figures(folder: str) -> Iterator[Figure]:
-
-    from chatmemory import AiMessage, ChatMessage, MessageWindow, TokenWindow, UserMessage
+    from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage
     from chatmemory.core.estimators import count_tokens, estimator_for
     from chatmemory.core.recall.comparison import curve_of, replay
+    from chatmemory.core.recall.frontier import figures_of, tried_of_kind
     from chatmemory.core.recall.history import history_of
     from chatmemory.core.recall.prompts import Refusals
 
@@ -48,7 +53,35 @@ def figures(folder: str) -> Iterator[Figure]:
         },
         ROUNDS,
     )
+    said_by_bots = list(support_conversations())
+    counted = [history_of(each, estimator) for each in said_by_bots]
+    tried = tried_of_kind(TokenWindow(1))
+
+    def count_bots() -> None:
+        for each in support_conversations():
+            history_of(each, estimator)
+
+    def frontier() -> None:
+        for each in counted:
+            figures_of(each, tried, TokenWindow(2_000))
+
+    bots = in_turns({"frontier": frontier, "tokenising": count_bots}, ROUNDS)
     whole = f"of {MESSAGES:,} messages"
     tokenising = {"tokenising": times["tokenising"]}
     yield compared(f"recall curve {whole}", 2, {"curve": times["curve"]} | tokenising)
     yield compared(f"four policies {whole}", 2, {"replays": times["four"]} | tokenising)
+    yield compared(f"frontier of {CONVERSATIONS} conversations", 2, bots)
+
+
+def support_conversations() -> Iterator[list[ChatMessage]]:
+    """Conversations of a bot in which order numbers come up again, which nobody has counted yet."""
+    from chatmemory import AiMessage, SystemMessage, UserMessage
+
+    lines = texts()
+    rules = " ".join(islice(lines, 20))
+    for number in range(CONVERSATIONS):
+        said: list[ChatMessage] = [SystemMessage(rules)]
+        for turn, line in enumerate(islice(lines, 24)):
+            fact = f" A-{number}-{turn // 6}"
+            said.append((UserMessage, AiMessage)[turn % 2](line + fact))
+        yield said

@@ -121,6 +121,7 @@ from chatmemory.queries.recall import (
     READ_AT_ONCE,
     ComparedRow,
     Comparison,
+    advised,
     comparison,
     histories_today,
     recall_history,

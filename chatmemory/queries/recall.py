@@ -13,8 +13,10 @@ from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy, TokenWindow
 from chatmemory.core.recall import RecallSums, for_each_policy
+from chatmemory.core.recall.advice import Advice, Chooser
 from chatmemory.core.recall.comparison import Compared, Followed, curve_of, follow, replay
-from chatmemory.core.recall.cost import NO_BOUNDS, CacheRules
+from chatmemory.core.recall.cost import NO_BOUNDS, CacheRules, Prices
+from chatmemory.core.recall.frontier import figures_of, tried_of_kind
 from chatmemory.core.recall.history import REPEATS, History, repeats
 from chatmemory.core.recall.prompts import Refusals
 from chatmemory.core.stored_policies import can_decide
@@ -246,6 +248,21 @@ def _offered(
         replace(policy, limit=max(enough, quiet)) if held.recalls or again.recalls else None,
         replace(policy, limit=quiet) if again.recalls else None,
     )
+
+
+ADVISED_MESSAGES = 1_000  # the latest, which an advice about one conversation replays
+
+
+def advised(found: Comparison, prices: Prices, rules: CacheRules) -> Advice:
+    """Return which policy is the cheapest that holds as many facts as the one in force, or as all,
+    for a conversation that is compared; of a long one, for its latest messages.
+    """
+    in_force = found.in_force if can_decide(found.in_force) else None
+    today = in_force.enforced() if in_force else None
+    kind = found.policies[0].policy or today or TokenWindow(1)
+    history = found.history.newest(ADVISED_MESSAGES)
+    tried = tried_of_kind(today or kind, [today.limit] if today else [], rules)
+    return Chooser(tried, [figures_of(history, tried, today)], prices).as_today()
 
 
 def _mentions(said: Sequence[ChatMessage], history: History, phrase: str) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from chatmemory.queries import (
     Followed,
     IncidentKind,
     Use,
+    advised,
     examples_first,
 )
 from inspector.conversation.links import conversation_url
@@ -203,6 +204,23 @@ class ComparePage:
             return ""
         limit = explain.in_unit(quiet.limit, quiet)
         return f"From {limit} on, nothing has to be said or fetched again."
+
+    @cached_property
+    def suggested(self) -> Policy | None:
+        """The cheapest limit with its low water that holds as many facts as today, if it saves."""
+        asked = self.asked.prices
+        pick = advised(self.found, asked.prices, asked.rules).pick
+        return pick.policy if pick and pick.policy != self.found.in_force else None
+
+    @property
+    def suggestion(self) -> str:
+        """The address with the suggested policy, if it is not among the policies."""
+        return self.asked.plus(self.suggested)
+
+    @property
+    def suggestion_words(self) -> str:
+        policy = self.suggested
+        return f"Compare with {explain.policy_words(policy)}" if policy else ""
 
     @property
     def offer(self) -> str:

@@ -7,6 +7,7 @@ from chatmemory.room import Erased
 from inspector.shell import room
 
 if TYPE_CHECKING:
+    from chatmemory.queries import ConversationState, MessageDetail
     from inspector.shell.agents import Answer
 
 
@@ -16,12 +17,18 @@ class Lab(room.SiteRoom):
     urls = "inspector.rooms.lab.urls"
     menu = (room.MenuItem("Lab", "lab", 20, ("lab-compactions",)),)
     styles = ("rooms/lab/lab.css",)
+    also_on = ("conversation", "simulate", "add", "branch")
 
     def ready(self) -> None:
         from chatmemory.signals import vacuuming
         from inspector.rooms.lab.writes import forget_old_figures
 
         vacuuming.connect(forget_old_figures, dispatch_uid="inspector.rooms.lab.figures")
+
+    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[room.Section]:
+        from inspector.rooms.lab.sections import sections
+
+        return sections(view, message)
 
     def tools(self) -> Iterable[Callable[..., Answer]]:
         from inspector.rooms.lab.agents import recall

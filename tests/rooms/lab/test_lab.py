@@ -430,3 +430,13 @@ def test_no_text_of_a_csv_is_taken_for_a_formula():
     content = csv_file(["name"], [{"name": text} for text in texts], "lab").content.decode()
     rows = csv.DictReader(io.StringIO(content))
     assert [row["name"] for row in rows] == [f"'{text}" for text in texts]
+
+
+def test_why_of_an_eviction_says_what_it_bills_again(operator_client, db):
+    create_and_add("m", MessageWindow(3), SAID)
+    text = words(operator_client.get("/c/m/?at=4&msg=1").content)
+    assert "The bill This step freed" in text
+    assert "are new to the provider again" in text
+    assert "The bill" not in words(operator_client.get("/c/m/?at=4&msg=3").content)
+    create_and_add("one", MessageWindow(1), SAID)
+    assert "The bill" not in words(operator_client.get("/c/one/?at=2&msg=1").content)

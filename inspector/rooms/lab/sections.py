@@ -1,0 +1,53 @@
+"""What the lab says of an eviction on the conversation page: what it re-billed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from django.urls import NoReverseMatch, reverse
+
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.queries import ConversationState, MessageDetail
+from inspector.shell import room
+
+
+class Rebilled(NamedTuple):
+    """What an eviction changes for the provider, in tokens: those that it `freed`, and those that
+    were sent before and are new to the cache `again`, because the prompt begins otherwise.
+    """
+
+    freed: int
+    again: int
+
+
+def sections(view: ConversationState, message: MessageDetail) -> Iterator[room.Section]:
+    """Yield the bill of the step that is shown, if the message left there to make room.
+
+    Without any tokens that are new to the provider again, there is none.
+    """
+    change = view.left_by
+    left = change.eviction_of(message.seq) if change else None
+    if change is None or left is None or view.is_simulated or change.step != view.at:
+        return
+    bill = rebilled(view, change)
+    if left.reason.is_for_room and bill.again:
+        yield room.Section("rooms/lab/_billed.html", {"bill": bill, "compare": _compared(view)})
+
+
+def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:
+    """Return what the change of the step that is shown re-bills: what stayed behind the first
+    message that left.
+    """
+    first = min(each.seq for each in change.evicted)
+    arrived = {row.seq for row in view.window.rows if row.entered_step == change.step}
+    behind = (row for row in view.window.rows if row.seq > first and row.seq not in arrived)
+    return Rebilled(sum(each.tokens for each in change.evicted), sum(row.tokens for row in behind))
+
+
+def _compared(view: ConversationState) -> str:
+    """Return the address that compares policies; empty without that page."""
+    try:
+        return reverse("inspector:compare", args=[view.memory.id])
+    except NoReverseMatch:
+        return ""
