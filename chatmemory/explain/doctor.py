@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.lint import PROVIDERS, RULES
-from chatmemory.core.lint.rules import Law
+from chatmemory.core.lint.rules import Example, Law, Rule
 from chatmemory.core.texts import named
 from chatmemory.diagnosis import Diagnosis, Problem
 from chatmemory.explain.wording import decapitalized
-from chatmemory.linting import outline
+from chatmemory.linting import example, outline
 
 
 def problem_title(rule: str) -> str:
@@ -93,7 +93,11 @@ def shown_rules() -> Iterator[ShownRule]:
             rule.id,
             rule.title,
             {PROVIDERS[each]: law for each, law in rule.laws.items()},
-            "\n".join(outline(rule.bad, rule.told_for)) or "(no messages)",
-            "\n".join(outline(rule.good, rule.told_for)),
+            "\n".join(_outline(rule, rule.bad)) or "(no messages)",
+            "\n".join(_outline(rule, rule.good)),
             rule.is_listed,
         )
+
+
+def _outline(rule: Rule, window: Example) -> list[str]:
+    return outline(example(window, rule.told_for), rule.told_for)
