@@ -17,6 +17,7 @@ from chatmemory.database import (
     check_transactions_are_short,
     has_tables,
 )
+from chatmemory.room import check_rooms
 from chatmemory.schema import check_schema, refuse_other_schema
 
 _SWAGGER_SCRIPTS = "drf_spectacular_sidecar"
@@ -34,6 +35,7 @@ class ChatMemoryConfig(AppConfig):
         checks.register(check_times_have_zones, checks.Tags.models)
         checks.register(check_transactions_are_short, checks.Tags.models)
         checks.register(check_requests_are_counted, checks.Tags.caches)
+        checks.register(check_rooms, checks.Tags.models)
         checks.register(check_schema, checks.Tags.database)
         checks.register(_check_docs_have_scripts, checks.Tags.urls)
         pre_migrate.connect(refuse_other_schema, sender=self)

@@ -13,8 +13,10 @@ from operator import or_
 from django.db.models import F, Q
 
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.room import rooms
 
 LATELY_STEPS = 40
+ANY = "any"  # the name of the flag that a conversation has with at least one of others
 
 
 def breaking(rule: str) -> Q:
@@ -35,7 +37,8 @@ class Flag:
     """Why a conversation needs attention, in `words`, and the condition for it.
 
     One that `is_offered` is always among the filters of the overview; one that is `beside_doctor`
-    is counted below the doctor's list. `icon` names its picture.
+    is counted below the doctor's list; one that `is_any` is among those of which ANY is one. They
+    are ordered by `place`. `icon` names its picture.
     """
 
     name: str
@@ -44,6 +47,8 @@ class Flag:
     icon: str = ""
     is_offered: bool = False
     beside_doctor: bool = False
+    is_any: bool = True
+    place: int = 0
 
     def __str__(self) -> str:
         return self.name
@@ -56,6 +61,7 @@ SAID_AGAIN = Flag(
     icon="again",
     is_offered=True,
     beside_doctor=True,
+    place=10,
 )
 COMPACTED_WITH_LOSS = Flag(
     "compacted_with_loss",
@@ -64,6 +70,7 @@ COMPACTED_WITH_LOSS = Flag(
     icon="again",
     is_offered=True,
     beside_doctor=True,
+    place=20,
 )
 NEVER_IN_MEMORY = Flag(
     "never_in_memory",
@@ -72,9 +79,15 @@ NEVER_IN_MEMORY = Flag(
     icon="out",
     is_offered=True,
     beside_doctor=True,
+    place=30,
 )
 OVERSIZED = Flag(
-    "oversized", "Oversized message", lately("oversized_step"), icon="big", beside_doctor=True
+    "oversized",
+    "Oversized message",
+    lately("oversized_step"),
+    icon="big",
+    beside_doctor=True,
+    place=40,
 )
 OVER_LIMIT = Flag(
     "over_limit",
@@ -82,37 +95,53 @@ OVER_LIMIT = Flag(
     Q(window_load__gt=F("policy_limit")),
     icon="warn",
     beside_doctor=True,
+    place=50,
 )
 DANGLING = Flag(
     "dangling",
     "Dangling tool call",
     _REFUSED & (breaking("dangling_call") | breaking("results_apart")),
     icon="broken",
+    place=60,
 )
 ORPHANED = Flag(
     "orphaned",
     "Result without its call",
     _REFUSED & (breaking("orphan_result") | breaking("duplicate_result")),
     icon="broken",
+    place=70,
 )
-REFUSED = Flag("refused", "Refused by a provider", _REFUSED, icon="warn", is_offered=True)
+REFUSED = Flag(
+    "refused",
+    "Refused by a provider",
+    _REFUSED,
+    icon="warn",
+    is_offered=True,
+    is_any=False,
+    place=80,
+)
 
-_OTHERS = (
+OWN = (
     *(SAID_AGAIN, COMPACTED_WITH_LOSS, NEVER_IN_MEMORY, OVERSIZED),
-    *(OVER_LIMIT, DANGLING, ORPHANED),
-)
-# At least one of the others
-ANY = Flag(
-    "any", "Need attention", reduce(or_, (each.condition for each in _OTHERS)), is_offered=True
+    *(OVER_LIMIT, DANGLING, ORPHANED, REFUSED),
 )
 
-FLAGS: tuple[Flag, ...] = (ANY, *_OTHERS, REFUSED)
+
+def flags() -> tuple[Flag, ...]:
+    """Return all flags in their order, those of the installed rooms among them."""
+    others = sorted((*OWN, *(flag for room in rooms() for flag in room.flags)), key=_place)
+    condition = reduce(or_, (each.condition for each in others if each.is_any))
+    return (Flag(ANY, "Need attention", condition, is_offered=True, is_any=False), *others)
+
+
+def _place(flag: Flag) -> int:
+    return flag.place
 
 
 def flag_named(name: str) -> Flag:
     """Return the flag with a name. Raises InvalidValue."""
-    for flag in FLAGS:
+    for flag in flags():
         if flag.name == name:
             return flag
-    names = ", ".join(flag.name for flag in FLAGS)
+    names = ", ".join(flag.name for flag in flags())
     raise InvalidValue(f"no flag has the name {name!r}: one of {names}")

@@ -30,7 +30,7 @@ from django.db.models.functions import Coalesce
 from chatmemory import database
 from chatmemory.models import Memory
 from chatmemory.queries import microseconds, newest_change_or_erasure, unreachable_nodes
-from chatmemory.services import CHANNEL, KEEPERS, newest_kept
+from chatmemory.services import CHANNEL, keepers, newest_kept
 from chatmemory.services.database_errors import leaving_out_lost_nodes
 
 SQLITE_SECONDS = 0.05
@@ -187,7 +187,7 @@ def _read(memory_ids: list[str]) -> dict[str, Newest | None]:
 
 def _steps_kept() -> Combinable:
     """Return the sum of the steps up to which the rows of a conversation are known."""
-    steps = [Coalesce(F(f"{each.model.__name__.lower()}__step"), 0) for each in KEEPERS]
+    steps = [Coalesce(F(f"{each.model.__name__.lower()}__step"), 0) for each in keepers()]
     return reduce(add, steps, Value(0))
 
 

@@ -55,7 +55,7 @@ SIZE = 20  # rows of an answer
 SUMMARIES = 5  # of them
 TEXT = 400  # characters of a message
 FlagName = Annotated[
-    str, Field(json_schema_extra={"enum": ["", *(each.name for each in queries.FLAGS)]})
+    str, Field(json_schema_extra={"enum": ["", *(each.name for each in queries.flags())]})
 ]
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _IN = {True: "in memory", False: "not in memory", None: "unknown"}

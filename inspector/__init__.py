@@ -2,4 +2,8 @@
 
 import chatmemory.reports  # noqa: F401  (refuses another package named chatmemory in its place)
 
+# Each is a capability in folders of its own: docs/rooms.md
+ROOMS = [
+    "inspector.rooms.lessons",
+]
 MIDDLEWARE = ["inspector.middleware.own_pages.InspectorMiddleware"]

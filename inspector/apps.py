@@ -9,9 +9,6 @@ class InspectorConfig(AppConfig):
     verbose_name = "Memory inspector"
 
     def ready(self) -> None:
-        import inspector.checks
-        import inspector.installed  # refuses a project without chatmemory
-        import inspector.lessons.catalogue  # noqa: F401  (the same)
         from inspector.observability import metrics, tracing
 
         memory_changed.connect(metrics.memory_changed, dispatch_uid="inspector.metrics")

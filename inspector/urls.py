@@ -8,16 +8,15 @@ from inspector.access import (
     token_management_required,
     write_required,
 )
+from inspector.shell.room import urlpatterns as urlpatterns_of_rooms
 from inspector.views import (
     accounts,
     compare,
     conversation,
     doctor,
     lab,
-    lessons,
     monitoring,
     overview,
-    playground,
     settings,
     transfer,
 )
@@ -59,10 +58,7 @@ urlpatterns = [
     path("lab/adopt/", write_required(lab.adopt_for_many), name="adopt-for-many"),
     path("import/", write_required(transfer.import_file), name="import"),
     path("demo/", write_required(overview.add_demo), name="demo"),
-    path("learn/", lessons.lessons, name="lessons"),
-    path("learn/playground/", playground.playground, name="playground"),
-    path("learn/<slug:slug>/", lessons.lesson, name="lesson"),
-    path("learn/<slug:slug>/present/", lessons.present, name="present"),
+    *urlpatterns_of_rooms(),
     path("policies/", read_required(settings.policies), name="policies"),
     path("policies/remove/", write_required(settings.remove_policy), name="remove-policy"),
     path("tokens/", token_management_required(settings.tokens), name="tokens"),

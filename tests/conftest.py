@@ -34,6 +34,7 @@ from .serving import Template, database, prepare, serving
 from .shop import OBJECT
 from .wheels import install
 
+pytest.register_assert_rewrite("tests.rooms")
 hypothesis_settings.register_profile("properties", examples())
 hypothesis_settings.load_profile("properties")
 

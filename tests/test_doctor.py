@@ -193,7 +193,7 @@ def test_the_command_fails_on_what_would_be_refused(capsys, tmp_path):
 
 # Flags of messages that the limit has no room for. tests/test_diagnosis.py has the others.
 
-FLAGGED = queries.MemoryFilter(flag=flags.ANY)
+FLAGGED = queries.MemoryFilter(flag=flags.flag_named("any"))
 
 
 def test_a_message_too_big_is_flagged_for_a_while(db):

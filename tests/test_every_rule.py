@@ -21,7 +21,7 @@ from chatmemory import (
 )
 from chatmemory.core.eviction import Reason
 from chatmemory.core.lint import PROVIDERS, RULES
-from chatmemory.flags import FLAGS, Flag
+from chatmemory.flags import Flag, flags
 from chatmemory.ledger.verification import verify
 from chatmemory.linting import lint
 from chatmemory.mcp import Scope, mcp_server
@@ -141,7 +141,7 @@ FLAGGED = {
 FLAGGED |= {"refused": FLAGGED["dangling"], "any": FLAGGED["dangling"]}
 
 
-@pytest.mark.parametrize("flag", FLAGS, ids=str)
+@pytest.mark.parametrize("flag", flags(), ids=str)
 def test_a_flag_is_in_the_list_the_filters_and_the_api(flag: Flag, operator_client):
     create_and_add("fine", MessageWindow(9), users("a"))
     FLAGGED[flag.name]()

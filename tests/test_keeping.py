@@ -17,7 +17,7 @@ from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.kept import KeptRow
 from chatmemory.models import KeptCompactions, KeptIncidents, Memory, Message
 from chatmemory.queries.incidents import IncidentKeeper
-from chatmemory.services import KEEPERS, Rounds
+from chatmemory.services import Rounds, keepers
 from chatmemory.services.keeping import STALE_AT_ONCE, current
 from inspector.live.keeping import KeeperThread
 
@@ -26,7 +26,7 @@ from .conversations import create_and_add, users
 pytestmark = pytest.mark.django_db
 SAID = users("My order is A-1182.", "well", "well", "A-1182!")
 LONG = 60.0  # seconds, enough for all
-MODELS = [keeper.model for keeper in KEEPERS]
+MODELS = [keeper.model for keeper in keepers()]
 
 
 def known_steps(model=KeptIncidents) -> dict[str, int]:
@@ -55,7 +55,7 @@ def test_a_row_is_known_up_to_the_newest_step_and_is_made_once(django_assert_num
     services.keep("a")
     for model in MODELS:
         assert known_steps(model) == {"a": 4}
-    with django_assert_num_queries(4 * len(KEEPERS)):
+    with django_assert_num_queries(4 * len(keepers())):
         services.keep("a")
 
 
@@ -159,7 +159,7 @@ def test_rows_follow_what_changes_and_only_that(django_assert_max_num_queries):
     services.add("b", users("hi again"))
     rounds.keep_some(LONG)
     assert known_steps() == {"a": 4, "b": 2}
-    with django_assert_max_num_queries(1 + 2 * len(KEEPERS)):
+    with django_assert_max_num_queries(1 + 2 * len(keepers())):
         assert not rounds.keep_some(LONG)
 
 

@@ -161,7 +161,7 @@ def test_no_tool_writes():
     """Nor does the first question about a conversation, whose incidents are not kept yet."""
     create_and_add("long", TokenWindow(60), users(*(f"item {n} is N-{n:04}" for n in range(9))))
     services.compact("long", "Some items.", keep_last=1)
-    for keeper in services.KEEPERS:
+    for keeper in services.keepers():
         keeper.model.objects.all().delete()
     with CaptureQueriesContext(connection) as asked:
         for name, given in QUESTIONS.items():

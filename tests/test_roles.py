@@ -21,6 +21,7 @@ from chatmemory.access.tokens import create_token
 
 from .citus.forms import POSTS
 from .conversations import create_and_add
+from .rooms import of_rooms
 
 NOBODY, NONE = "nobody", "stranger"  # not signed in; signed in, without any role
 ROLES = [NOBODY, NONE, Role.VIEWER, Role.OPERATOR, Role.ADMIN]
@@ -58,10 +59,6 @@ PAGES = {
     "inspector:adopt-for-many": ({}, {"post": Role.OPERATOR}),
     "inspector:import": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:demo": ({}, {"post": Role.OPERATOR}),
-    "inspector:lessons": ({}, {"get": NOBODY}),
-    "inspector:lesson": ({"slug": "tool-calls"}, {"get": NOBODY}),
-    "inspector:present": ({"slug": "tool-calls"}, {"get": NOBODY}),
-    "inspector:playground": ({}, {"get": NOBODY, "post": NOBODY}),
     "inspector:policies": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),
     "inspector:remove-policy": ({}, {"post": Role.OPERATOR}),
     "inspector:tokens": ({}, {"get": Role.ADMIN, "post": Role.ADMIN}),
@@ -76,6 +73,7 @@ PAGES = {
     "inspector:metrics": ({}, {"get": NOBODY}),  # by IP address or token, see test_observability
     "chatmemory:docs": ({}, {"get": Role.VIEWER}),
 }
+PAGES |= {route: each for room in of_rooms("routes") for route, each in room.PAGES.items()}
 NOT_FOUND = {"chatmemory:unknown-memory", "chatmemory:unknown-store"}  # 404 for everyone
 API = {
     "chatmemory:memories": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),

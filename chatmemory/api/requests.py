@@ -23,7 +23,7 @@ from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.policies import policy_kinds
 from chatmemory.core.recall.incidents import IncidentKind
-from chatmemory.queries import CLIENT, FLAGS, ORDERINGS, PROBLEMS
+from chatmemory.queries import CLIENT, ORDERINGS, PROBLEMS, flags
 from chatmemory.services.validation import ID_LENGTH
 
 NUMBER_MAX = 10**18 - 1
@@ -245,7 +245,7 @@ class MemoryListQuery(Query):
         "A label, as `name` or `name:value`."
     )
     flag = fields.NameField(
-        lambda: [flag.name for flag in FLAGS],
+        lambda: [flag.name for flag in flags()],
         "What needs attention: a message `never_in_memory` left in the step that added "
         "it, `said_again` is what a user had to say, or a tool to tell, again; `any` of these.",
     )

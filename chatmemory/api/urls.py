@@ -19,6 +19,7 @@ from chatmemory.api.views.messages import (
 )
 from chatmemory.api.views.schema import Docs, Schema
 from chatmemory.api.views.trials import RecallOf, Simulate
+from chatmemory.room import patterns_of, rooms
 
 app_name = "chatmemory"
 
@@ -40,6 +41,7 @@ _v1 = [
     path("doctor/", Doctor.as_view(), name="doctor"),
     path("recall/", RecallOf.as_view(), name="recall"),
     path("store/<memory:memory_id>/", Store.as_view(), name="store"),
+    *patterns_of(room.api_urls for room in rooms()),
     path("memories/<path:rest>", unknown, name="unknown-memory"),
     path("store/<path:rest>", unknown, name="unknown-store"),
     path("schema/", Schema.as_view(), name="schema"),

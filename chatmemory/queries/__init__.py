@@ -24,7 +24,8 @@ from chatmemory.core.window import Counted, Totals
 from chatmemory.diagnosis import LISTED as PROBLEMS
 from chatmemory.diagnosis import Diagnosis, Problem
 from chatmemory.distribution import unreachable_nodes
-from chatmemory.flags import FLAGS, Flag, flag_named
+from chatmemory.flags import Flag, flag_named, flags
+from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import CLIENT
 from chatmemory.queries.compactions import (
     CompactionOf,
@@ -128,14 +129,6 @@ from chatmemory.queries.recall import (
     comparison,
     recall_history,
     recall_of_stored,
-)
-from chatmemory.queries.rehearsal import (
-    Event,
-    Line,
-    Scene,
-    WrittenSummary,
-    lost_terms,
-    rehearse,
 )
 from chatmemory.queries.rows import MemoryRow, MessageDetail, StayDetail, StepRow, memory_row
 from chatmemory.queries.searching import MENTIONS_COUNTED, BestMatch, MemoryFilter

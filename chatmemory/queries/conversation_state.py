@@ -72,7 +72,8 @@ class ConversationQuery:
     kept the selected message even in a long history. `limit` asks for a replay under that limit
     from the first message on, in which nothing is searched. With nothing selected, `incident` is
     the number of the one to show, the newest first, and `lists_used` asks for those without a card.
-    `lists_dropped` asks for the terms that could be appended to the summary of the step.
+    `lists_dropped` asks for the terms that could be appended to the summary of the step. `of_rooms`
+    has the texts of parameters that rooms own, by name.
     """
 
     at: int | None = None
@@ -87,6 +88,7 @@ class ConversationQuery:
     incident: int = 1
     lists_used: bool = False
     lists_dropped: bool = False
+    of_rooms: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

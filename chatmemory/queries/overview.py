@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce, Left
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.stored_policies import load_or_tokens
 from chatmemory.core.window import Totals
-from chatmemory.flags import DANGLING, FLAGS, LATELY_STEPS, ORPHANED, OVERSIZED, Flag
+from chatmemory.flags import DANGLING, LATELY_STEPS, ORPHANED, OVERSIZED, Flag, flags
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.feed import evicting_adds
@@ -222,14 +222,14 @@ def overview_stats(since: datetime) -> OverviewStats:
     counts = Memory.objects.aggregate(
         conversations=Count("pk"),
         active=Count("pk", filter=active),
-        **{flag.name: Count("pk", filter=flag.condition) for flag in FLAGS},
+        **{flag.name: Count("pk", filter=flag.condition) for flag in flags()},
     )
     adds = evicting_adds().filter(at__gte=since)
     left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))
     return OverviewStats(
         conversations=counts["conversations"],
         active=counts["active"],
-        flagged={flag.name: counts[flag.name] for flag in FLAGS},
+        flagged={flag.name: counts[flag.name] for flag in flags()},
         forgotten=left["sum"] or 0,
         forgotten_in=left["memories"],
         reach=_median(Memory.objects.filter(active, window_count__gt=0), "window_count"),

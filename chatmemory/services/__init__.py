@@ -41,7 +41,7 @@ from chatmemory.services.findings import (
     forget_old_figures,
 )
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
-from chatmemory.services.keepers import KEEPERS
+from chatmemory.services.keepers import keepers
 from chatmemory.services.keeping import Rounds, keep, newest_kept, remade
 from chatmemory.services.messages import (
     add,
@@ -68,7 +68,6 @@ from chatmemory.services.validation import storable_messages
 
 __all__ = [
     "CHANNEL",
-    "KEEPERS",
     "QUICK_MESSAGES",
     "ArrivedMessage",
     "ChangeResult",
@@ -109,6 +108,7 @@ __all__ = [
     "import_conversation",
     "keep",
     "keep_trial",
+    "keepers",
     "known_branches",
     "known_copies",
     "label",

@@ -30,10 +30,11 @@ from chatmemory.models import (
 )
 from chatmemory.queries.compactions import holding_terms, standing_for
 from chatmemory.queries.conversations import copies_of, source_of
+from chatmemory.room import Erased, rooms
 from chatmemory.search import given_labels, searched_characters
 from chatmemory.search.sqlite import INDEXED_AT_ONCE
 from chatmemory.services.database_errors import leaving_out_lost_nodes
-from chatmemory.services.keepers import KEEPERS
+from chatmemory.services.keepers import keepers
 from chatmemory.services.sqlite_files import empty_log_after_erasure
 from chatmemory.services.transaction import (
     audit,
@@ -71,6 +72,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
         }
         _record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         _erase_responses(memory_id)
+        _ask_rooms(Erased(memory_id))
         database.on_commit(lambda: notify_followers(memory_id))
         if source := source_of(memory):
             # Its branches are from then on branches of its own source.
@@ -203,6 +205,7 @@ def redact(
                 redact(copy.memory_id, copy.seq, actor=actor, summaries=nested)
         _erase_responses(memory_id)
         _erase_findings(recorder.memory)
+        _ask_rooms(Erased(memory_id, [each.seq for each in (row, *with_it)]))
         recorder.set_labels(given_labels(recorder.memory.labels))
         result, *_ = [_redact_one(recorder, each, actor) for each in (row, *with_it)]
         return result
@@ -247,8 +250,14 @@ def _erase_findings(memory: Memory) -> None:
     """Erase what was tried on a conversation, or found of it."""
     for model in (Trial, RecallFigures):
         model.objects.filter(memory=memory).delete()
-    for keeper in KEEPERS:
+    for keeper in keepers():
         keeper.model.objects.filter(memory=memory).delete()
+
+
+def _ask_rooms(erased: Erased) -> None:
+    """Let rooms erase what they have of the words that are erased."""
+    for room in rooms():
+        room.erasing(erased)
 
 
 def _erase_responses(memory_id: str) -> None:

@@ -1,4 +1,4 @@
-"""The keepers, in the order in which they follow a change."""
+"""The keepers, in the order in which they follow a change: first those of the kernel."""
 
 from __future__ import annotations
 
@@ -6,5 +6,11 @@ from chatmemory.keeper import Keeper
 from chatmemory.queries.compactions import CompactionKeeper
 from chatmemory.queries.diagnosis import DiagnosisKeeper
 from chatmemory.queries.incidents import IncidentKeeper
+from chatmemory.room import rooms
 
-KEEPERS: tuple[Keeper, ...] = (DiagnosisKeeper(), IncidentKeeper(), CompactionKeeper())
+OWN: tuple[Keeper, ...] = (DiagnosisKeeper(), IncidentKeeper(), CompactionKeeper())
+
+
+def keepers() -> tuple[Keeper, ...]:
+    """Return all keepers, those of the installed rooms among them."""
+    return (*OWN, *(keeper for room in rooms() for keeper in room.keepers()))

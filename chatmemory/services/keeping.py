@@ -30,7 +30,7 @@ from chatmemory.models import Memory, Step
 from chatmemory.queries.conversations import is_writable
 from chatmemory.queries.feed import microseconds
 from chatmemory.services.database_errors import outage
-from chatmemory.services.keepers import KEEPERS
+from chatmemory.services.keepers import keepers
 from chatmemory.services.transaction import notify_followers, unless_changing
 
 STALE_AT_ONCE = 50
@@ -96,7 +96,7 @@ def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow 
 
 def keep(memory_id: str) -> None:
     """Make and store all rows of a conversation that are not current. Raises MemoryNotFound."""
-    for keeper in KEEPERS:
+    for keeper in keepers():
         current(keeper, memory_id)
 
 
@@ -148,7 +148,7 @@ def remade(memory_id: str) -> list[str]:
     differing: list[Made] = []
     with one_snapshot():
         memory = find_memory(memory_id)
-        for keeper in KEEPERS:
+        for keeper in keepers():
             kept = keeper.row(memory)
             if kept is not None and kept.step == memory.last_step:
                 again = _made(keeper, memory, None)
@@ -168,7 +168,7 @@ def newest_kept() -> int:
     """Return when the newest row was stored, in microseconds since 1970; 0 if there are none."""
     newest = (
         each.model.objects.order_by("-kept_at").values_list("kept_at", flat=True).first()
-        for each in KEEPERS
+        for each in keepers()
     )
     return max(filter(None, newest), default=0)
 
@@ -182,8 +182,9 @@ class Rounds:
     fails is logged once, and left to its next reader.
     """
 
-    def __init__(self, keepers: Sequence[Keeper] = KEEPERS) -> None:
-        self._followers = [_Follower(keeper) for keeper in keepers]
+    def __init__(self, chosen: Sequence[Keeper] | None = None) -> None:
+        followed = keepers() if chosen is None else chosen
+        self._followers = [_Follower(keeper) for keeper in followed]
 
     def keep_some(self, seconds: float) -> bool:
         """Make rows for about so many seconds for each keeper, at least one; return whether some

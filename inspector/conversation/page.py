@@ -29,8 +29,18 @@ from inspector.conversation.simulation import (
 )
 from inspector.conversation.timeline import Timeline
 from inspector.conversation.timeline.strip import cells
+from inspector.shell import room
+from inspector.shell.room import Card, Link
 
 NEW_ID_LENGTH = 200
+LINKS = "inspector/conversation/links"
+OWN_LINKS = (
+    Link(f"{LINKS}/simulate.html", place=10),
+    Link(f"{LINKS}/compact.html", place=20),
+    Link(f"{LINKS}/compare.html", place=30),
+    Link(f"{LINKS}/export.html", place=40),
+    Link(f"{LINKS}/settings.html", place=50),
+)
 
 
 class ConversationPage:
@@ -76,6 +86,12 @@ class ConversationPage:
         self.kept = self._measure.amount(self.window.totals)
         most = Totals(self.memory.said_count, self.memory.history_tokens)
         self.most_said = self._measure.amount(most)
+        # What rooms add, which they read here
+        asks_nothing = not self.msg and not self.find
+        self._cards = room.cards(state) if asks_nothing else []
+        self.sections = room.sections(state, state.selected) if state.selected else []
+        links = [*OWN_LINKS, *room.links(state)]
+        self.links = sorted(links, key=lambda link: link.place)
         # The selection, if it is no draft, and the query parameter by which an address keeps it.
         self.selected_message = self.msg if self.msg and self.msg > 0 else None
         self.chosen_query = urlencode(chosen(self.msg))
@@ -92,10 +108,22 @@ class ConversationPage:
     def panel(self) -> Panel:
         return Panel(self.state, self.simulation)
 
+    @property
+    def cards_above(self) -> list[Card]:
+        """The cards of rooms above the words of the step."""
+        return [card for card in self._cards if not card.is_below]
+
+    @property
+    def cards_below(self) -> list[Card]:
+        """The cards of rooms below the words of the step."""
+        return [card for card in self._cards if card.is_below]
+
     @cached_property
     def timeline(self) -> Timeline | None:
         """The timeline with its playhead at this step; None if there is no step."""
-        dots = self.panel.dots
+        dots = {**self.panel.dots}
+        for card in self._cards:
+            dots |= card.dots
         strip = cells(self.state, self._measure, self.cell_link, dots)
         return Timeline(self.state, self._measure, strip, dots) if strip else None
 
@@ -120,6 +148,7 @@ class ConversationPage:
             return "history"
         panel = self.panel
         is_asked = self.msg or self.find or panel.changes or panel.card or panel.evidence
+        is_asked = is_asked or any(card.asks_to_be_seen for card in self._cards)
         return "why" if is_asked else "memory"
 
     # The head of the page

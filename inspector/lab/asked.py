@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds, text_of_policy
-from chatmemory.queries import FLAGS, POLICIES_MAX, FleetQuery, MemoryFilter, flag_named
+from chatmemory.queries import POLICIES_MAX, FleetQuery, MemoryFilter, flag_named, flags
 from inspector.forms.fields import number_in_text, searchable
 
 SAMPLE = 1_000
@@ -197,7 +197,7 @@ class FleetAsked:
             asked.policy(ANY_LIMIT)
         except InvalidValue as error:
             return replace(asked, options="", estimator="", problem=str(error))
-        names = [flag.name for flag in FLAGS]
+        names = [flag.name for flag in flags()]
         if asked.flagged and asked.flagged not in names:
             return replace(asked, flagged="", problem=f"flagged is {' or '.join(names)}")
         if asked.since and asked.active_since is None:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import policy_kinds, queries
-from chatmemory.flags import ANY, FLAGS, SAID_AGAIN, flag_named
+from chatmemory.flags import ANY, SAID_AGAIN, flag_named, flags
 from chatmemory.queries import CLIENT, CursorPage, MemoryFilter
 from inspector.forms.fields import searchable
 
@@ -26,7 +26,7 @@ ORDERINGS = {
     "said": "Most said",
     SAID_AGAIN.name: SAID_AGAIN.words,
 }
-ALWAYS_OFFERED = (("active", "1"), ("flagged", ANY.name))
+ALWAYS_OFFERED = (("active", "1"), ("flagged", ANY))
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Asked:
         asked["flagged"] = asked["flagged"] or searchable(given.get("flag", ""))  # as in the API
         known: dict[str, list[str]] = {
             "policy": [kind for kind, _ in policy_choices()],
-            "flagged": [flag.name for flag in FLAGS],
+            "flagged": [flag.name for flag in flags()],
             "active": ["1"],
             "sort": list(ORDERINGS),
         }
@@ -149,7 +149,7 @@ class Asked:
         filters += [("policy", kind, label) for kind, label in policy_choices()]
         filters += [
             ("flagged", flag.name, flag.words)
-            for flag in FLAGS
+            for flag in flags()
             if flag.is_offered or self._is("flagged", flag.name)
         ]
         return [*filters, ("label", self.label, self.label)] if self.label else filters

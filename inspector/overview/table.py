@@ -13,11 +13,12 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import can_decide, explain, queries
-from chatmemory.queries import FLAGS, FeedItem, Flag, NewestIncident, NoRoom, OverviewRow
+from chatmemory.queries import FeedItem, Flag, NewestIncident, NoRoom, OverviewRow, flags
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
 from inspector.overview.selection import Asked, midnight
+from inspector.shell.room import Badge
 
 CACHED_AS = "inspector.overview.headlines"
 LEAST_SECONDS, MOST_SECONDS = 1, 30
@@ -45,7 +46,7 @@ class Headlines:
         """Each flag that a conversation has, and how many have it."""
         return [
             (flag, self.stats.flagged[flag.name])
-            for flag in FLAGS
+            for flag in flags()
             if flag.icon and self.stats.flagged[flag.name]
         ]
 
@@ -116,6 +117,7 @@ class Row:
 
     row: OverviewRow
     asked: Asked
+    badges: Sequence[Badge] = ()
 
     @property
     def memory(self) -> queries.MemoryRow:

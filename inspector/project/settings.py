@@ -45,6 +45,7 @@ PRODUCTION = flag("CHATMEMORY_PRODUCTION")
 INSTALLED_APPS = [
     "chatmemory",
     "inspector",
+    *inspector.ROOMS,
     "inspector.project",
     "inspector.project.apps.Admin",
     "django.contrib.auth",

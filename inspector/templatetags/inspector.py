@@ -33,6 +33,8 @@ from inspector.conf import inspector_configuration
 from inspector.conversation import history
 from inspector.conversation.links import chosen
 from inspector.display import switched_on, theme_of
+from inspector.shell.menu import menu_of
+from inspector.shell.room import Fragment, MenuItem, rooms_on
 
 register = template.Library()
 register.filter("moment", microseconds)
@@ -125,6 +127,32 @@ def to(
 ) -> SafeString:
     """The attributes of a link on the page: a real address, and the same for HTMX."""
     return format_html(_LINK, page.link(page.at if at is None else at, find, **chosen))
+
+
+@register.simple_tag(takes_context=True)
+def main_menu(context: Context) -> list[tuple[MenuItem, bool]]:
+    """The items of the main menu, each with whether it is the current one."""
+    request = getattr(context, "request", None)
+    return [] if request is None else list(menu_of(request))
+
+
+@register.simple_tag(takes_context=True)
+def room_files(context: Context) -> dict[str, list[str]]:
+    """The style sheets and the scripts of the rooms that the page shows something of."""
+    request = getattr(context, "request", None)
+    shown = [] if request is None else rooms_on(request)
+    return {
+        "styles": [file for room in shown for file in room.styles],
+        "scripts": [file for room in shown for file in room.scripts],
+    }
+
+
+@register.simple_tag(takes_context=True)
+def fragment(context: Context, shown: Fragment) -> SafeString:
+    """A room's template, which sees what the page sees."""
+    template = context.template.engine.get_template(shown.template)  # type: ignore[union-attr]
+    with context.push(**shown.context):
+        return template.render(context)
 
 
 @register.simple_tag(takes_context=True)

@@ -38,6 +38,7 @@ from inspector.display import render_form, render_page_or_fragment
 from inspector.forms.actions import CompactForm
 from inspector.forms.composer import BranchForm, DraftForm
 from inspector.forms.fields import first_problem, number_in_text, searchable
+from inspector.shell.room import parameters
 
 PAGE, WRITING = "inspector/conversation/conversation.html", "inspector/conversation/_writing.html"
 NUMBER_DIGITS = 18
@@ -69,18 +70,19 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     trial = queries.trial(memory_id, key) if key else None
     if key and trial is None:
         raise Http404("this simulation is no longer kept")
-    try:
-        state = queries.simulated_state(memory_id, query, trial)
-    except MessageNotFound:
-        if not jump:
-            raise
-        query = replace(query, msg=None, find=jump)
-        state = queries.simulated_state(memory_id, query, trial)
-    except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses what is tried
-        problem, query = str(error), replace(query, limit=None)
-        msg = query.msg if query.msg is not None and query.msg > 0 else None  # no draft
-        state = queries.conversation_state(memory_id, replace(query, msg=msg))
-    page = ConversationPage(state)
+    with queries.one_snapshot():
+        try:
+            state = queries.simulated_state(memory_id, query, trial)
+        except MessageNotFound:
+            if not jump:
+                raise
+            query = replace(query, msg=None, find=jump)
+            state = queries.simulated_state(memory_id, query, trial)
+        except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses what is tried
+            problem, query = str(error), replace(query, limit=None)
+            msg = query.msg if query.msg is not None and query.msg > 0 else None  # no draft
+            state = queries.conversation_state(memory_id, replace(query, msg=msg))
+        page = ConversationPage(state)
     form = DraftForm.of(trial, _number(request, "edit"))
     return render_page_or_fragment(request, PAGE, {"page": page, "form": form, "problem": problem})
 
@@ -269,6 +271,7 @@ def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
         incident=_number(request, "incident") or 1,
         lists_used="used" in request.GET,
         lists_dropped="terms" in request.GET,
+        of_rooms={name: request.GET[name] for name in parameters() if name in request.GET},
     )
     return query, find if jump else ""
 
@@ -333,11 +336,12 @@ def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str
     data = form.cleaned_data
     query = ConversationQuery(at=form.page_step, msg=data.get("msg"), find=data.get("find", ""))
     trial = queries.trial(memory_id, data["trial"]) if data.get("trial") else None
-    try:
-        state = queries.simulated_state(memory_id, query, trial)
-    except ChatMemoryError:
-        state = queries.conversation_state(memory_id, ConversationQuery())
-    page = ConversationPage(state, is_posted=True)
+    with queries.one_snapshot():
+        try:
+            state = queries.simulated_state(memory_id, query, trial)
+        except ChatMemoryError:
+            state = queries.conversation_state(memory_id, ConversationQuery())
+        page = ConversationPage(state, is_posted=True)
     is_at_field = bool(page.trial) and "new_id" in form.errors
     context = {"page": page, "form": form, "problem": "" if is_at_field else problem}
     response = render_page_or_fragment(request, PAGE, context)

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from chatmemory import ChatMemoryError, ChatMessage, InvalidValue, explain, queries, services
 from chatmemory.access.roles import actor_of
-from chatmemory.queries import FLAGS
+from chatmemory.queries import flags
 from inspector.conversation.links import conversation_url
 from inspector.display import render_form, render_page_or_fragment
 from inspector.doctor import Visit
@@ -36,7 +36,7 @@ def doctor(request: HttpRequest) -> HttpResponse:
     context = {
         "visit": visit,
         "rows": found.rows,
-        "elsewhere": [(flag, flagged[flag.name]) for flag in FLAGS if flag.beside_doctor],
+        "elsewhere": [(flag, flagged[flag.name]) for flag in flags() if flag.beside_doctor],
         **pager(visit.given, found),
     }
     return render_page_or_fragment(request, "inspector/doctor/doctor.html", context)

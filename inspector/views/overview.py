@@ -33,6 +33,7 @@ from inspector.forms.actions import BulkForm, check_chosen
 from inspector.forms.fields import first_problem
 from inspector.overview.selection import ORDERINGS, Asked, pager
 from inspector.overview.table import Row, current_feed, current_headlines
+from inspector.shell import room
 
 PAGE_SIZE = 25
 MOMENT = re.compile(r"[0-9]{1,18}")
@@ -78,11 +79,12 @@ def _page(asked: Asked, held: Sequence[str] = ()) -> dict[str, Any]:
         found = _found(asked)
         is_all = found.previous is None and found.next is None
         total = len(found.rows) if is_all and total is None else total
+    badges = room.badges([row.memory for row in found.rows])
     return {
         "moment": moment,
         "asked": asked,
         "total": total,
-        "rows": [Row(row, asked) for row in found.rows],
+        "rows": [Row(row, asked, badges[row.memory.id]) for row in found.rows],
         "is_held": bool(held),
         "orderings": ORDERINGS,
         "headlines": current_headlines(moment),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 import chatmemory
+from chatmemory.room import rooms as kernel_rooms
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,7 +26,6 @@ LAYERS = [
         "chatmemory.converters",
         "chatmemory.database",
         "chatmemory.distribution",
-        "chatmemory.flags",
         "chatmemory.given_settings",
         "chatmemory.schema",
         "chatmemory.search",
@@ -34,7 +35,7 @@ LAYERS = [
     ["chatmemory.kept", "chatmemory.managers", "chatmemory.records"],
     ["chatmemory.models"],
     ["chatmemory.keeper"],
-    ["chatmemory.ledger"],
+    ["chatmemory.flags", "chatmemory.ledger", "chatmemory.room"],
     ["chatmemory.access", "chatmemory.queries", "chatmemory.services"],
     ["chatmemory.explain"],
     ["chatmemory.live", "chatmemory.stores.database"],
@@ -43,6 +44,7 @@ LAYERS = [
     ["chatmemory.mcp"],
     ["chatmemory.admin", "chatmemory.management"],
     ["inspector"],
+    ["inspector.rooms"],
 ]
 ROOMS_OF_THE_INSPECTOR = (
     "access",
@@ -53,6 +55,7 @@ ROOMS_OF_THE_INSPECTOR = (
     "live",
     "queries",
     "reports",
+    "room",
     "services",
     "signals",
     "streaming",
@@ -137,10 +140,22 @@ def test_the_inspector_imports_rooms_and_public_names():
     assert not {
         name: strange
         for name, file in modules().items()
-        if name.startswith("inspector")
+        if name.startswith("inspector") and not name.startswith("inspector.rooms.")
         for strange in imports(file)
         if strange.startswith("chatmemory.") and strange.split(".")[1] not in allowed
         if not strange.startswith(ALONE)
+    }
+
+
+def test_a_room_imports_only_the_rooms_that_it_needs():
+    room_of = re.compile(r"inspector\.rooms\.(\w+)")
+    needed = {each.room: each.needs for each in kernel_rooms()}
+    assert not {
+        name: others
+        for name, file in modules().items()
+        if (own := room_of.match(name))
+        if (others := {r[1] for i in imports(file) if (r := room_of.match(i))} - {own[1]})
+        and not others <= {*needed[own[1]]}
     }
 
 

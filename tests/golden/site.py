@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from chatmemory import (
@@ -23,25 +22,12 @@ from chatmemory.services import protocol
 from inspector import demo
 
 from ..conversations import diagnosed
+from ..rooms import of_rooms
+from .states import Form, State
 
 # Two runs of tau-bench's airline task, by Sierra, under the MIT license:
 # https://github.com/sierra-research/tau-bench
 RUNS = Path(__file__).parent / "tau_bench.json"
-Form = dict[str, str | bytes | list[str]]
-
-
-@dataclass(frozen=True)
-class State:
-    """A request of an operator, a viewer or a stranger. A `form` is sent by POST; bytes are a file.
-
-    Its text is the title and the main element of the page, or with `whole` all that it has.
-    """
-
-    url: str
-    by: str = "operator"
-    form: Form | None = None
-    htmx: bool = False
-    whole: bool = False
 
 
 def build() -> dict[str, str]:
@@ -124,7 +110,6 @@ def _a_summary_loses_terms() -> None:
 
 ORDER, CLASS, SUPPORT = "/c/order-7741/", "/c/classroom/", "/c/support/"
 POLICIES = "policy=message_window:10&policy=token_window:400"
-LESSON = "/learn/message-window/"
 CHATS = b"""[
     [{"role": "user", "content": "My order is A-1182."},
      {"role": "assistant", "content": "Yes?", "name": "bot"},
@@ -205,16 +190,10 @@ STATES = {
     "policies-viewer": State("/policies/", by="viewer"),
     "tokens": State("/tokens/"),
     "sign-in": State("/sign-in/", by="stranger", whole=True),
-    "lessons": State("/learn/", by="stranger"),
-    "lesson-asked": State(f"{LESSON}?step=1", by="stranger"),
-    "lesson-right": State(f"{LESSON}?step=1&leaves=1&check=1", by="stranger"),
-    "lesson-wrong": State(f"{LESSON}?step=1&leaves=3&check=1", by="stranger"),
-    "lesson-summary": State("/learn/what-a-summary-forgets/?step=3&answer=3", by="stranger"),
-    "lesson-presented": State(f"{LESSON}present/?screen=2", by="stranger"),
-    "playground": State("/learn/playground/?sample=message-window", by="stranger"),
     "import": State("/import/"),
     "imported": State(
         "/import/",
         form={"file": CHATS, "format": "auto", "kind": "message_window", "limit": "2"},
     ),
 }
+STATES |= {name: state for each in of_rooms("golden") for name, state in each.STATES.items()}

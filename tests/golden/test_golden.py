@@ -20,10 +20,18 @@ from django.utils import timezone
 from chatmemory import services
 from chatmemory.access.roles import GROUPS, Role
 
+from ..rooms import FOLDER, of_rooms
 from .reading import as_text
-from .site import STATES, State, build
+from .site import STATES, build
+from .states import State
 
 PAGES = Path(__file__).parent / "pages"
+# The folders of files, by the names of the pages of rooms
+FOLDERS = {
+    name: FOLDER / room.__name__.split(".")[2] / "golden"
+    for room in of_rooms("golden")
+    for name in room.STATES
+}
 ACCEPT = "If that is meant, run GOLDEN=write pytest tests/golden, and commit what it writes."
 LINES_OF_EACH, LINES_OF_ALL = 20, 150
 MORNING, NOON = (datetime(2026, 3, 2, hour, tzinfo=UTC) for hour in (8, 12))
@@ -65,7 +73,8 @@ def text(client: Client, state: State, keys: dict[str, str]) -> str:
 
 
 def test_pages_read_as_their_golden_files_say(pages):
-    kept = {file.stem: file.read_text("utf-8") for file in PAGES.glob("*.txt")}
+    files = [file for folder in {PAGES, *FOLDERS.values()} for file in folder.glob("*.txt")]
+    kept = {file.stem: file.read_text("utf-8") for file in files}
     if os.environ.get("GOLDEN") == "write":
         write(pages, kept)
         return
@@ -88,8 +97,9 @@ def difference(name: str, kept: dict[str, str], pages: dict[str, str]) -> Iterat
 
 
 def write(pages: dict[str, str], kept: dict[str, str]) -> None:
-    PAGES.mkdir(exist_ok=True)
     for name in kept.keys() - pages.keys():
-        (PAGES / f"{name}.txt").unlink()
+        (FOLDERS.get(name, PAGES) / f"{name}.txt").unlink(missing_ok=True)
     for name, page in pages.items():
-        (PAGES / f"{name}.txt").write_text(page, "utf-8")
+        folder = FOLDERS.get(name, PAGES)
+        folder.mkdir(exist_ok=True)
+        (folder / f"{name}.txt").write_text(page, "utf-8")

@@ -107,7 +107,7 @@ READS: dict[str, Callable[[Filled], object]] = {
 OF_NO_WINDOW = {
     "ArrivedMessage", "ChangeResult", "CompactionPreview", "EvictedMessage", "Imported",
     "NamedDefault", "NewMessage", "Recount", "RepairPreview", "Repairs", "Report", "Rounds",
-    "CHANNEL", "KEEPERS", "QUICK_MESSAGES", "adopt_policy", "atomic", "chosen_policy",
+    "CHANNEL", "keepers", "QUICK_MESSAGES", "adopt_policy", "atomic", "chosen_policy",
     "compute_figures", "create", "default_policies", "default_policy", "delete_all",
     "empty_leftover_log", "finish_deletions", "forget_old_figures", "forget_old_trials",
     "keep_trial", "known_branches", "label", "newest_kept", "remove_default_policy",

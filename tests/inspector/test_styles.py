@@ -9,18 +9,18 @@ from pathlib import Path
 import pytest
 
 from chatmemory.core.messages import MessageType
-from chatmemory.queries import FLAGS
+from chatmemory.queries import flags
 from inspector.conversation.looks import glyph
 from inspector.display import DISPLAYS
 
 ROOT = Path(__file__).parents[2]
-SHEETS = sorted((ROOT / "static/inspector/css").glob("*.css"))
-SCRIPTS = sorted((ROOT / "static/inspector/js").glob("*.js"))
+SHEETS = sorted((ROOT / "static").glob("**/*.css"))
+SCRIPTS = sorted((ROOT / "static").glob("**/*.js"))
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 PRESENTERS = [
     *(ROOT / "inspector/conversation").rglob("*.py"),
     *(ROOT / "inspector/lab").glob("*.py"),
-    *(ROOT / "inspector/lessons").glob("*.py"),
+    *(ROOT / "inspector/rooms").rglob("*.py"),
     *(ROOT / "inspector/templatetags").glob("*.py"),
     *(ROOT / "chatmemory/explain").glob("*.py"),
 ]
@@ -128,7 +128,7 @@ def test_every_symbol_is_used_and_every_used_one_is_drawn():
     icons = re.findall(r'{% icon "([\w-]+)"|icon_name="([\w-]+)"', html())
     used = {f"i-{name or passed}" for name, passed in icons}
     used |= {f"g-{name}" for name in BUILT["r-"]}
-    used |= {f"i-{flag.icon}" for flag in FLAGS if flag.icon}
+    used |= {f"i-{flag.icon}" for flag in flags() if flag.icon}
     assert drawn == used
 
 

@@ -1,0 +1,93 @@
+"""What a room may add to writing and reading: the hooks that the kernel calls.
+
+A room is a capability that can be removed with its folders: a Django application whose
+configuration is a `Room`. The kernel imports no room. It asks the installed ones, in the order of
+INSTALLED_APPS. A hook never changes what the kernel decides. docs/rooms.md describes each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from django.apps import AppConfig, apps
+from django.core.checks import CheckMessage, Error
+
+if TYPE_CHECKING:
+    from chatmemory.flags import Flag
+    from chatmemory.keeper import Keeper
+    from chatmemory.ledger.contradictions import Contradiction
+    from chatmemory.models import Memory
+
+
+@dataclass(frozen=True)
+class Erased:
+    """What is erased of a conversation: the texts of the messages `seqs`; all of it if None."""
+
+    memory_id: str
+    seqs: Sequence[int] | None = None
+
+
+class Room(AppConfig):
+    """The configuration of a room: its name is the last part of its module's, and its label is
+    that with the prefix `chatmemory_`.
+
+    A room lists its own modules by name, and imports them within its methods: a configuration is
+    loaded before the models are.
+    """
+
+    needs: tuple[str, ...] = ()  # the names of rooms without which this one cannot be
+    api_urls: str = ""  # a module whose `urlpatterns` stand below /api/v1/
+    flags: Sequence[Flag] = ()
+
+    def __init__(self, app_name: str, app_module: Any) -> None:
+        self.room = app_name.rpartition(".")[2]
+        self.label = f"chatmemory_{self.room}"
+        super().__init__(app_name, app_module)
+
+    def keepers(self) -> Iterable[Keeper]:
+        """Return what derives rows from ledgers after the commit of a change."""
+        return ()
+
+    def erasing(self, erased: Erased) -> None:
+        """Erase what the room has of these words, in the transaction of an erasure.
+
+        Rows of the room that refer to the conversation itself are deleted with it. An exception
+        undoes the erasure.
+        """
+
+    def verifying(self, memory: Memory) -> Iterable[Contradiction]:
+        """Yield where the room's tables contradict the ledger of a conversation."""
+        return ()
+
+
+def rooms() -> Iterator[Room]:
+    """Yield the installed rooms, in the order of INSTALLED_APPS."""
+    return (each for each in apps.get_app_configs() if isinstance(each, Room))
+
+
+def has_room(name: str) -> bool:
+    """Whether a room is installed."""
+    return any(each.room == name for each in rooms())
+
+
+def patterns_of(modules: Iterable[str]) -> list[Any]:
+    """Return the URL patterns of modules; an empty name is none."""
+    return [each for name in modules if name for each in import_module(name).urlpatterns]
+
+
+def check_rooms(**_: Any) -> list[CheckMessage]:
+    """Name each room that lacks another one which it needs."""
+    installed = {each.room for each in rooms()}
+    return [
+        Error(
+            f"The room {room.room!r} needs the room {name!r}.",
+            hint=f"Add it to INSTALLED_APPS, or remove {room.name!r}.",
+            id="chatmemory.E010",
+        )
+        for room in rooms()
+        for name in room.needs
+        if name not in installed
+    ]

@@ -1,0 +1,115 @@
+"""The lessons that there are: those of this package, then those in the folder of the settings.
+
+Files are read again when they change, so a lesson that is dropped into the folder is there at once.
+A system check says what is wrong with a file, by line and field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from django.core.checks import CheckMessage, Error, register
+
+from inspector.conf import inspector_configuration
+from inspector.rooms.lessons.lesson import InvalidLesson, Lesson, lesson_line, read_lesson
+from inspector.rooms.lessons.stage import LessonMoment, moments
+from inspector.rooms.lessons.words import check_moment_texts
+
+OWN = Path(__file__).parent / "files"
+RESERVED = ("playground",)
+_SLUG = re.compile(r"[a-zA-Z0-9_-]{1,80}")
+
+
+class Staged(NamedTuple):
+    """A lesson with the moments of its steps."""
+
+    lesson: Lesson
+    moments: tuple[LessonMoment, ...]
+
+
+class Catalogue(NamedTuple):
+    """The lessons by slug, in order, and what is wrong with the files that are left out."""
+
+    lessons: dict[str, Staged]
+    problems: tuple[str, ...]
+
+
+def catalogue() -> Catalogue:
+    """Return all lessons. A file that cannot be used is left out, and a check names it."""
+    lessons: dict[str, Staged] = {}
+    problems: list[str] = []
+    for file in _files():
+        found = _found(file)
+        if isinstance(found, str):
+            problems.append(found)
+        elif why := _unusable_name(found.lesson.slug, lessons):
+            problems.append(f"{file}, line 1: {why}: rename the file")
+        else:
+            lessons[found.lesson.slug] = found
+    return Catalogue(lessons, tuple(problems))
+
+
+def _unusable_name(slug: str, taken: Container[str]) -> str:
+    if not _SLUG.fullmatch(slug):
+        return "its name is no part of an address (letters, digits, - and _)"
+    is_taken = slug in taken or slug in RESERVED
+    return f"there is something else with the name {slug}" if is_taken else ""
+
+
+def _folder() -> Path | None:
+    """Return the folder of a teacher's own lessons; None if the settings name none."""
+    named = inspector_configuration().LESSONS
+    return Path(named) if named else None
+
+
+def _files() -> list[Path]:
+    folders = filter(None, (OWN, _folder()))
+    return [file for folder in folders for file in sorted(folder.glob("*.toml"))]
+
+
+def _found(file: Path) -> Staged | str:
+    """Return the lesson of a file, or what is wrong with it and where."""
+    try:
+        return _since(file, file.stat().st_mtime_ns)
+    except OSError as error:
+        return f"{file}, line 1: cannot be read: {error.strerror}"
+
+
+@lru_cache(maxsize=200)
+def _since(file: Path, changed: int) -> Staged | str:
+    """Return the same of a file as it is since it was changed."""
+    content = file.read_bytes()
+    try:
+        lesson = read_lesson(content, str(file))
+        played = moments(lesson)
+        for moment in played:
+            check_moment_texts(moment)
+    except InvalidLesson as error:
+        line = error.line or lesson_line(error.path, content.decode())
+        field = f"{error.field}: " if error.field else ""
+        return f"{file}, line {line}: {field}{error.why}"
+    return Staged(lesson, played)
+
+
+@register("lessons")
+def check_lessons(**_: Any) -> list[CheckMessage]:
+    """Refuse a folder that does not exist, and each file that is no lesson."""
+    own = _folder()
+    if own is None:
+        return []  # tests check the lessons of the package
+    if not own.is_dir():
+        return [
+            Error(
+                f"INSPECTOR['LESSONS'] names {own}, which is no folder.",
+                hint="Make the folder, or take the setting away.",
+                id="inspector.E007",
+            )
+        ]
+    return [
+        Error(problem, hint="docs/lessons.md has the fields of a lesson.", id="inspector.E008")
+        for problem in catalogue().problems
+    ]

@@ -1,0 +1,183 @@
+"""The page of a step of a lesson, and the screens of a lesson on a projector."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from django.urls import NoReverseMatch, reverse
+from django.utils.safestring import SafeString
+
+from chatmemory import Reason
+from chatmemory.explain import cause_of, seqs
+from inspector.rooms.lessons.board import Board
+from inspector.rooms.lessons.catalogue import Staged
+from inspector.rooms.lessons.lesson import Ask, Practice
+from inspector.rooms.lessons.rehearsal import Scene
+from inspector.rooms.lessons.stage import Happening, LessonMoment
+from inspector.rooms.lessons.words import (
+    Answer,
+    choice_text,
+    filled,
+    judge,
+    marked_up,
+    solution,
+)
+
+LETTERS = "ABCDEFGH"  # as many as OFFERS_MAX
+# The oldest messages made room; a summary is written by the step itself.
+TOLD_BY_STEPS = (Reason.CAPACITY, Reason.SUMMARIZED)
+# A practice's page is one of the inspector's, by the name of its URL, or a place on one.
+_PLACES = {"simulate": ("conversation", "#composer")}
+
+
+class Offer(NamedTuple):
+    """An answer to choose: its value, its letter, its text; once judged, whether it is right."""
+
+    value: int
+    letter: str
+    text: SafeString
+    is_given: bool
+    is_right: bool
+
+
+class Told:
+    """What is said of a step: its text, its question, and the explanation of the answer.
+
+    Numbers of messages are links, unless it `is_plain`.
+    """
+
+    def __init__(self, moment: LessonMoment, is_plain: bool = False) -> None:
+        step = moment.step
+        self.moment = moment
+        self._is_linked = not is_plain
+        self.text = self._filled(step.text, moment.before)
+        self.question = self._filled(step.question, moment.before)
+        self.hint = self._filled(step.hint, moment.before)
+        self.why = self._filled(step.why, moment.after)
+        self.solution = marked_up(solution(moment), self._is_linked)
+
+    @property
+    def causes(self) -> list[SafeString]:
+        """Why messages left, in the words of Why?, but for those that its step tells of."""
+        by_cause: dict[str, list[int]] = {}
+        for scene in self.moment.changes:
+            for each in scene.change.evicted if scene.change else ():
+                if each.reason not in TOLD_BY_STEPS or each.misfit:
+                    sentence = cause_of(each.reason, each.misfit).sentence
+                    by_cause.setdefault(sentence, []).append(each.seq)
+        causes = (f"{seqs(left)}: {sentence}" for sentence, left in by_cause.items())
+        return [marked_up(cause, self._is_linked) for cause in causes]
+
+    def offers(self, answer: Answer | None = None, is_revealed: bool = False) -> list[Offer]:
+        """Return the choices or limits of the question."""
+        moment, step = self.moment, self.moment.step
+        if step.limits:
+            known = [(limit, f"{limit:,}", limit == moment.keeping) for limit in step.limits]
+        else:
+            known = [
+                (number, choice_text(choice, moment), moment.holds(choice))
+                for number, choice in enumerate(step.choices, 1)
+            ]
+        return [
+            Offer(
+                value,
+                letter,
+                marked_up(text, is_linked=False),
+                is_given=answer is not None and answer.value == value,
+                is_right=is_revealed and is_right,
+            )
+            for letter, (value, text, is_right) in zip(LETTERS, known, strict=False)
+        ]
+
+    def board(self, is_revealed: bool, answer: Answer | None = None) -> Board:
+        """Return the board; for a limit that was chosen, with what it leads to."""
+        if is_revealed and self.moment.tries:
+            limit = answer.value if answer else self.moment.keeping
+            return Board(Happening(self.moment.tries[limit]))
+        asks = self.moment.step.ask is Ask.LEAVES
+        picked = answer.picked if answer and asks else None
+        return Board(self.moment, is_revealed, asks, picked)
+
+    def _filled(self, text: str, scene: Scene) -> SafeString:
+        return marked_up(filled(text, self.moment, scene), self._is_linked)
+
+
+class LessonPage:
+    """The page of one step of a lesson, with the answer that somebody gave.
+
+    It `is_open` while the question waits for an answer. Steps have `passed`, or come `later`.
+    """
+
+    def __init__(self, staged: Staged, number: int, answer: Answer | None = None) -> None:
+        moment = staged.moments[number - 1]
+        self.lesson = staged.lesson
+        self.number = number
+        self.passed = list(map(Told, staged.moments[: number - 1]))
+        self.told = Told(moment)
+        self.later = len(staged.moments) - number
+        self.ask = moment.step.ask or ""
+        self.is_open = bool(self.ask) and answer is None
+        self.is_finished = not self.later and not self.is_open
+        self.judgement = judge(moment, answer) if answer else None
+        if self.judgement:
+            self.headline = marked_up(self.judgement.headline)
+            self.why_of_choice = marked_up(filled(self.judgement.why, moment, moment.after))
+        self.offers = self.told.offers(answer, is_revealed=not self.is_open)
+        self.board = self.told.board(not self.is_open, answer)
+        self.remember = marked_up(self.lesson.remember)
+        # The addresses of the same in real life, with their texts
+        practices = [(practice_url(each), each.text) for each in self.lesson.practices]
+        self.practices = [(url, text) for url, text in practices if url]
+
+
+def practice_url(practice: Practice) -> str:
+    """Return the address of a practice; empty if this site has no such page."""
+    name, place = _PLACES.get(practice.page, (practice.page, ""))
+    arguments = [practice.memory_id] if practice.memory_id else []
+    try:
+        url = reverse(f"inspector:{name}", args=arguments)
+    except NoReverseMatch:
+        return ""
+    return f"{url}{'?' if practice.query else ''}{practice.query}{place}"
+
+
+# Screens for a projector: one idea on each, and a pause between a question and its answer
+
+
+ASKED = ("question", "answer", "why")
+
+
+@dataclass(frozen=True)
+class Screen:
+    """A screen: title, text, question, answer, why or end.
+
+    `told` is the step that it is of; None for the first and the last one.
+    """
+
+    kind: str
+    told: Told | None = None
+
+    @property
+    def is_revealed(self) -> bool:
+        return self.kind in ("answer", "why")
+
+    @property
+    def board(self) -> Board | None:
+        return self.told.board(self.is_revealed) if self.told else None
+
+    @property
+    def offers(self) -> list[Offer]:
+        return self.told.offers(is_revealed=self.is_revealed) if self.told else []
+
+
+def screens(staged: Staged) -> list[Screen]:
+    """Return the screens of a lesson, in order."""
+    shown = [Screen("title")]
+    for moment in staged.moments:
+        told = Told(moment, is_plain=True)
+        if moment.step.text:
+            shown.append(Screen("text", told))
+        if moment.step.ask:
+            shown += [Screen(kind, told) for kind in ASKED]
+    return [*shown, Screen("end")]

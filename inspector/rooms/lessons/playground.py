@@ -1,0 +1,189 @@
+"""The playground: a chat of somebody's own on the board of the lessons. Its link holds all of it.
+
+The chat stands in the link as a compressed script. A link comes from anybody, so unpacking stops at
+the longest chat, however much a link expands to.
+"""
+
+from __future__ import annotations
+
+import zlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from django.http import QueryDict
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from chatmemory import ChatMessage, InvalidValue, Policy, policy_from_dict, policy_kinds
+from chatmemory.explain import caption
+from chatmemory.formats.script import read_script
+from inspector.rooms.lessons.board import Board
+from inspector.rooms.lessons.rehearsal import rehearse
+from inspector.rooms.lessons.stage import Happening
+from inspector.rooms.lessons.words import judge_picks, number_in, picked_in
+
+MESSAGES_MAX = 60
+LIMIT_MAX = 100_000
+DEFAULT_KIND = "message_window"
+DEFAULT_LIMIT = 6
+CHARACTERS_MAX = 8_000
+PACKED_MAX = 5_800  # a link of 6,000 characters, less its address and the other fields
+_BYTES_MAX = 4 * CHARACTERS_MAX
+_DAMAGED = "This link is damaged: ask for it again, or write a chat."
+_TOO_LONG = f"A chat may have {CHARACTERS_MAX:,} characters: leave something out."
+
+
+@dataclass(frozen=True)
+class Play:
+    """A chat as a script, a kind of policy with its limit, and the step that is shown.
+
+    `at` is the number of messages that are said; None means all. It `asks` what leaves next; with
+    `picked` somebody has answered.
+    """
+
+    script: str
+    kind: str = DEFAULT_KIND
+    limit: int = DEFAULT_LIMIT
+    at: int | None = None
+    asks: bool = False
+    picked: frozenset[int] | None = None
+
+    @classmethod
+    def read(cls, asked: QueryDict) -> Play:
+        """Return the state of an address. Raises InvalidValue."""
+        kind = asked.get("kind", DEFAULT_KIND)
+        if kind not in policy_kinds():
+            raise InvalidValue("There is no such kind of memory.")
+        asks = "ask" in asked
+        return cls(
+            unpack(asked.get("chat", "")),
+            kind,
+            number_in(asked, "limit", LIMIT_MAX) or DEFAULT_LIMIT,
+            number_in(asked, "at", MESSAGES_MAX),
+            asks,
+            picked_in(asked) if asks else None,
+        )
+
+    @classmethod
+    def written(cls, posted: QueryDict) -> Play:
+        """Return the state of a chat that was written, under the memory that is on the page."""
+        kind = posted.get("kind", "")
+        limit = number_in(posted, "limit", LIMIT_MAX)
+        script = posted.get("script", "").replace("\r\n", "\n")
+        return cls(script, kind if kind in policy_kinds() else DEFAULT_KIND, limit or DEFAULT_LIMIT)
+
+    @property
+    def url(self) -> str:
+        """The link that holds all of it, but for what was answered. Raises InvalidValue."""
+        fields: dict[str, str | int | None] = {"kind": self.kind, "limit": self.limit}
+        fields |= {"at": self.at, "ask": 1 if self.asks else None, "chat": pack(self.script)}
+        query = urlencode({name: value for name, value in fields.items() if value is not None})
+        return f"{reverse('inspector:playground')}?{query}"
+
+    def messages(self) -> list[ChatMessage]:
+        """Return the messages of the script. Raises InvalidValue."""
+        messages = read_script(self.script)
+        if not messages:
+            raise InvalidValue("Write a chat: a line such as “user: Hello” for each message.")
+        if len(messages) > MESSAGES_MAX:
+            raise InvalidValue(
+                f"{len(messages):,} messages are more than {MESSAGES_MAX}: leave some out."
+            )
+        return messages
+
+    def policy(self) -> Policy:
+        kind = policy_kinds()[self.kind]
+        return policy_from_dict({"kind": self.kind, kind.limit_name: self.limit})
+
+    def moved(self, at: int, asks: bool = False) -> Play:
+        """Return the state at another step."""
+        return replace(self, at=at, asks=asks, picked=None)
+
+
+class Playground:
+    """The page of a state. `scenes` are those before and after each message.
+
+    Raises InvalidValue for a chat that cannot be played, or fits into no link.
+    """
+
+    def __init__(self, play: Play) -> None:
+        self.play, self.policy = play, play.policy()
+        self.packed = pack(play.script)
+        self.scenes = rehearse(self.policy, play.messages())
+        self.last = len(self.scenes) - 1
+        # The number of messages that are said; one that is asked about comes after them.
+        most = self.last - 1 if play.asks else self.last
+        self.at = most if play.at is None else min(play.at, most)
+        happening = self._happening()
+        is_revealed = not play.asks or play.picked is not None
+        self.board = Board(happening, is_revealed, play.asks, play.picked)
+        self.verdicts = self.board.scene.verdicts()
+        self.judgement = None if play.picked is None else judge_picks(happening, play.picked)
+        change = self.scenes[self.at].change
+        self.caption = None if play.asks or change is None else caption(change)
+        # The end of the slider: everything fits, and there is some room
+        self.limit_max = max(self._whole(play.kind) + 2, play.limit)
+        # The links to other steps, and to the question what leaves when the next message arrives
+        is_last = self.at == self.last
+        self.back = play.moved(self.at - 1).url if self.at else ""
+        self.forward = "" if is_last else play.moved(self.at + 1).url
+        self.question_url = "" if is_last else play.moved(self.at, asks=True).url
+
+    def _happening(self) -> Happening:
+        """Return what is asked about, or what happened last."""
+        end = self.at + 1 if self.play.asks else self.at
+        if not end:
+            return Happening(self.scenes[0])
+        return Happening(self.scenes[end - 1], (self.scenes[end],))
+
+    @property
+    def kinds(self) -> Iterator[tuple[str, str, bool]]:
+        """Yield the kinds to switch to, each with a limit that half of the chat fits in: name,
+        address, and whether it is the chosen one.
+        """
+        for name, kind in policy_kinds().items():
+            is_chosen = name == self.play.kind
+            limit = self.play.limit if is_chosen else max(1, self._whole(name) // 2)
+            url = replace(self.play, kind=name, limit=limit, asks=False, picked=None).url
+            yield kind.label, url, is_chosen
+
+    def _whole(self, kind: str) -> int:
+        """Return the load of all messages under a kind of policy."""
+        policy = replace(self.play, kind=kind).policy()
+        said = self.scenes[-1].said
+        return policy.load(len(said), sum(line.tokens for line in said))
+
+
+def pack(script: str) -> str:
+    """Return a script as a part of a link. Raises InvalidValue if it is too long for one."""
+    _check(script)
+    try:
+        content = script.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidValue("The chat has characters that are no text.") from error
+    packed = urlsafe_b64encode(zlib.compress(content, 9)).decode().rstrip("=")
+    if len(packed) > PACKED_MAX:
+        raise InvalidValue("This chat does not fit into a link: leave something out.")
+    return packed
+
+
+def unpack(packed: str) -> str:
+    """Return the script of a link. Raises InvalidValue for what `pack` would not return."""
+    if len(packed) > PACKED_MAX or not packed.isascii():
+        raise InvalidValue(_DAMAGED)
+    inflater = zlib.decompressobj()
+    try:
+        compressed = urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
+        script = inflater.decompress(compressed, _BYTES_MAX + 1).decode()
+    except (ValueError, zlib.error) as error:
+        raise InvalidValue(_DAMAGED) from error
+    if not inflater.eof or inflater.unused_data:
+        raise InvalidValue(_DAMAGED if len(script) <= CHARACTERS_MAX else _TOO_LONG)
+    _check(script)
+    return script
+
+
+def _check(script: str) -> None:
+    if len(script) > CHARACTERS_MAX:
+        raise InvalidValue(_TOO_LONG)

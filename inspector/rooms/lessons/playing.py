@@ -1,0 +1,59 @@
+"""The playground: a chat of anybody's under a memory of anybody's. The link holds all of it."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from chatmemory import ChatMemoryError
+from inspector.middleware.refusals import throttled
+from inspector.rooms.lessons.catalogue import catalogue
+from inspector.rooms.lessons.playground import Play, Playground
+
+FIRST_SAMPLE = "message-window"
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@login_not_required
+@throttled("playground", default="600/minute")
+def playground(request: HttpRequest) -> HttpResponse:
+    """Show the state of the address; a POST of a chat leads to the address that holds it."""
+    if request.method == "POST":
+        return _written(request)
+    if "chat" not in request.GET:
+        return redirect(_sample(request.GET.get("sample", "")))
+    try:
+        page = Playground(Play.read(request.GET))
+        return _shown(request, page.play, page)
+    except ChatMemoryError as error:
+        return _shown(request, Play(""), problem=str(error), status=400)
+
+
+def _written(request: HttpRequest) -> HttpResponse:
+    """Lead to the page of what was written, or say what is wrong with it."""
+    play = Play.written(request.POST)
+    try:
+        return redirect(Playground(play).play.url)
+    except ChatMemoryError as error:
+        return _shown(request, play, problem=str(error), status=422)
+
+
+def _sample(slug: str) -> str:
+    """Return the address of a lesson's chat, or of that of another lesson."""
+    lessons = catalogue().lessons
+    lesson = (lessons.get(slug) or lessons[FIRST_SAMPLE]).lesson
+    return Play(lesson.script, lesson.policy.kind, lesson.policy.limit).url
+
+
+def _shown(
+    request: HttpRequest,
+    play: Play,
+    page: Playground | None = None,
+    problem: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    samples = [staged.lesson for staged in catalogue().lessons.values()]
+    context = {"play": play, "page": page, "problem": problem, "samples": samples}
+    return render(request, "rooms/lessons/playground.html", context, status=status)

@@ -1,0 +1,254 @@
+"""A lesson on the stage: each step with the scenes of its rehearsed script before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from chatmemory import ChatMemoryError, ChatMessage, NotCompactable, Policy
+from chatmemory.explain import receipt
+from chatmemory.queries import incidents_under
+from inspector.rooms.lessons.lesson import Ask, Choice, InvalidLesson, Lesson, LessonStep
+from inspector.rooms.lessons.rehearsal import (
+    Event,
+    Line,
+    Scene,
+    WrittenSummary,
+    lost_terms,
+    rehearse,
+)
+
+
+class Verbs(NamedTuple):
+    """What one message does and several do, what those that stay do, and each in one word."""
+
+    one: str
+    many: str
+    not_one: str
+    not_many: str
+    leaves: str
+    stays: str
+
+    @property
+    def nothing(self) -> str:
+        return f"Nothing {self.one}"
+
+
+LEAVE = Verbs("leaves", "leave", "stays", "stay", "leaves", "stays")
+HIDE = Verbs("is hidden", "are hidden", "is still seen", "are still seen", "hidden", "seen")
+
+
+@dataclass(frozen=True)
+class Happening:
+    """The scene before some events, and the scene after each of them."""
+
+    before: Scene
+    changes: tuple[Scene, ...] = ()
+
+    @property
+    def after(self) -> Scene:
+        return self.changes[-1] if self.changes else self.before
+
+    @property
+    def arriving(self) -> tuple[Line, ...]:
+        return self.after.said[len(self.before.said) :]
+
+    @property
+    def leaving(self) -> tuple[int, ...]:
+        """The messages that the model saw before, and does not see after, in their order."""
+        rows = self.before.window.rows
+        return tuple(row.seq for row in rows if row.seq not in self.after.seen)
+
+    @property
+    def lost(self) -> tuple[int, ...]:
+        """The messages that arrive and leave at once."""
+        return tuple(line.seq for line in self.arriving if line.seq not in self.after.seen)
+
+    @property
+    def verbs(self) -> Verbs:
+        return LEAVE
+
+
+@dataclass(frozen=True, kw_only=True)
+class LessonMoment(Happening):
+    """A step on the stage, and what its question asks for. `number` counts from 1.
+
+    `to_come` is what the script has after the last summary.
+    """
+
+    number: int
+    step: LessonStep
+    to_come: tuple[ChatMessage, ...] = ()
+
+    @property
+    def verbs(self) -> Verbs:
+        """What messages do: an arrival makes them leave, and a limit that is set hides them."""
+        return HIDE if self.step.ask and not self.step.adds and not self.summary else LEAVE
+
+    @property
+    def compacted(self) -> Scene | None:
+        """The scene right after a summary of this step."""
+        kinds = ((scene, scene.change.kind) for scene in self.changes if scene.change)
+        return next((scene for scene, kind in kinds if kind == "compact"), None)
+
+    @property
+    def summary(self) -> Line | None:
+        """The summary of this step."""
+        return self.compacted.lines[-1] if self.compacted else None
+
+    @cached_property
+    def missed(self) -> tuple[str, ...]:
+        """The exact terms that the summary lost, and the rest of the script needs."""
+        return tuple(lost_terms(self.compacted, self.to_come)) if self.compacted else ()
+
+    @property
+    def needed(self) -> int:
+        """What memory needs before anything leaves, in the unit of the limit."""
+        lines = receipt(self.changes[0].change) if self.changes and self.changes[0].change else ()
+        over = [line.amount for line in lines if line.kind == "over"]
+        return over[0] if over else self.after.window.load or 0
+
+    @cached_property
+    def tries(self) -> dict[int, Scene]:
+        """What each limit to choose from leads to, if it is the limit from the start."""
+        messages = [line.message for line in self.after.said]
+        policy = self.after.policy
+        return {n: rehearse(replace(policy, limit=n), messages)[-1] for n in self.step.limits}
+
+    @cached_property
+    def keeping(self) -> int:
+        """The smallest limit that keeps the message, of those to choose from, or the fact, as its
+        incident tells; 0 if none does.
+        """
+        if not self.step.fact:
+            return next((n for n, scene in self.tries.items() if self.step.keep in scene.seen), 0)
+        found = incidents_under(self.before.policy, [line.message for line in self.after.said])
+        arriving = {line.seq for line in self.arriving}
+        limits = (
+            each.keeping.limit
+            for each in found
+            if each.fact == self.step.fact and each.again in arriving and each.keeping
+        )
+        return next(limits, None) or 0
+
+    def holds(self, choice: Choice) -> bool:
+        """Return whether what a choice claims is true after the step."""
+        name, value = choice.claim
+        match name:
+            case "remembers":
+                return self.after.remembers(str(value))
+            case "forgets":
+                return not self.after.remembers(str(value))
+            case "loses":
+                return value in self.missed
+            case "refused_by":
+                refusing = {each.provider for each in self.after.verdicts() if not each.accepts}
+                return refusing == set(value if isinstance(value, tuple) else ())
+        return value == {
+            "held": len(self.after.seen),
+            "hidden": len(self.after.window.over_limit),
+            "leaving": len(self.leaving),
+        }.get(name)
+
+
+def moments(lesson: Lesson) -> tuple[LessonMoment, ...]:
+    """Return the moments of a lesson. Raises InvalidLesson for a step that it cannot play."""
+    script = _Script(lesson)
+    found = tuple(script.moment(i, step) for i, step in enumerate(lesson.steps))
+    for moment in found:
+        for field, why in _faults(moment):
+            raise InvalidLesson(("step", moment.number - 1, field), why)
+    return found
+
+
+class _Script:
+    """The events of a lesson: its messages, and what its steps do between them."""
+
+    def __init__(self, lesson: Lesson) -> None:
+        self._lesson = lesson
+        self._events: list[Event] = []
+        self._said = 0
+        self._summary: tuple[int, int, LessonStep] | None = None
+
+    def moment(self, i: int, step: LessonStep) -> LessonMoment:
+        """Play a step. Raises InvalidLesson."""
+        before = self._play(i, step)
+        try:
+            scenes = rehearse(self._lesson.policy, self._events)
+        except NotCompactable as error:
+            raise InvalidLesson(("step", i, "summary"), str(error)) from error
+        except ChatMemoryError as error:
+            raise InvalidLesson(("script",), str(error)) from error
+        _, said, _ = self._summary or (0, self._said, step)
+        return LessonMoment(
+            before=scenes[before],
+            changes=tuple(scenes[before + 1 :]),
+            number=i + 1,
+            step=step,
+            to_come=self._lesson.messages[said:],
+        )
+
+    def _play(self, i: int, step: LessonStep) -> int:
+        """Append a step's events; return the number of the scene before its answer."""
+        told = self._go_back(i) if step.append_terms and not step.summary else step
+        for limit in step.limits:
+            self._policy(i, "limits", limit)
+        if step.limit:
+            self._events.append(self._policy(i, "limit", step.limit))
+        if step.said is not None:
+            if step.said < self._said:
+                raise InvalidLesson(("step", i, "said"), f"{self._said} messages are said already")
+            self._say(i, "said", step.said - self._said)
+        before = len(self._events)
+        if told.summary:
+            self._summary = before, self._said, told
+            summary = WrittenSummary(told.summary, told.keep_last, step.append_terms)
+            self._events.append(summary)
+        self._say(i, "adds" if step.adds > 1 else "ask", step.adds)
+        if step.becomes:
+            self._events.append(self._policy(i, "becomes", step.becomes))
+        return before
+
+    def _go_back(self, i: int) -> LessonStep:
+        """Go back before the last summary; return its step."""
+        if self._summary is None:
+            raise InvalidLesson(("step", i, "append_terms"), "no step before it has a summary")
+        events, self._said, step = self._summary
+        del self._events[events:]
+        return step
+
+    def _say(self, i: int, field: str, count: int) -> None:
+        messages = self._lesson.messages[self._said : self._said + count]
+        if len(messages) < count:
+            rest = f"the script has only {len(self._lesson.messages)} messages"
+            raise InvalidLesson(("step", i, field), rest)
+        self._events += messages
+        self._said += count
+
+    def _policy(self, i: int, field: str, limit: int) -> Policy:
+        """Return the policy of the lesson with a limit, which its options may not allow."""
+        try:
+            return replace(self._lesson.policy, limit=limit)
+        except ChatMemoryError as error:
+            raise InvalidLesson(("step", i, field), str(error)) from error
+
+
+def _faults(moment: LessonMoment) -> Iterator[tuple[str, str]]:
+    """Yield the fields of a question that the core contradicts, and why."""
+    step = moment.step
+    match step.ask:
+        case Ask.CHOOSE:
+            true = [choice.text for choice in step.choices if moment.holds(choice)]
+            if len(true) != 1:
+                yield "choice", f"one choice must be right, but {len(true)} are: {true}"
+        case Ask.LIMIT if step.fact:
+            if moment.keeping not in step.limits:
+                why = f"{moment.keeping} would have kept it" if moment.keeping else "it never left"
+                yield "limits", f"{step.fact} comes up again, and {why}: offer that limit"
+        case Ask.LIMIT:
+            if not moment.after.has(step.keep):
+                yield "keep", f"#{step.keep} is not said at this step"
+            elif not moment.keeping:
+                yield "limits", f"none of them keeps #{step.keep}"

@@ -1,0 +1,262 @@
+"""The words of a lesson: facts of the core in its texts, and what is said to an answer.
+
+`{leaving}` becomes `#3, #4 and #5`, so that no text has a number that the core does not agree with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from django.http import QueryDict
+from django.utils.html import escape
+from django.utils.safestring import SafeString, mark_safe
+
+from chatmemory.explain import in_unit, seqs
+from inspector.forms.fields import number_in_text
+from inspector.rooms.lessons.lesson import Ask, Choice, InvalidLesson, LessonStep
+from inspector.rooms.lessons.rehearsal import Scene
+from inspector.rooms.lessons.stage import Happening, LessonMoment
+
+DIGITS = 6  # of a number in an address, which anybody writes
+NOTHING = "none"  # what the button “Nothing leaves” sends
+_FACT = re.compile(r"\{(\w+)(?::(\w+))?\}")
+_BOLD = re.compile(r"\*\*(.+?)\*\*")
+_MESSAGE = re.compile(r"(?<![\w&/])#(\d+)")
+_WORDS = (
+    *("no", "one", "two", "three", "four", "five", "six"),
+    *("seven", "eight", "nine", "ten", "eleven", "twelve"),
+)
+
+Fact = Callable[[LessonMoment, Scene], str]
+
+FACTS: dict[str, Fact] = {
+    "limit": lambda moment, scene: f"{scene.policy.limit:,}",
+    "unit": lambda moment, scene: scene.policy.unit,
+    "overhead": lambda moment, scene: f"{scene.policy.overhead:,}",
+    "load": lambda moment, scene: f"{scene.window.load or 0:,}",
+    "free": lambda moment, scene: f"{scene.policy.limit - (scene.window.load or 0):,}",
+    "held": lambda moment, scene: number_word(len(scene.seen)),
+    "hidden": lambda moment, scene: number_word(len(scene.window.over_limit)),
+    "said": lambda moment, scene: number_word(len(scene.said)),
+    "forgotten": lambda moment, scene: number_word(
+        sum(line.seq not in scene.seen for line in scene.said)
+    ),
+    "in_memory": lambda moment, scene: _listed([row.seq for row in scene.window.rows]),
+    "arriving": lambda moment, scene: _listed([line.seq for line in moment.arriving]),
+    "leaving": lambda moment, scene: _listed(moment.leaving),
+    "left": lambda moment, scene: number_word(len(moment.leaving)),
+    "needed": lambda moment, scene: f"{moment.needed:,}",
+    "over": lambda moment, scene: f"{moment.needed - scene.policy.limit:,}",
+    "becomes": lambda moment, scene: f"{moment.after.policy.limit:,}",
+    "summary": lambda moment, scene: moment.step.summary,
+    "append_terms": lambda moment, scene: f"{moment.step.append_terms:,}",
+    "terms": lambda moment, scene: _anded(moment.summary.terms if moment.summary else ()),
+    "lost": lambda moment, scene: _anded(moment.missed),
+    "keeps": lambda moment, scene: f"{moment.keeping:,}",
+    "openai": lambda moment, scene: _verdict(scene, "OpenAI"),
+    "anthropic": lambda moment, scene: _verdict(scene, "Anthropic"),
+}
+
+
+def number_word(number: int) -> str:
+    """Return a small number as a word, as in `six messages`."""
+    return _WORDS[number] if number < len(_WORDS) else f"{number:,}"
+
+
+def filled(text: str, moment: LessonMoment, scene: Scene) -> str:
+    """Return a text with its facts. Raises LookupError for one that does not exist."""
+
+    def fact(found: re.Match[str]) -> str:
+        name, argument = found[1], found[2]
+        if name == "tokens" and argument:
+            return f"{_tokens(moment.after, argument):,}"
+        if name not in FACTS or argument:
+            raise LookupError(f"there is no {found[0]}: use {', '.join(sorted(FACTS))}, tokens:3")
+        return FACTS[name](moment, scene)
+
+    return _FACT.sub(fact, text)
+
+
+def choice_text(choice: Choice, moment: LessonMoment) -> str:
+    """Return the text of a choice; `{value}` is what it claims."""
+    value = choice.claim[1]
+    words = number_word(value) if isinstance(value, int) else str(value)
+    return filled(choice.text.replace("{value}", words), moment, moment.before)
+
+
+def marked_up(text: str, is_linked: bool = True) -> SafeString:
+    """Return a text as HTML: **bold**, and #3 as a link to that message, if it `is_linked`."""
+    html = _BOLD.sub(r"<b>\1</b>", escape(text))
+    if is_linked:
+        html = _MESSAGE.sub(r'<a href="#m\1">#\1</a>', html)
+    return mark_safe(html)  # noqa: S308
+
+
+def check_moment_texts(moment: LessonMoment) -> None:
+    """Fill every text of a step. Raises InvalidLesson for a fact or message that is not there."""
+    for inner, text, scene in _texts(moment):
+        path = ("step", moment.number - 1, *inner)
+        try:
+            words = filled(text, moment, scene)
+        except LookupError as error:
+            raise InvalidLesson(path, str(error)) from error
+        for seq in _MESSAGE.findall(words):
+            if not moment.after.has(int(seq)):
+                raise InvalidLesson(path, f"#{seq} is not said at this step")
+
+
+def _texts(moment: LessonMoment) -> Iterator[tuple[tuple[str | int, ...], str, Scene]]:
+    """Yield each text of a step with the scene that it speaks of."""
+    step = moment.step
+    yield ("text",), step.text, moment.before
+    yield ("question",), step.question, moment.before
+    yield ("hint",), step.hint, moment.before
+    yield ("why",), step.why, moment.after
+    for i, choice in enumerate(step.choices):
+        yield ("choice", i, "text"), choice.text.replace("{value}", ""), moment.before
+        yield ("choice", i, "why"), choice.why, moment.after
+
+
+def _tokens(scene: Scene, seq: str) -> int:
+    for line in scene.lines:
+        if str(line.seq) == seq:
+            return line.tokens
+    raise LookupError(f"#{seq} is not said at this step")
+
+
+def _verdict(scene: Scene, provider: str) -> str:
+    found = next(each for each in scene.verdicts() if each.provider == provider)
+    return found.answer
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return seqs(numbers) if numbers else "none"
+
+
+def _anded(terms: Sequence[str]) -> str:
+    *most, last = terms or ("none",)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+# Answers
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What somebody answered: the messages that they picked, or the number of a choice or limit."""
+
+    picked: frozenset[int] = frozenset()
+    value: int = 0
+
+    @classmethod
+    def of(cls, asked: QueryDict, step: LessonStep) -> Answer | None:
+        """Return the answer in an address; None if there is none that can be given."""
+        if step.ask is Ask.LEAVES:
+            picked = picked_in(asked)
+            return None if picked is None else cls(picked=picked)
+        value = number_in_text(asked.get("answer", ""), DIGITS) or 0
+        given = step.limits or range(1, len(step.choices) + 1)
+        return cls(value=value) if value in given else None
+
+
+def picked_in(asked: QueryDict) -> frozenset[int] | None:
+    """Return the messages that somebody picked, empty if they said that nothing leaves; None if
+    they did not answer: to pick nothing is no answer.
+    """
+    if asked.get("check") == NOTHING:
+        return frozenset()
+    picked = frozenset(number_in_text(text, DIGITS) or 0 for text in asked.getlist("leaves"))
+    return picked if picked and "check" in asked else None
+
+
+def number_in(asked: QueryDict, name: str, most: int) -> int | None:
+    """Return a number of an address, `most` for a larger one; None if it has none."""
+    number = number_in_text(asked.get(name, ""), DIGITS)
+    return None if number is None else min(number, most)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Whether an answer is right, in a sentence, and what the choice that was made adds to it."""
+
+    is_right: bool
+    headline: str
+    why: str = ""
+
+
+def judge(moment: LessonMoment, answer: Answer) -> Judgement:
+    """Compare an answer with what the core does."""
+    match moment.step.ask:
+        case Ask.LEAVES:
+            return judge_picks(moment, answer.picked)
+        case Ask.LIMIT:
+            return _judge_limit(moment, answer.value)
+    choice = moment.step.choices[answer.value - 1]
+    if moment.holds(choice):
+        return Judgement(True, "Right.", choice.why)
+    return Judgement(False, f"Not this time. It is: {right_choice(moment)}", choice.why)
+
+
+def right_choice(moment: LessonMoment) -> str:
+    """Return the text of the choice that is right."""
+    choices = (choice for choice in moment.step.choices if moment.holds(choice))
+    return choice_text(next(choices), moment)
+
+
+def judge_picks(happening: Happening, picked: frozenset[int]) -> Judgement:
+    """Compare the messages that somebody picked with those that leave."""
+    key, verbs = frozenset(happening.leaving), happening.verbs
+    right = what_leaves(happening)
+    missing, surplus = sorted(key - picked), sorted(picked - key)
+    if not missing and not surplus:
+        return Judgement(True, f"Right. {right}")
+    if picked & key and not (missing and surplus):
+        if missing:
+            also = verbs.one if len(missing) == 1 else verbs.many
+            return Judgement(False, f"Almost. {seqs(missing)} {also}, too.")
+        still = verbs.not_one if len(surplus) == 1 else verbs.not_many
+        return Judgement(False, f"Almost. {seqs(surplus)} {still}.")
+    return Judgement(False, f"Not this time. {right}")
+
+
+def what_leaves(happening: Happening) -> str:
+    """Return which messages leave: `#3 and #4 leave. #5 cannot stay.`"""
+    key, lost, verbs = happening.leaving, happening.lost, happening.verbs
+    verb = verbs.one if len(key) == 1 else verbs.many
+    leave = f"{seqs(key)} {verb}." if key else f"{verbs.nothing}."
+    return f"{leave} {seqs(lost)} cannot stay." if lost else leave
+
+
+def _judge_limit(moment: LessonMoment, limit: int) -> Judgement:
+    fact, keep, scene = moment.step.fact, moment.step.keep, moment.tries[limit]
+    if fact:
+        what, is_kept = fact, limit > moment.keeping
+        right = f"would have kept {fact}, and none below."
+        lost = f"has left before #{moment.arriving[0].seq}."
+    else:
+        what, is_kept = f"#{keep}", keep in scene.seen
+        right = f"is the smallest of these that keeps #{keep}."
+        lost = "" if is_kept else f"leaves when #{scene.left_by[keep].seq} arrives."
+    if limit == moment.keeping:
+        return Judgement(True, f"Right. {limit:,} {right}")
+    if is_kept:
+        enough = f"{moment.keeping:,} is enough."
+        return Judgement(False, f"Almost. {limit:,} keeps {what}, but {enough}")
+    return Judgement(False, f"Not this time. With {limit:,}, {what} {lost}")
+
+
+def solution(moment: LessonMoment) -> str:
+    """Return the answer of a question in a sentence, for those who were not asked to give one.
+
+    Empty for a step that asks nothing.
+    """
+    match moment.step.ask:
+        case None:
+            return ""
+        case Ask.LEAVES:
+            return what_leaves(moment)
+        case Ask.LIMIT:
+            return in_unit(moment.keeping, moment.after.policy)
+    return right_choice(moment)

@@ -1,0 +1,27 @@
+"""The main menu: the items of the shell and those of the rooms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.http import HttpRequest
+
+from inspector.shell.room import MenuItem, rooms
+
+OWN = (
+    MenuItem("Conversations", "overview", 0),
+    MenuItem("Doctor", "doctor", 10, ("doctor-rules",)),
+    MenuItem("Lab", "lab", 20, ("lab-compactions",)),
+    MenuItem("Import", "import", 40, permission="chatmemory.change_memory"),
+    MenuItem("API", "docs", 50, namespace="chatmemory"),
+    MenuItem("Policies", "policies", 60),
+    MenuItem("Tokens", "tokens", 70, permission="chatmemory.add_apitoken"),
+)
+
+
+def menu_of(request: HttpRequest) -> Iterator[tuple[MenuItem, bool]]:
+    """Yield the items that the reader sees, in their order, and whether each is the current one."""
+    items = [*OWN, *(item for room in rooms() for item in room.menu)]
+    for item in sorted(items, key=lambda item: item.place):
+        if item.is_for(getattr(request, "user", None)):
+            yield item, item.is_at(request.resolver_match)

@@ -1,0 +1,203 @@
+"""What a room may add to the site: the hooks that the pages and the agents' tools call.
+
+The configuration of a room of the site is a `SiteRoom`. `cards`, `sections`, `links` and `badges`
+are called within the snapshot of their page, and have a budget of queries. If one of them raises,
+the error is logged, and the page says in one line that the room is not available.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.http import HttpRequest
+from django.urls import ResolverMatch
+
+from chatmemory import room as kernel
+
+if TYPE_CHECKING:
+    from chatmemory.queries import ConversationState, MemoryRow, MessageDetail
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MenuItem:
+    """A link of the main menu to a route of the namespace `inspector`.
+
+    Items are ordered by `place`. `others` are the names of further routes at which the item is the
+    current one. Only people with the `permission` see it, if there is one; strangers see what
+    `is_public`.
+    """
+
+    label: str
+    route: str
+    place: int
+    others: tuple[str, ...] = ()
+    permission: str = ""
+    is_public: bool = False
+    namespace: str = "inspector"
+
+    @property
+    def address(self) -> str:
+        return f"{self.namespace}:{self.route}"
+
+    def is_for(self, user: Any) -> bool:
+        """Whether this reader sees the item."""
+        if not getattr(user, "is_authenticated", False):
+            return self.is_public
+        return not self.permission or bool(user.has_perm(self.permission))
+
+    def is_at(self, match: ResolverMatch | None) -> bool:
+        """Whether this is the item of a route."""
+        return match is not None and match.url_name in (self.route, *self.others)
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """A template of a room, which sees what its page sees, and `context` beside it."""
+
+    template: str
+    context: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Card(Fragment):
+    """What a room says in the panel of the conversation page where nothing is selected or searched.
+
+    It stands above the words of the step, of the replay or of the simulation, or with `is_below`
+    after them. `dots` are classes of cells of the timeline by step. A phone shows the panel first
+    if a card `asks_to_be_seen`.
+    """
+
+    dots: Mapping[int, str] = field(default_factory=dict)
+    asks_to_be_seen: bool = False
+    is_below: bool = False
+
+
+class Section(Fragment):
+    """What a room says below the reason of the selected message."""
+
+
+@dataclass(frozen=True)
+class Link(Fragment):
+    """What a room puts into the head of the conversation page, in the order of `place`."""
+
+    place: int = 0
+
+
+class Badge(Fragment):
+    """What a room says in a row of the overview."""
+
+
+class SiteRoom(kernel.Room):
+    """The configuration of a room of the site. Its `verbose_name` is what pages call it."""
+
+    urls: str = ""  # a module whose `urlpatterns` are of the namespace "inspector"
+    menu: Sequence[MenuItem] = ()
+    styles: Sequence[str] = ()  # static files of the room's own pages
+    scripts: Sequence[str] = ()  # modules of JavaScript, for the same pages
+    also_on: Sequence[str] = ()  # the kernel's routes whose pages load these files too
+    parameters: Sequence[str] = ()  # what the room owns in the address of the conversation page
+
+    def tools(self) -> Iterable[Callable[..., Any]]:
+        """Return the functions that coding agents may call."""
+        return ()
+
+    def cards(self, view: ConversationState) -> Iterable[Card]:
+        """Yield what the panel says where no message is selected and no phrase searched.
+
+        It may be a simulation or a replay: `view.is_simulated`. `view.query.of_rooms` has the texts
+        of the room's parameters.
+        """
+        return ()
+
+    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[Section]:
+        """Yield what the panel says of the selected message, below the reason and the text."""
+        return ()
+
+    def links(self, view: ConversationState) -> Iterable[Link]:
+        """Yield what the head of the page has."""
+        return ()
+
+    def badges(self, rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
+        """Return what rows of the overview have, by the ids of conversations."""
+        return {}
+
+
+NOT_AVAILABLE = "inspector/shared/_not_available.html"
+Item = TypeVar("Item")
+
+
+def rooms() -> Iterator[SiteRoom]:
+    """Yield the installed rooms of the site, in the order of INSTALLED_APPS."""
+    return (each for each in kernel.rooms() if isinstance(each, SiteRoom))
+
+
+def urlpatterns() -> list[Any]:
+    """Return the URL patterns of all rooms."""
+    return kernel.patterns_of(room.urls for room in rooms())
+
+
+def parameters() -> list[str]:
+    """Return the parameters of the conversation page's address that rooms own."""
+    return [name for room in rooms() for name in room.parameters]
+
+
+def rooms_on(request: HttpRequest) -> list[SiteRoom]:
+    """Return the rooms whose styles and scripts the page of a request loads."""
+    match = request.resolver_match
+    if match is None:
+        return []
+    module = f"{match.func.__module__}."
+    return [
+        room
+        for room in rooms()
+        if module.startswith(f"{room.name}.") or match.url_name in room.also_on
+    ]
+
+
+def tools() -> list[Callable[..., Any]]:
+    """Return what coding agents may call."""
+    return [tool for room in rooms() for tool in room.tools()]
+
+
+def cards(view: ConversationState) -> list[Card]:
+    """Return the cards of all rooms."""
+    return _of_each(Card, lambda room: room.cards(view))
+
+
+def sections(view: ConversationState, message: MessageDetail) -> list[Section]:
+    """Return the sections of all rooms for the selected message."""
+    return _of_each(Section, lambda room: room.sections(view, message))
+
+
+def links(view: ConversationState) -> list[Link]:
+    """Return what the page's head has of all rooms."""
+    return _of_each(Link, lambda room: room.links(view))
+
+
+def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:
+    """Return the badges of all rooms by the ids of conversations."""
+    found: dict[str, list[Badge]] = {row.id: [] for row in rows}
+    for room in rooms():
+        try:
+            for memory_id, shown in room.badges(rows).items():
+                found[memory_id].extend(shown)
+        except Exception:
+            logger.exception("the room %s has no badges", room.room)
+    return found
+
+
+def _of_each(kind: type[Item], asked: Callable[[SiteRoom], Iterable[Item]]) -> list[Item]:
+    """Return what each room answers; of one that fails, a line that says so."""
+    found: list[Item] = []
+    for room in rooms():
+        try:
+            found += list(asked(room))
+        except Exception:
+            logger.exception("the room %s fails", room.room)
+            found.append(kind(NOT_AVAILABLE, {"room": room}))  # type: ignore[call-arg]
+    return found
