@@ -15,7 +15,7 @@ from django.utils import timezone
 from chatmemory.core.codec import payload_of
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.kept import KeptCompactions, KeptDiagnosis, KeptIncidents
+from chatmemory.kept import KeptCompactions, KeptIncidents
 from chatmemory.managers import AnyMemoryManager, MemoryManager, TableManager
 from chatmemory.records import (
     ApiToken,
@@ -31,7 +31,6 @@ __all__ = [
     "DefaultPolicy",
     "IdempotentAnswer",
     "KeptCompactions",
-    "KeptDiagnosis",
     "KeptIncidents",
     "Memory",
     "Message",

@@ -260,13 +260,6 @@ class MemoryListQuery(Query):
     cursor = _text("The place of a page, from `next` or `previous`.")
 
 
-class DoctorQuery(Query):
-    provider = fields.NameField(lambda: PROVIDERS, "Only those that this provider refuses.")
-    rule = fields.NameField(lambda: PROBLEMS, "Only those that break this rule.")
-    size = fields.PageSizeField()
-    cursor = _text("The place of a page, from `next` or `previous`.")
-
-
 class RecallQuery(Query):
     label = _text(  # type: ignore[assignment]
         "A label, as `name` or `name:value`."

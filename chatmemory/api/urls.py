@@ -8,7 +8,7 @@ from django.urls import include, path
 import chatmemory.api.installed  # (refuses a project without the application)
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 from chatmemory.api.views.history import MemoryHistory, MemoryIncidents, MemoryStep, MemorySteps
-from chatmemory.api.views.memories import Doctor, Memories, MemoryDetail, unknown
+from chatmemory.api.views.memories import Memories, MemoryDetail, unknown
 from chatmemory.api.views.messages import (
     Compaction,
     MemoryMessage,
@@ -38,7 +38,6 @@ _v1 = [
     path(f"{_one}steps/<int:n>/", MemoryStep.as_view(), name="step"),
     path(f"{_one}incidents/", MemoryIncidents.as_view(), name="incidents"),
     path(f"{_one}simulate/", Simulate.as_view(), name="simulate"),
-    path("doctor/", Doctor.as_view(), name="doctor"),
     path("recall/", RecallOf.as_view(), name="recall"),
     path("store/<memory:memory_id>/", Store.as_view(), name="store"),
     *patterns_of(room.api_urls for room in rooms()),

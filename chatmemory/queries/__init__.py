@@ -21,8 +21,6 @@ from chatmemory.core.recall.figures import LimitPoint
 from chatmemory.core.recall.figures import smallest as smallest_limit
 from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.core.window import Counted, Totals
-from chatmemory.diagnosis import LISTED as PROBLEMS
-from chatmemory.diagnosis import Diagnosis, Problem
 from chatmemory.distribution import unreachable_nodes
 from chatmemory.flags import Flag, flag_named, flags
 from chatmemory.ledger.snapshots import one_snapshot
@@ -59,16 +57,6 @@ from chatmemory.queries.conversations import (
     policy,
 )
 from chatmemory.queries.cursors import CursorPage
-from chatmemory.queries.doctor import (
-    DoctorCounts,
-    IllConversation,
-    IllFilter,
-    doctor_counts,
-    doctor_page,
-    ill_conversations,
-    ill_ids,
-    unexamined,
-)
 from chatmemory.queries.feed import (
     FeedItem,
     feed,

@@ -35,9 +35,7 @@ from chatmemory.services.erasure import (
 )
 from chatmemory.services.findings import (
     compute_figures,
-    current_diagnosis,
     current_incidents,
-    diagnoses,
     forget_old_figures,
 )
 from chatmemory.services.imports import Imported, Report, import_all, import_conversation
@@ -93,13 +91,11 @@ __all__ = [
     "compute_figures",
     "count_ahead",
     "create",
-    "current_diagnosis",
     "current_incidents",
     "default_policies",
     "default_policy",
     "delete",
     "delete_all",
-    "diagnoses",
     "empty_leftover_log",
     "finish_deletions",
     "forget_old_figures",

@@ -113,23 +113,6 @@ class MemoryDetail(Resource):
         return Response(status=204)
 
 
-class Doctor(Resource):
-    @reads(DoctorSerializer, query=requests.DoctorQuery, name="list_ill_memories")
-    def get(self, request: Request, asked: Asked) -> Response:
-        """List conversations that a provider would refuse.
-
-        Those that became ill last come first, as of the last look at each: `known_until` is the
-        step, and `changed` counts those that have changed since. With `rule`, also those that are
-        only mishandled.
-        """
-        prefix = prefix_of(request)
-        which = queries.IllFilter(asked.get("rule", ""), asked.get("provider", ""), prefix)
-        with field_at_fault("cursor"):
-            page = queries.doctor_page(which, cursor=asked.get("cursor", ""), size=asked["size"])
-        answer = {**vars(queries.doctor_counts(prefix)), **_listed(request, page)}
-        return response(DoctorSerializer, answer)
-
-
 @login_not_required
 @csrf_exempt
 def unknown(request: HttpRequest, rest: str) -> HttpResponse:

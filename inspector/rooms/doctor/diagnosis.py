@@ -10,15 +10,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from chatmemory.core.lint import PROVIDERS, RULES, Sent
+from chatmemory.core.lint import PROVIDERS, RULES, Sent, Turn
 from chatmemory.core.lint.rules import findings
 from chatmemory.core.lint.since import Past
 from chatmemory.core.lint.turns import OPENAI
 from chatmemory.core.messages import ChatMessage
-from chatmemory.linting import turns_of
+from chatmemory.linting import FORMATS_OF, turns_of
+from inspector.rooms.doctor.using import InUse
 
 LOOKED_AT = 50  # faults of a rule of which it is asked since when they are there
 LISTED = tuple(sorted(rule.id for rule in RULES.values() if rule.is_listed))
+MARKS = {"refused": "!", "conditional": "?", "mishandled": "~"}
 
 Named = tuple[int, ...]
 # By a rule, and whether it is pending: the messages at fault, and how severe it is for whom
@@ -29,28 +31,72 @@ Found = dict[tuple[str, bool], dict[Named, dict[str, str]]]
 class Problem:
     """A rule that a window breaks, and the providers that refuse or mishandle it for that.
 
-    `seq` is the message at fault, 0 for the window as a whole. It is so since step `since`, which
-    was `at` that time; None where that is not known. One that `is_pending` ends with what has to
-    come next anyway, such as the results of a call.
+    `conditional_for` are those of which it depends on the model or a parameter. `seq` is the
+    message at fault, 0 for the window as a whole. It is so since step `since`, which was `at` that
+    time; None where that is not known. One that `is_pending` ends with what has to come next
+    anyway, such as the results of a call.
     """
 
     rule: str
     seq: int
     since: int | None
-    refused_by: tuple[str, ...]
-    mishandled_by: tuple[str, ...]
+    refused_by: tuple[str, ...] = ()
+    mishandled_by: tuple[str, ...] = ()
+    conditional_for: tuple[str, ...] = ()
     is_pending: bool = False
     at: datetime | None = None
 
     @property
     def is_listed(self) -> bool:
-        return RULES[self.rule].is_listed and not self.is_pending
+        """Whether it lists a conversation: it ends not by itself, and somebody minds it."""
+        is_alarm = bool(self.refused_by or self.mishandled_by or not RULES[self.rule].laws)
+        return is_alarm and RULES[self.rule].is_listed and not self.is_pending
 
     def severity_for(self, provider: str) -> str:
-        """Return `refused` or `mishandled`; empty where a provider does not mind."""
-        if provider in self.refused_by:
-            return "refused"
-        return "mishandled" if provider in self.mishandled_by else ""
+        """Return `refused`, `conditional` or `mishandled`; empty where a provider does not mind."""
+        named = {
+            "refused": self.refused_by,
+            "conditional": self.conditional_for,
+            "mishandled": self.mishandled_by,
+        }
+        return next((each for each, names in named.items() if provider in names), "")
+
+    def marks(self) -> list[str]:
+        """Return the words by which a table finds it: `openai:dangling_call!`."""
+        if self.is_pending or not RULES[self.rule].is_listed:
+            return []
+        if not RULES[self.rule].laws:
+            return [f":{self.rule}~"]
+        known = ((name, self.severity_for(name)) for name in PROVIDERS)
+        return [mark(name, self.rule, severity) for name, severity in known if severity]
+
+    def under(self, use: InUse) -> Problem | None:
+        """Return the problem as the providers in use have it; None if none of them minds it."""
+        severities = {name: self._severity(name, models) for name, models in use.models.items()}
+        if RULES[self.rule].laws and not any(severities.values()):
+            return None
+        return replace(
+            self,
+            refused_by=_of("refused", severities),
+            mishandled_by=_of("mishandled", severities),
+            conditional_for=_of("conditional", severities),
+        )
+
+    def _severity(self, provider: str, models: Sequence[str]) -> str:
+        severity = self.severity_for(provider)
+        if severity != "conditional" or not models:
+            return severity
+        of_models = {RULES[self.rule].laws[provider].severity_for(model) for model in models}
+        known = (each for each in ("refused", "conditional") if each in of_models)
+        return next(known, "")
+
+
+def mark(provider: str, rule: str, severity: str) -> str:
+    return f"{provider}:{rule}{MARKS[severity]}"
+
+
+def _of(severity: str, severities: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(name for name, each in severities.items() if each == severity)
 
 
 @dataclass(frozen=True)
@@ -78,15 +124,11 @@ class Diagnosis:
         """Since when the window has a problem by which it is listed; None without any."""
         return min((each.at for each in self.listed if each.at), default=None)
 
-    @property
-    def waiting_call(self) -> int | None:
-        """The tool call at the window's end that awaits results."""
-        waiting = (
-            each.seq
-            for each in self.problems
-            if each.is_pending and each.rule == "dangling_call" and OPENAI in each.refused_by
-        )
-        return next(waiting, None)
+    def under(self, use: InUse) -> Diagnosis:
+        """Return what providers in use make of the window."""
+        found = [each for problem in self.problems if (each := problem.under(use))]
+        found.sort(key=lambda each: not each.refused_by)
+        return replace(self, problems=tuple(found))
 
     def for_provider(self, provider: str) -> list[Problem]:
         """Return what a provider minds."""
@@ -119,6 +161,7 @@ def _written(problem: Problem) -> dict[str, Any]:
         "since": problem.since,
         "refused_by": list(problem.refused_by),
         "mishandled_by": list(problem.mishandled_by),
+        "conditional_for": list(problem.conditional_for),
         "is_pending": problem.is_pending,
         "at": problem.at and problem.at.isoformat(),
     }
@@ -126,7 +169,8 @@ def _written(problem: Problem) -> dict[str, Any]:
 
 def _read(stored: Mapping[str, Any]) -> Problem:
     rule, seq, since = stored["rule"], stored["seq"], stored["since"]
-    providers = {*stored["refused_by"], *stored["mishandled_by"]}
+    minding = ("refused_by", "mishandled_by", "conditional_for")
+    providers = {name for each in minding for name in stored[each]}
     if rule not in RULES or not providers <= PROVIDERS.keys():
         raise ValueError(f"unknown rule {rule!r}, or a provider of {sorted(providers)}")
     if type(seq) is not int or (since is not None and type(since) is not int):
@@ -137,6 +181,7 @@ def _read(stored: Mapping[str, Any]) -> Problem:
         since,
         tuple(stored["refused_by"]),
         tuple(stored["mishandled_by"]),
+        tuple(stored["conditional_for"]),
         bool(stored["is_pending"]),
         stored["at"] and datetime.fromisoformat(stored["at"]),
     )
@@ -156,15 +201,18 @@ def diagnose(
     all places of some messages; without it, it is not known since when a problem is there.
     """
     found: Found = {}
-    for provider in PROVIDERS:
-        sent = Sent(turns_of(messages, provider, numbers), provider, has_left)
+    turns: dict[str, list[Turn]] = {}  # by format: several providers get the same
+    for provider, format in FORMATS_OF.items():
+        if format not in turns:
+            turns[format] = turns_of(messages, provider, numbers)
+        sent = Sent(turns[format], provider, has_left)
         for each in findings(sent, RULES.values()):
             named = tuple(numbers[position] for position in each.positions)
             of_rule = found.setdefault((each.rule, each.is_pending), {})
             of_rule.setdefault(named, {})[provider] = each.severity
-    sent = Sent(turns_of(messages, OPENAI, numbers), OPENAI, has_left)
+    sent = Sent(turns[FORMATS_OF[OPENAI]], OPENAI, has_left)
     for rule in RULES.values():
-        if not rule.laws and any(True for _ in rule.check(sent)):  # no provider minds it
+        if not rule.laws and any(True for _ in rule.check_of(None)(sent)):  # no provider minds it
             found[rule.id, False] = {(): {}}
     since = _since(found, past_of) if past_of else {}
     problems = [_problem(*key, of_rule, since.get(key)) for key, of_rule in found.items()]
@@ -203,6 +251,7 @@ def _problem(
         step,
         _minding(found.values(), "refused"),
         _minding(found.values(), "mishandled"),
+        _minding(found.values(), "conditional"),
         is_pending,
     )
 

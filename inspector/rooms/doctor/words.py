@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from chatmemory.core.lint import PROVIDERS, RULES
 from chatmemory.core.lint.rules import Example, Law, Rule
 from chatmemory.core.texts import named
-from chatmemory.diagnosis import Diagnosis, Problem
 from chatmemory.explain.wording import decapitalized
 from chatmemory.linting import example, outline
+from inspector.rooms.doctor.diagnosing import KnownDiagnosis
+from inspector.rooms.doctor.diagnosis import Diagnosis, Problem
+from inspector.rooms.doctor.using import InUse
 
 
 def problem_title(rule: str) -> str:
@@ -38,6 +40,12 @@ def provider_names(providers: Sequence[str]) -> str:
     return ", ".join(PROVIDERS[name] for name in providers)
 
 
+def refused(found: KnownDiagnosis) -> str:
+    """`refused by OpenAI, as of step 12`."""
+    as_of = "" if found.as_of is None else f", as of step {found.as_of:,}"
+    return f"refused by {provider_names(found.refused_by)}{as_of}"
+
+
 @dataclass(frozen=True)
 class Answer:
     """What a provider, by the name that people have for it, would say to a window."""
@@ -47,19 +55,21 @@ class Answer:
     answer: str
 
 
-def answers(diagnosis: Diagnosis) -> list[Answer]:
-    """Return what each provider would say to a window."""
-    return [_answer(diagnosis, provider) for provider in PROVIDERS]
+def answers(diagnosis: Diagnosis, use: InUse) -> list[Answer]:
+    """Return what each provider in use would say to a window."""
+    found = diagnosis.under(use)
+    return [_answer(found, provider) for provider in use.providers]
 
 
 def _answer(diagnosis: Diagnosis, provider: str) -> Answer:
     name, minded = PROVIDERS[provider], diagnosis.for_provider(provider)
+    minded = [each for each in minded if each.severity_for(provider) != "conditional"]
     if not minded:
         return Answer(name, True, "Yes.")
     # Refusals come first, and those last that end with what comes next anyway
     first = min(minded, key=lambda each: (provider in each.mishandled_by, each.is_pending))
     what = f"{problem_title(first.rule)}{_where(first)}."
-    if first.is_pending and first.seq:
+    if first.is_pending and first.rule == "dangling_call":
         what = f"Tool call {named(first.seq)} is waiting for its results."
     if provider in first.mishandled_by:
         return Answer(name, True, f"Yes, although: {decapitalized(what)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import chatmemory
@@ -18,16 +18,18 @@ from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import is_oversized
 from chatmemory.core.window import Totals
-from chatmemory.diagnosis import Diagnosis, diagnose
-from chatmemory.flags import LATELY_STEPS
 from chatmemory.keeper import Keeper, version_of
-from chatmemory.kept import KeptDiagnosis, KeptRow
+from chatmemory.kept import KeptRow
 from chatmemory.ledger.sql import window_messages
 from chatmemory.ledger.windows import read_message, shown_message, stay_entry, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.call_ids import ids_of_calls
 from chatmemory.queries.feed import microseconds
 from chatmemory.queries.windows import StoredState
 from chatmemory.signals import problems_found
+from inspector.rooms.doctor.diagnosis import Diagnosis, diagnose
+from inspector.rooms.doctor.models import KeptDiagnosis
+from inspector.rooms.doctor.using import InUse
 
 LEFT_AT_ONCE = 400  # places that are looked at, of messages that left
 BYTES_AT_ONCE = 4_000_000  # of messages whose ids are read
@@ -93,26 +95,6 @@ def _place(row: Sequence[Any], at: int) -> Place:
     return Place(n, seq, TYPES[type], has_calls, rank, entered, left, reason == Reason.MOVED)
 
 
-def ids_of_calls(memory_id: str, seqs: Iterable[int]) -> dict[int, CallIds]:
-    """Return the ids of the tool calls that messages make or answer, by seq."""
-    messages = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
-    return {seq: ids_in(frame) for seq, frame in messages.values_list("seq", "frame")}
-
-
-def ids_in(frame: str) -> CallIds:
-    """Return the ids of calls in the frame of a message, or of the call that it answers; one that
-    is unknown if it cannot be read.
-
-    Reading a whole message takes ten times as long.
-    """
-    try:
-        value = json.loads(frame.replace(GAP, "null"))
-        calls = value.get("toolExecutionRequests") or [value]
-        return tuple((call or {}).get("id") or None for call in calls)
-    except (ValueError, AttributeError, TypeError, RecursionError):
-        return (None,)
-
-
 # One conversation at once
 
 AT_ONCE = 2_000  # messages of a window that a page examines
@@ -129,6 +111,10 @@ class KnownDiagnosis:
     @property
     def refused_by(self) -> tuple[str, ...]:
         return self.diagnosis.refused_by if self.diagnosis else ()
+
+    def under(self, use: InUse) -> KnownDiagnosis:
+        """Return what is known of the providers in use."""
+        return replace(self, diagnosis=self.diagnosis and self.diagnosis.under(use))
 
     @property
     def as_of(self) -> int | None:
@@ -180,7 +166,8 @@ def _too_many(count: int) -> str:
 
 # What is kept of it
 
-RULES_READ = 1  # raise it with each change of what a rule of the linter finds
+RULES_READ = 2  # raise it with each change of what a rule of the linter finds
+LATELY_STEPS = 40
 BITS = {name: 1 << n for n, name in enumerate(PROVIDERS)}
 
 
@@ -220,18 +207,26 @@ class DiagnosisKeeper(Keeper):
 
 def _columns_of(found: Diagnosis) -> dict[str, Any]:
     """Return the columns by which lists find a diagnosis."""
-    rules = sorted({each.rule for each in found.listed})
+    marked = [each for each in found.problems if each.marks()]
+    marks = sorted({mark for each in marked for mark in each.marks()})
+    times = [each.at for each in marked if each.at]
     return {
-        "problems": f",{','.join(rules)}," if rules else "",
-        "refused_by": sum(BITS[name] for name in found.refused_by),
-        "ill_at": found.ill_at and microseconds(found.ill_at),
-        "waiting_call": found.waiting_call,
+        "problems": f",{','.join(marks)}," if marks else "",
+        "refused_by": _bits(name for each in found.listed for name in each.refused_by),
+        "mishandled_by": _bits(name for each in found.listed for name in each.mishandled_by),
+        "ill_at": microseconds(min(times)) if times else None,
     }
 
 
+def _bits(providers: Iterable[str]) -> int:
+    return sum(BITS[name] for name in {*providers})
+
+
 def _rules_of(row: KeptRow) -> set[str]:
+    """Return the rules by which a row is listed."""
     assert isinstance(row, KeptDiagnosis)
-    return {*filter(None, row.problems.split(","))}
+    marks = [each for each in row.problems.split(",") if each and not each.endswith("?")]
+    return {each[:-1].partition(":")[2] for each in marks}
 
 
 def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
@@ -242,11 +237,6 @@ def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
         if any(getattr(row, name) != value for name, value in told.items()):
             raise ValueError("its columns differ from its content")
     return found
-
-
-def providers_of(bits: int) -> tuple[str, ...]:
-    """Return the providers that are set in a number."""
-    return tuple(name for name, bit in BITS.items() if bits & bit)
 
 
 # What a limit had no room for
