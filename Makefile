@@ -13,7 +13,7 @@ export PIP_ROOT_USER_ACTION := ignore
 # Without bytecode, each start of a process compiles Django and all other packages again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test test-postgresql newer newer-environment oldest oldest-environment typescript typescript-environment conformance fuzz load crash attack bench bench-peers check format screenshots lock clean
+.PHONY: run install test rooms test-postgresql newer newer-environment oldest oldest-environment typescript typescript-environment conformance fuzz load crash attack bench bench-peers check format screenshots lock clean
 
 run: install
 	@$(BIN)/python manage.py run --port $(PORT)
@@ -27,11 +27,15 @@ PYTEST := $(BIN)/pytest -n auto --dist worksteal
 test: $(VENV)/installed-dev
 	$(PYTEST) $(ARGS)
 
+# Each room is removed, and what is left is tried.
+rooms: $(VENV)/installed-dev
+	$(PYTEST) tests/test_rooms.py $(ARGS)
+
 # DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
 # of words and pages, of frameworks, of roles, of the schema, of fuzzing and of load: CI runs them on
 # SQLite alone.
-ONLY_ON_SQLITE := browser inspector explain golden integrations lessons mounted fuzz load test_command.py \
-  test_docs.py test_mcp.py test_roles.py api/test_schema.py api/test_generated_client.py
+ONLY_ON_SQLITE := browser inspector explain golden integrations mounted fuzz load rooms/lessons rooms/agents \
+  test_command.py test_docs.py test_roles.py test_rooms.py api/test_schema.py api/test_generated_client.py
 
 test-postgresql: $(VENV)/installed-dev
 	@case "$$DATABASE_URL" in postgres*) ;; *) echo "DATABASE_URL must name a PostgreSQL"; exit 1;; esac

@@ -36,10 +36,10 @@ def say(n: int) -> tuple[str, int]:
 
 def known_steps(memory_ids: Iterable[str]) -> dict[str, int]:
     """Return the step up to which every kept row of these conversations is known."""
-    from chatmemory.services import KEEPERS
+    from chatmemory.services import keepers
 
     found: dict[str, int] = {}
-    for keeper in KEEPERS:
+    for keeper in keepers():
         rows = keeper.model.objects.filter(memory__in=list(memory_ids))
         for memory_id, step in rows.values_list("memory_id", "step"):
             found[memory_id] = min(step, found.get(memory_id, step))
@@ -48,7 +48,7 @@ def known_steps(memory_ids: Iterable[str]) -> dict[str, int]:
 
 @contextmanager
 def thread() -> Iterator[None]:
-    from inspector.live.keeping import KeeperThread
+    from inspector.shell.keeping import KeeperThread
 
     keeper = KeeperThread()
     keeper.start()

@@ -17,6 +17,7 @@ from chatmemory.database import (
     check_transactions_are_short,
     has_tables,
 )
+from chatmemory.leftovers import check_leftover_tables
 from chatmemory.room import check_rooms
 from chatmemory.schema import check_schema, refuse_other_schema
 
@@ -37,6 +38,7 @@ class ChatMemoryConfig(AppConfig):
         checks.register(check_requests_are_counted, checks.Tags.caches)
         checks.register(check_rooms, checks.Tags.models)
         checks.register(check_schema, checks.Tags.database)
+        checks.register(check_leftover_tables, checks.Tags.database)
         checks.register(_check_docs_have_scripts, checks.Tags.urls)
         pre_migrate.connect(refuse_other_schema, sender=self)
         post_migrate.connect(_keep_search, sender=self)

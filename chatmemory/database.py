@@ -190,15 +190,18 @@ def check_transactions_are_short(**_: object) -> list[Caution]:
 def check_tables_are_together(**_: object) -> list[Error]:
     """A system check: a change writes several tables in one transaction."""
     ours = alias()
+    labels = [each.label for each in apps.get_app_configs()]
     elsewhere = {
         model.__name__: found
-        for model in apps.get_app_config("chatmemory").get_models()
+        for label in labels
+        if label == "chatmemory" or label.startswith("chatmemory_")
+        for model in apps.get_app_config(label).get_models()
         if (found := router.db_for_write(model)) != ours
     }
     return [
         Error(
             f"DATABASE_ROUTERS write {name} to {found!r}, but Memory to {ours!r}",
-            hint="Send all models of the app chatmemory to one database.",
+            hint="Send all models of chatmemory and of its rooms (chatmemory_…) to one database.",
             id="chatmemory.E001",
         )
         for name, found in elsewhere.items()

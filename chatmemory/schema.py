@@ -18,6 +18,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from chatmemory import database
+from chatmemory.room import rooms
 
 APP = "chatmemory"
 EXPORT = (
@@ -58,14 +59,14 @@ def refuse_other_schema(using: str, **_: object) -> None:
         raise CommandError(f"{found.reason} {found.what_to_do}")
 
 
-def difference(recorded: Iterable[str]) -> Difference | None:
+def difference(recorded: Iterable[str], own: str = APP) -> Difference | None:
     """Return why no migration leads a database that has recorded these migrations of ours to this
     version's schema; None if it can be migrated, or needs no migration.
     """
     loader = MigrationLoader(None, ignore_no_migrations=True)
     names = sorted(recorded)
-    unknown = [name for name in names if (APP, name) not in loader.disk_migrations]
-    if not unknown or APP in loader.unmigrated_apps:
+    unknown = [name for name in names if (own, name) not in loader.disk_migrations]
+    if not unknown or own in loader.unmigrated_apps:
         return None
     if len(unknown) < len(names):
         told = f"was migrated by a newer version of chatmemory, to {unknown[-1]}."
@@ -80,8 +81,9 @@ def _difference_in(using: str) -> Difference | None:
         return None
     connection = connections[using]
     applied = MigrationRecorder(connection).applied_migrations()
-    found = difference(name for app, name in applied if app == APP)
-    if not found:
-        return None
+    ours = [APP, *(room.label for room in rooms())]
+    found = (difference((name for app, name in applied if app == own), own) for own in ours)
     name = connection.settings_dict["NAME"]
-    return replace(found, reason=f"The database {using!r} ({name}) {found.reason}")
+    for each in filter(None, found):
+        return replace(each, reason=f"The database {using!r} ({name}) {each.reason}")
+    return None

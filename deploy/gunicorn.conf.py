@@ -11,8 +11,8 @@ import os
 import shutil
 from pathlib import Path
 
-from inspector.observability.logs import logging_settings
 from inspector.project.environment import address, env, log_style, networks, number
+from inspector.shell.logs import logging_settings
 
 wsgi_app = "inspector.project.asgi:application"
 worker_class = "inspector.project.worker.Worker"

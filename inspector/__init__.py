@@ -6,5 +6,8 @@ import chatmemory.reports  # noqa: F401  (refuses another package named chatmemo
 ROOMS = [
     "inspector.rooms.doctor",
     "inspector.rooms.lessons",
+    "inspector.rooms.live",
+    "inspector.rooms.agents",
+    "inspector.rooms.observability",
 ]
 MIDDLEWARE = ["inspector.middleware.own_pages.InspectorMiddleware"]

@@ -15,7 +15,7 @@ from django.template import engines
 from django.template.backends.django import DjangoTemplates
 from django.urls import NoReverseMatch, reverse
 
-from inspector import MIDDLEWARE
+from inspector import MIDDLEWARE, ROOMS
 from inspector.access import sign_in_url
 
 _APPS = (
@@ -46,13 +46,26 @@ _INCLUDES = {
 @register
 def check_project(**_: Any) -> list[CheckMessage]:
     """Name each missing application, middleware, context processor and URL."""
-    return [*_apps(), *_middleware(), *_templates(), *_urls(), *_sign_in(), *_static_files()]
+    return [
+        *(*_apps(), *_rooms(), *_middleware(), *_templates()),
+        *(*_urls(), *_sign_in(), *_static_files()),
+    ]
 
 
 def _apps() -> Iterator[CheckMessage]:
     for name in _APPS:
         if not apps.is_installed(name):
             yield Error(f"The inspector needs {name!r} in INSTALLED_APPS.", id="inspector.E001")
+
+
+def _rooms() -> Iterator[CheckMessage]:
+    """Name the line that installs the rooms, in a project that has none of them."""
+    if not any(apps.is_installed(name) for name in ROOMS):
+        yield Error(
+            "The inspector's rooms are missing: most of its pages are in them.",
+            hint="In the settings: import inspector, and INSTALLED_APPS += inspector.ROOMS.",
+            id="inspector.E011",
+        )
 
 
 def _middleware() -> Iterator[CheckMessage]:

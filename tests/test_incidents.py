@@ -12,8 +12,8 @@ from hypothesis import given
 from chatmemory import MessageType, MessageWindow, queries, services
 from chatmemory.core.loads import Keeping
 from chatmemory.core.recall.incidents import incidents_under
-from chatmemory.models import KeptIncidents
-from chatmemory.queries.incidents import computed_incidents
+from chatmemory.models import KeptIncidents, Memory
+from chatmemory.queries.incidents import found_incidents
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 from .conversations import create_and_add, users
@@ -23,6 +23,10 @@ from .properties import examples
 pytestmark = pytest.mark.django_db
 
 NUMBERS = count()
+
+
+def incidents_anew(memory_id):
+    return found_incidents(Memory.objects.get(id=memory_id))
 
 
 def without_ignored(messages):
@@ -40,7 +44,7 @@ def test_the_ledger_and_a_replay_agree(messages, policy):
     messages = list(without_ignored(messages))
     memory_id = f"incidents-{next(NUMBERS)}"
     create_and_add(memory_id, policy, messages)
-    assert computed_incidents(memory_id).incidents == incidents_under(policy, messages)
+    assert incidents_anew(memory_id) == incidents_under(policy, messages)
 
 
 SAID = users("My order is A-1182.", "well", "well", "A-1182!")
@@ -57,7 +61,7 @@ def test_they_are_kept_until_the_conversation_changes():
     assert not queries.incidents("a").is_current
     services.keep("a")
     assert kept("a") == (4, ["A-1182"])
-    assert queries.incidents("a") == computed_incidents("a")
+    assert queries.incidents("a").incidents == incidents_anew("a")
     assert queries.incidents("a").is_current
     services.add("a", users("well", "well", "A-1182?"))
     assert kept("a") == (4, ["A-1182"])
@@ -70,7 +74,7 @@ def test_they_are_kept_until_the_conversation_changes():
 def test_they_are_looked_for_among_the_newest_four_million_characters(long, expected):
     said = ["My order is A-1182.", *["word " * 100_000] * long, "A-1182!"]
     create_and_add("c", MessageWindow(2), users(*said))
-    assert len(computed_incidents("c").incidents) == expected
+    assert len(incidents_anew("c")) == expected
 
 
 def test_other_words_are_facts_after_a_change_of_the_settings(settings):
@@ -89,7 +93,7 @@ def test_no_limit_helps_where_a_client_decided():
     client.update_messages("a", SAID[:1])
     client.update_messages("a", SAID[1:3])
     client.update_messages("a", SAID[1:])
-    (found,) = computed_incidents("a").incidents
+    (found,) = incidents_anew("a")
     assert (found.said, found.left_step, found.keeping) == (1, 2, Keeping(None))
 
 

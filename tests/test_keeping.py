@@ -19,7 +19,7 @@ from chatmemory.models import KeptCompactions, KeptIncidents, Memory, Message
 from chatmemory.queries.incidents import IncidentKeeper
 from chatmemory.services import Rounds, keepers
 from chatmemory.services.keeping import STALE_AT_ONCE, current
-from inspector.live.keeping import KeeperThread
+from inspector.shell.keeping import KeeperThread
 
 from .conversations import create_and_add, users
 
@@ -190,6 +190,33 @@ def test_a_conversation_that_cannot_be_read_is_logged_once_and_stops_no_other(ca
     assert [record.args for record in caplog.records] == [("incidents", "bad")]
 
 
+@pytest.mark.parametrize("time", ["no time", "2026-13-45 00:00:00", "0000"])
+def test_a_conversation_whose_time_was_altered_stops_no_other(time):
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL takes nothing but times")
+    create_and_add("bad", MessageWindow(2), SAID)
+    create_and_add("good", MessageWindow(2), SAID)
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE chatmemory_memory SET updated_at = %s WHERE id = 'bad'", [time])
+    rounds = Rounds([IncidentKeeper()])
+    rounds.keep_some(LONG)
+    assert not rounds.keep_some(LONG)
+    assert known_steps()["good"] == 4
+
+
+def test_what_had_changed_is_kept_though_the_last_of_a_round_was_deleted():
+    names = [f"c{n:02}" for n in range(STALE_AT_ONCE + 5)]
+    for n, name in enumerate(names):
+        create_and_add(name, MessageWindow(2), SAID[:1])
+        Memory.objects.filter(id=name).update(updated_at=timezone.now() - timedelta(days=n + 1))
+    rounds = Rounds([IncidentKeeper()])
+    assert rounds.keep_some(LONG)
+    services.delete(names.pop(STALE_AT_ONCE - 1))
+    while rounds.keep_some(LONG):
+        pass
+    assert known_steps() == dict.fromkeys(names, 1)
+
+
 def test_a_conversation_that_went_on_or_is_deleted_meanwhile_is_found_the_next_time():
     create_and_add("a", MessageWindow(2), SAID)
     create_and_add("gone", MessageWindow(2), SAID)
@@ -219,7 +246,7 @@ class Failing(Rounds):
 
 def test_a_failing_thread_logs_it_once_and_goes_on(monkeypatch, caplog):
     for name in ("SOON", "PAUSE", "LEAST"):
-        monkeypatch.setattr(f"inspector.live.keeping.{name}", 0)
+        monkeypatch.setattr(f"inspector.shell.keeping.{name}", 0)
     rounds = Failing()
     rounds.thread.run()
     assert rounds.count == 3

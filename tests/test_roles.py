@@ -32,13 +32,11 @@ CHANGES = dict.fromkeys(("post", "put", "delete"), Role.OPERATOR)
 PAGES = {
     "inspector:overview": ({}, {"get": Role.VIEWER}),
     "inspector:overview-now": ({}, {"get": Role.VIEWER}),
-    "inspector:live-overview": ({}, {"get": Role.VIEWER}),
     "inspector:open": ({}, {"get": Role.VIEWER}),
     "inspector:bulk": ({}, {"post": Role.VIEWER}),
     "inspector:conversation": (ONE, {"get": Role.VIEWER}),
     "inspector:pin": (ONE | {"seq": 1}, {"post": Role.OPERATOR}),
     "inspector:redact": (ONE | {"seq": 1}, {"post": Role.ADMIN}),
-    "inspector:live": (ONE, {"get": Role.VIEWER}),
     "inspector:simulate": (ONE, {"post": Role.VIEWER}),
     "inspector:compact": (ONE, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:verdict": (ONE, {"post": Role.VIEWER}),
@@ -70,7 +68,6 @@ PAGES = {
     "inspector:display": ({}, {"post": NOBODY}),
     "inspector:healthz": ({}, {"get": NOBODY}),
     "inspector:readyz": ({}, {"get": NOBODY}),
-    "inspector:metrics": ({}, {"get": NOBODY}),  # by IP address or token, see test_observability
     "chatmemory:docs": ({}, {"get": Role.VIEWER}),
 }
 PAGES |= {route: each for room in of_rooms("routes") for route, each in room.PAGES.items()}

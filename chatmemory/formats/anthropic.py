@@ -32,7 +32,6 @@ from chatmemory.core.messages import (
     SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
-    UserMessage,
     text_of,
 )
 from chatmemory.formats.conversion import (
@@ -51,7 +50,7 @@ from chatmemory.formats.conversion import (
     type_in,
 )
 from chatmemory.formats.format import RawTranscript
-from chatmemory.formats.parts import TurnReader, TurnWriter, data_of, mime_type_of
+from chatmemory.formats.parts import BlockWriter, TurnReader, data_of, mime_type_of
 
 _ROLES = ("user", "assistant", "system")
 _OWN_BLOCKS = {
@@ -247,26 +246,12 @@ def _readable(value: Any) -> Any:
 # Writing
 
 
-class _Writer(TurnWriter):
+class _Writer(BlockWriter):
     format = "anthropic"
-    within = "messages"
-    within_turn = "content"
-    beside = ("system",)
-    cannot_say = ("name", "thinking")
     is_result = staticmethod(is_result)
 
     def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
-        if self.last:
-            self.lose("the place of a system message: its text is in `system`")
-        yield {"system": message.text}
-
-    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
-        yield from self.turn("user", self.parts(message.contents))
-
-    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
-        texts = self.parts([TextContent(message.text)] if message.text else [])
-        calls = [self.call(call, message) for call in self.calls_of(message)]
-        yield from self.turn("assistant", texts + calls)
+        yield {"system": self.beside_turns(message)}
 
     def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
         """Put the text of every system message into `system`."""
@@ -280,10 +265,7 @@ class _Writer(TurnWriter):
 
     def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         kind = self.kind_of_result(message, "tool_result")
-        id, name = self.answered(message)
-        if name:
-            self.lose("the name of the tool")
-        block: dict[str, Any] = {"type": kind, "tool_use_id": id}
+        block: dict[str, Any] = {"type": kind, "tool_use_id": self.call_of(message)}
         if kind not in ("tool_result", "mcp_tool_result"):
             block["content"] = decoded(text_of(message))  # text if it was edited to no JSON
         else:
@@ -293,12 +275,8 @@ class _Writer(TurnWriter):
                 block["is_error"] = message.is_error
         yield {"role": "user" if kind == "tool_result" else "assistant", "content": [block]}
 
-    def text(self, text: str) -> dict[str, Any] | None:
-        if text.strip():
-            return {"type": "text", "text": text}
-        if text:
-            self.lose("a blank text")
-        return None
+    def block(self, text: str) -> dict[str, Any]:
+        return {"type": "text", "text": text}
 
     def media(self, content: Content, kind: str, media: Media) -> dict[str, Any] | None:
         if kind not in ("image", "file"):

@@ -22,7 +22,6 @@ from chatmemory.core.messages import (
     SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
-    UserMessage,
 )
 from chatmemory.formats.conversion import (
     Response,
@@ -41,7 +40,7 @@ from chatmemory.formats.conversion import (
     two_way,
 )
 from chatmemory.formats.format import RawTranscript
-from chatmemory.formats.parts import TurnReader, TurnWriter, data_of, media_content
+from chatmemory.formats.parts import BlockWriter, TurnReader, data_of, media_content
 
 _MEDIA = {"image": "image", "document": "file", "video": "video", "audio": "audio"}
 _OF_MODEL = ("text", "toolUse", "reasoningContent", "citationsContent")
@@ -179,50 +178,30 @@ def _media(kind: str, held: dict[str, Any]) -> Content:
 # Writing
 
 
-class _Writer(TurnWriter):
+class _Writer(BlockWriter):
     format = "bedrock"
-    within = "messages"
-    within_turn = "content"
-    beside = ("system",)
-    cannot_say = ("name", "thinking")
     is_result = staticmethod(_is_result)
 
     def system(self, message: SystemMessage) -> Iterator[dict[str, Any]]:
-        if self.last:
-            self.lose("the place of a system message: its text is in `system`")
-        yield {"system": [{"text": message.text}]}
+        yield {"system": [{"text": self.beside_turns(message)}]}
 
     def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
         """Put the text of every system message into `system`."""
         beside["system"] = [*beside.get("system", ()), *value["system"]]
 
-    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
-        yield from self.turn("user", self.parts(message.contents))
-
-    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
-        texts = self.parts([TextContent(message.text)] if message.text else [])
-        calls = [self.call(call) for call in self.calls_of(message)]
-        yield from self.turn("assistant", texts + calls)
-
-    def call(self, call: ToolExecutionRequest) -> dict[str, Any]:
+    def call(self, call: ToolExecutionRequest, message: AiMessage) -> dict[str, Any]:
         held = {"toolUseId": call.id, "name": call.name, "input": self.arguments(call)}
         return {"toolUse": held}
 
     def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
-        id, name = self.answered(message)
-        if name:
-            self.lose("the name of the tool")
-        held: dict[str, Any] = {"toolUseId": id, "content": self.parts(message.contents)}
+        id, content = self.call_of(message), self.parts(message.contents)
+        held: dict[str, Any] = {"toolUseId": id, "content": content}
         if message.is_error is not None:
             held["status"] = "error" if message.is_error else "success"
         yield {"role": "user", "content": [{"toolResult": held}]}
 
-    def text(self, text: str) -> dict[str, Any] | None:
-        if text.strip():
-            return {"text": text}
-        if text:
-            self.lose("a blank text")
-        return None
+    def block(self, text: str) -> dict[str, Any]:
+        return {"text": text}
 
     def media(self, content: Content, kind: str, media: Media) -> dict[str, Any] | None:
         source: dict[str, Any] = {"bytes": data_of(media)}

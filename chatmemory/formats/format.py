@@ -109,9 +109,6 @@ class Rendering:
     within: str = ""
     beside: Mapping[str, Any] = field(default_factory=dict)
     is_text: bool = False
-    is_record: Callable[[Any], bool] | None = None
-    find_each: Callable[[Any], Sequence[RawTranscript]] | None = None
-    said: Callable[[Any], Any] | None = None
 
     def whole(self) -> Rendered:
         values = list(self.values)
@@ -156,6 +153,9 @@ class Format:
       tells such records from what stands among them by mistake. Then a line that is no JSON or no
       record is left out and named, as "line 5: not JSON", and `find` is given a list of all
       others. Without it a line is a conversation or a message of one.
+    - `session_of`, where there is one, returns the id of the session that a record belongs to, or
+      None for a record that names none. Another id begins another session: the records of one are
+      in memory at a time.
     - `find_each`, where there is one, returns every conversation of a value that `find` takes:
       two sessions of one file, or those of a store that has one under each key.
     - `said`, where there is one, returns the part of a turn in which people, models and tools
@@ -177,6 +177,7 @@ class Format:
     claims: Callable[[Any], bool] | None = None
     is_text: bool = False
     is_record: Callable[[Any], bool] | None = None
+    session_of: Callable[[Any], str | None] | None = None
     find_each: Callable[[Any], Sequence[RawTranscript]] | None = None
     said: Callable[[Any], Any] | None = None
     conversations: Callable[[Iterable[Any]], Iterator[Transcript | Refused]] | None = None

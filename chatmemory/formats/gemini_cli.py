@@ -40,8 +40,12 @@ def find(value: Any) -> RawTranscript | None:
     heads = [each for each in records if is_head(each)]
     if not heads or not all(isinstance(each, dict) for each in records):
         return None
-    listed = dicts_in(heads[0], "messages")
-    return RawTranscript(name_of(heads[0], "sessionId"), listed if listed else records)
+    listed = dicts_in(heads[0], "messages") if len(records) == 1 else []
+    return RawTranscript(session_of(heads[0]), listed or records)
+
+
+def session_of(record: Any) -> str | None:
+    return name_of(record, "sessionId") if is_head(record) else None
 
 
 def is_head(value: Any) -> bool:
@@ -58,10 +62,15 @@ def is_record(value: Any) -> bool:
 def said(record: Any) -> Any:
     """Return what is said in a record: the content, thoughts, arguments and results of messages."""
     record = dict_in(record, "$patch") or record
-    messages = dicts_in(dict_in(record, "$set"), "messages") or [record]
+    messages = _listed(record) or [record]
     calls = [call for each in messages for call in dicts_in(each, "toolCalls")]
     content = [[each.get(name) for name in ("content", "thoughts")] for each in messages]
     return [content, [[each.get(name) for name in ("args", "result")] for each in calls]]
+
+
+def _listed(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages of an older file, or of a change of all messages."""
+    return dicts_in(dict_in(record, "$set") or record, "messages")
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
@@ -98,7 +107,7 @@ class _Log:
         self.taken_back: set[int] = set()
 
     def read(self, n: int, record: dict[str, Any]) -> None:
-        for each in dicts_in(dict_in(record, "$set"), "messages"):
+        for each in _listed(record):
             self.put(n, each)
         if "$rewindTo" in record:
             self.rewind(record["$rewindTo"])
@@ -220,4 +229,4 @@ def _thoughts(record: Mapping[str, Any]) -> list[str]:
     return [*filter(None, found)]
 
 
-FORMAT = Format(NAME, find, parse, is_record=is_record, said=said)
+FORMAT = Format(NAME, find, parse, is_record=is_record, session_of=session_of, said=said)

@@ -32,7 +32,7 @@ from chatmemory.formats.conversion import (
     type_in,
 )
 from chatmemory.formats.format import RawTranscript
-from chatmemory.formats.trees import format_of_tree, nodes_of
+from chatmemory.formats.trees import format_of_tree, linked_nodes
 
 NAME = "librechat"
 
@@ -42,10 +42,8 @@ def find(value: Any) -> RawTranscript | None:
     if not listed or not all("isCreatedByUser" in each for each in listed):
         return None
     values = {name_of(each, "messageId") or str(n): each for n, each in enumerate(listed)}
-    parents = {id: each.get("parentMessageId") for id, each in values.items()}
-    if not any("parentMessageId" in each for each in listed):
-        parents = dict(zip(values, [None, *values], strict=False))
-    return RawTranscript(name_of(value, "conversationId"), nodes_of(values, parents, None))
+    nodes = linked_nodes(values, "parentMessageId")
+    return RawTranscript(name_of(value, "conversationId"), nodes)
 
 
 def _flat(messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

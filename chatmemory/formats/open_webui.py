@@ -27,7 +27,7 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.difference import texts_in
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import media_content
-from chatmemory.formats.trees import format_of_tree, nodes_of
+from chatmemory.formats.trees import format_of_tree, linked_nodes
 
 NAME = "open_webui"
 
@@ -41,10 +41,7 @@ def find(value: Any) -> RawTranscript | None:
         values = {name_of(each, "id") or str(n): each for n, each in enumerate(listed)}
     if not values:
         return None
-    parents = {id: each.get("parentId") for id, each in values.items()}
-    if not any("parentId" in each for each in values.values()):
-        parents = dict(zip(values, [None, *values], strict=False))
-    nodes = nodes_of(values, parents, first_in(history, "currentId", "current_id"))
+    nodes = linked_nodes(values, "parentId", first_in(history, "currentId", "current_id"))
     return RawTranscript(name_of(value, "id") or name_of(chat, "id"), nodes)
 
 

@@ -24,6 +24,7 @@ from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
+    SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
@@ -324,3 +325,47 @@ class TurnWriter(PartWriter):
             return found
         self.lose("that the arguments are no JSON object")
         return {"INVALID_JSON": call.arguments}
+
+
+class BlockWriter(TurnWriter):
+    """Writes turns of blocks, with the system prompt beside them: for Anthropic and Bedrock."""
+
+    within = "messages"
+    within_turn = "content"
+    beside = ("system",)
+    cannot_say = ("name", "thinking")
+
+    @abstractmethod
+    def block(self, text: str) -> dict[str, Any]:
+        """Return a text as a block."""
+
+    @abstractmethod
+    def call(self, call: ToolExecutionRequest, message: AiMessage) -> dict[str, Any]: ...
+
+    def text(self, text: str) -> dict[str, Any] | None:
+        if text.strip():
+            return self.block(text)
+        if text:
+            self.lose("a blank text")
+        return None
+
+    def beside_turns(self, message: SystemMessage) -> str:
+        """Return the text of a system message, which loses its place among the turns."""
+        if self.last:
+            self.lose("the place of a system message: its text is in `system`")
+        return message.text
+
+    def user(self, message: UserMessage) -> Iterator[dict[str, Any]]:
+        yield from self.turn("user", self.parts(message.contents))
+
+    def answer(self, message: AiMessage) -> Iterator[dict[str, Any]]:
+        texts = self.parts([TextContent(message.text)] if message.text else [])
+        calls = [self.call(call, message) for call in self.calls_of(message)]
+        yield from self.turn("assistant", texts + calls)
+
+    def call_of(self, message: ToolExecutionResultMessage) -> str:
+        """Return the id of the call that a result answers. A result cannot name its tool."""
+        id, name = self.answered(message)
+        if name:
+            self.lose("the name of the tool")
+        return id

@@ -39,7 +39,11 @@ def find(value: Any) -> RawTranscript | None:
     named = next(filter(_has_parts, records), None)
     if named is None or not all(isinstance(each, dict) for each in records):
         return None
-    return RawTranscript(name_of(named, "sessionId"), records)
+    return RawTranscript(session_of(named), records)
+
+
+def session_of(record: Any) -> str | None:
+    return name_of(record, "sessionId")
 
 
 def is_record(value: Any) -> bool:
@@ -140,4 +144,4 @@ def _key(message: ChatMessage) -> tuple[Any, str]:
     return message.type, text_of(message)
 
 
-FORMAT = Format(NAME, find, parse, is_record=is_record, said=said)
+FORMAT = Format(NAME, find, parse, is_record=is_record, session_of=session_of, said=said)

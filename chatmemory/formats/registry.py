@@ -241,17 +241,22 @@ def stream_transcripts(
 ) -> TranscriptStream:
     """Return the same conversation by conversation.
 
-    Of a JSON Lines file whose first line is a conversation, one line is in memory at a time. Any
-    other file is decoded as a whole. A line that is no JSON, or no record of the session that the
-    others are of, is refused by its number, and the others are read.
+    Of a JSON Lines file whose first line is a conversation, one line is in memory at a time; of one
+    whose records name their session, one session. Any other file is decoded as a whole. A line that
+    is no JSON, or no record of the session that the others are of, is refused by its number, and
+    the others are read.
     """
     known = readable_formats() if format == "auto" else {format: format_named(format)}
     head, lines = _begun(_lines(content, bounds))
     first = [line.value for line in head if not line.problem]
     if format == "auto" and (shape := known_shape(first if len(head) > 1 else first[0])):
         raise UnreadableTranscript(-1, why_unread(shape, called))
-    if len(head) > 1 and (name := _format_of_lines(first, known)):
-        return TranscriptStream(name, _of_lines(chain(head, lines), name, known[name], bounds))
+    if len(head) > 1:
+        every = chain(head, lines)
+        if name := _format_of_lines(first, known):
+            return TranscriptStream(name, _of_lines(every, name, known[name], bounds))
+        if name := _format_of_records(first, _with_sessions(known)):
+            return TranscriptStream(name, _of_records(every, True, name, known[name], bounds))
     everything = [*head, *lines]
     if len(everything) == 1 and not isinstance(first[0], list):
         items, are_lines = everything, False
@@ -297,6 +302,10 @@ def _format_of_lines(first: Sequence[Any], known: Mapping[str, Format]) -> str |
     """
     is_one = any(each.find(first) for each in known.values())
     return None if is_one or _format_of_records(first, known) else _detected(first, known)
+
+
+def _with_sessions(known: Mapping[str, Format]) -> dict[str, Format]:
+    return {name: each for name, each in known.items() if each.session_of}
 
 
 def _format_of_records(values: Sequence[Any], known: Mapping[str, Format]) -> str | None:
@@ -433,25 +442,34 @@ def _gathered(
 
 
 def _of_records(
-    items: Sequence[JsonLine],
+    items: Iterable[JsonLine],
     are_lines: bool,
     name: str,
     format: Format,
     bounds: JsonBounds | None,
 ) -> Iterator[Transcript | Refused]:
-    """Yield what is no record of a session, and then the sessions of all others."""
+    """Yield the sessions of records, and before each what stands among them and is no record."""
     assert format.is_record is not None
-    records: list[JsonLine] = []
+    numbers = count(1)
+    session: str | None = None
+    values: list[Any] = []
+    places: list[str] = []
     for item in items:
         if item.problem:
             yield _refused_line(item)
-        elif not format.is_record(item.value):
+            continue
+        if not format.is_record(item.value):
             why = f"no record of the format {name}: {shape_of(item.value)}"
             yield Refused(_place(item, are_lines), why)
-        else:
-            records.append(item)
-    places = [_place(record, are_lines) for record in records]
-    yield from _read([[record.value for record in records]], name, format, bounds, places=places)
+            continue
+        id = format.session_of(item.value) if format.session_of else None
+        if session and id and id != session:
+            yield from _read([values], name, format, bounds, numbers, places)
+            values, places = [], []
+        session = id or session
+        values.append(item.value)
+        places.append(_place(item, are_lines))
+    yield from _read([values], name, format, bounds, numbers, places)
 
 
 def _refused_line(line: JsonLine) -> Refused:

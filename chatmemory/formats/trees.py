@@ -44,6 +44,15 @@ def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -
     return shown + [Node(id, _id(parents.get(id)), values[id], False) for id in others]
 
 
+def linked_nodes(values: Mapping[str, Any], parent: str, last: Any = None) -> list[Node]:
+    """Return the same of messages that name what they follow under the property `parent`. If none
+    does, each follows the one before it.
+    """
+    if any(parent in each for each in values.values()):
+        return nodes_of(values, {id: each.get(parent) for id, each in values.items()}, last)
+    return nodes_of(values, dict(zip(values, [None, *values], strict=False)), last)
+
+
 def path_to(last: Any, parents: Mapping[str, Any]) -> list[str]:
     """Return the ids from the first message to the last one.
 

@@ -328,13 +328,6 @@ def _kept(memory: Memory) -> KeptRow | None:
     return IncidentKeeper().row(memory)
 
 
-@one_snapshot()
-def computed_incidents(memory_id: str) -> IncidentsUntil:
-    """Find the incidents of a conversation anew, see `found_incidents`. Raises MemoryNotFound."""
-    memory = find_memory(memory_id)
-    return IncidentsUntil(memory.last_step, found_incidents(memory))
-
-
 def found_incidents(memory: Memory) -> list[Incident]:
     """Find the incidents among the newest 10,000 messages, or 4 million characters.
 

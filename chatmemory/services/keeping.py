@@ -12,12 +12,14 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
+from itertools import chain
 from time import monotonic
 
 from django.db import DatabaseError
-from django.db.models import F, Q
+from django.db.models import F, Q, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from chatmemory import database
@@ -201,17 +203,26 @@ class _Follower:
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
-        self._since = timezone.now() - COMMITTED_WITHIN
-        self._before: datetime | None = self._since
+        self._begun_at = self._since = timezone.now() - COMMITTED_WITHIN
+        self._earliest: str | None = ""  # of those before; None once there are no more
         self._failed: set[str] = set()
         self._resting: dict[str, float] = {}  # until when, by id
-        self._is_behind = True
 
     def keep_some(self, seconds: float) -> bool:
-        waiting = self._stale()
+        now = timezone.now()
+        self._wake_rested()
+        changed = self._stale(Q(updated_at__gte=self._since))
+        is_full = len(changed) == STALE_AT_ONCE
+        earlier = [] if is_full else self._stale_earlier()
+        waiting = chain(_in_own_order(changed), _in_own_order(earlier))
         for part in _parts(self._made(database.for_seconds(seconds, waiting))):
             store(part)
-        return next(waiting, None) is not None or self._is_behind
+        if next(waiting, None) is not None or is_full:
+            return True
+        if not self._resting:
+            self._since = now - COMMITTED_WITHIN
+        self._earliest = earlier[-1] if earlier else None
+        return bool(earlier)
 
     def _made(self, memory_ids: Iterable[str]) -> Iterator[Made]:
         for memory_id in memory_ids:
@@ -232,33 +243,27 @@ class _Follower:
             if found is not None:
                 yield found
 
-    def _stale(self) -> Iterator[str]:
-        now, begun = timezone.now(), monotonic()
+    def _wake_rested(self) -> None:
+        begun = monotonic()
         self._resting = {name: until for name, until in self._resting.items() if until > begun}
-        leaving_out = self._failed | self._resting.keys()
-        changed = self._changed(Q(updated_at__gte=self._since), leaving_out)
-        yield from _in_own_order(changed)
-        self._is_behind = len(changed) == STALE_AT_ONCE
-        if self._is_behind:
-            return
-        if not self._resting:
-            self._since = now - COMMITTED_WITHIN
-        if self._before:
-            earlier = self._changed(Q(updated_at__lte=self._before), leaving_out)
-            yield from _in_own_order(earlier)
-            self._before = min(earlier.values(), default=None)
-            self._is_behind = bool(earlier)
 
-    def _changed(self, when: Q, leaving_out: Iterable[str]) -> dict[str, datetime]:
-        """Return the time of the last change of conversations whose row is stale, the newest change
-        first.
+    def _stale_earlier(self) -> list[str]:
+        """Return conversations that had changed before the first round, from the last of the round
+        before on. Times are compared by the database: one that was altered may be no time.
         """
+        if self._earliest is None:
+            return []
+        then = Memory.objects.filter(id=self._earliest).values("updated_at")
+        return self._stale(Q(updated_at__lte=Coalesce(Subquery(then), self._begun_at)))
+
+    def _stale(self, when: Q) -> list[str]:
+        """Return conversations whose row is stale, the newest change first."""
         name = self._keeper.model.__name__.lower()
         is_current = {f"{name}__step": F("last_step"), f"{name}__version": self._keeper.version()}
         rows = Memory.objects.filter(when, imported=None).exclude(**is_current)
-        rows = rows.exclude(last_step=0).exclude(id__in=list(leaving_out))
-        newest = rows.order_by("-updated_at", "-id").values_list("id", "updated_at")
-        return dict(newest[:STALE_AT_ONCE])
+        rows = rows.exclude(last_step=0).exclude(id__in=[*self._failed, *self._resting])
+        newest = rows.order_by("-updated_at", "-id").values_list("id", flat=True)
+        return list(newest[:STALE_AT_ONCE])
 
 
 def _parts(found: Iterable[Made]) -> Iterator[list[Made]]:

@@ -26,7 +26,7 @@ from chatmemory.converters import memory_id_at
 from chatmemory.services.database_errors import Outage
 from inspector.asgi import Application, Message, Receive, Scope, Send
 from inspector.middleware.refusals import send_problem
-from inspector.observability.logs import log_request
+from inspector.shell.logs import log_request
 
 WAITING_FOR_ONE = 16
 WAITING_FOR_ANY = 256

@@ -22,9 +22,8 @@ from inspector.access import sign_in_url
 from inspector.middleware.bodies import refused_body
 from inspector.middleware.refusals import READING, throttle_anonymous, too_many_requests
 from inspector.mount import is_api, is_own, keep_language, route_of
-from inspector.observability import metrics
-from inspector.observability.logs import choose_request_id, log_request, request_id
-from inspector.observability.tracing import request_span
+from inspector.shell.logs import choose_request_id, log_request, request_id
+from inspector.shell.room import observing
 from inspector.views.errors import answer_to, not_allowed, not_found
 
 Respond = Callable[[HttpRequest], HttpResponse]
@@ -72,12 +71,11 @@ class InspectorMiddleware:
         id_ = choose_request_id(request.headers.get("X-Request-ID", ""))
         token = request_id.set(id_)
         try:
-            with request_span(request.method or "", request.headers) as answered:
+            with observing(request.method or "", request.headers) as answered:
                 response = self._respond(request)
                 method, route, status = request.method or "", _route(request), response.status_code
-                answered(method, route, status)
-            seconds = perf_counter() - started
-            metrics.request_answered(method, route, status, seconds)
+                seconds = perf_counter() - started
+                answered(method, route, status, seconds)
             log_request(method, route, status, seconds, _actor(request))
         finally:
             request_id.reset(token)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 if TYPE_CHECKING:
-    from inspector.live.keeping import KeeperThread
+    from inspector.shell.keeping import KeeperThread
 
 # Java's HTTP client offers HTTP/2 (h2c) with each request, which any server may ignore.
 _OFFERS = ("Unsupported upgrade request", "No supported WebSocket library")
@@ -21,9 +21,9 @@ class Server(uvicorn.Server):
     """Keeps what is derived from ledgers in a thread beside its requests. As soon as it accepts
     those, it prints its announcement, if it has one.
 
-    It stops without refusing a request: it ends the live streams, whose readers would otherwise
-    keep it from stopping, and answers connections that it has already accepted. Gunicorn's own ASGI
-    worker has no hook for ending streams before it waits for them.
+    It stops without refusing a request: rooms end what would keep it from stopping, such as live
+    streams, and it answers connections that it has already accepted. Gunicorn's own ASGI worker has
+    no hook for ending streams before it waits for them.
     """
 
     def __init__(self, config: uvicorn.Config, announcement: str = "") -> None:
@@ -33,7 +33,7 @@ class Server(uvicorn.Server):
         self._keeper: KeeperThread | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        from inspector.live.keeping import (
+        from inspector.shell.keeping import (
             KeeperThread,  # gunicorn imports this file before Django is set up
         )
 
@@ -45,13 +45,14 @@ class Server(uvicorn.Server):
                 print(self._announcement, flush=True)  # noqa: T201
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        from inspector.live.stream import (
-            close_streams,  # gunicorn imports this file before Django is set up
+        from inspector.shell.room import (
+            rooms,  # gunicorn imports this file before Django is set up
         )
 
         if self._keeper:
             self._keeper.stop()
-        close_streams()
+        for room in rooms():
+            room.stopping()
         for server in self.servers:
             server.close()
         await self._wait_for_accepted()

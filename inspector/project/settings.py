@@ -17,7 +17,6 @@ from django.core.management.utils import get_random_secret_key
 from platformdirs import user_data_path
 
 import inspector
-from inspector.observability.logs import logging_settings
 from inspector.project.environment import (
     bounds,
     check_production,
@@ -32,6 +31,7 @@ from inspector.project.environment import (
     rate,
     redis,
 )
+from inspector.shell.logs import logging_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 IS_CHECKOUT = (ROOT / "manage.py").exists()  # else templates and static files are in the package

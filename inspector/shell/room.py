@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,11 +17,15 @@ from django.http import HttpRequest
 from django.urls import ResolverMatch
 
 from chatmemory import room as kernel
+from inspector.asgi import Application, Scope
 
 if TYPE_CHECKING:
     from chatmemory.queries import ConversationState, MemoryRow, MessageDetail
 
 logger = logging.getLogger(__name__)
+
+# Takes the method, the name of the route, the status, and the seconds until the answer.
+RecordAnswer = Callable[[str, str, int, float], None]
 
 
 @dataclass(frozen=True)
@@ -109,8 +114,21 @@ class SiteRoom(kernel.Room):
     parameters: Sequence[str] = ()  # what the room owns in the address of the conversation page
 
     def tools(self) -> Iterable[Callable[..., Any]]:
-        """Return the functions that coding agents may call."""
+        """Return the functions that coding agents may call: see `inspector.shell.agents`."""
         return ()
+
+    def observing(
+        self, method: str, headers: Mapping[str, str]
+    ) -> AbstractContextManager[RecordAnswer] | None:
+        """Return what surrounds the answer to a request, and records the answer; or None."""
+        return None
+
+    def application(self, scope: Scope) -> Application | None:
+        """Return the ASGI application that answers a request in the place of Django; or None."""
+        return None
+
+    def stopping(self) -> None:
+        """End what would keep a server process from stopping."""
 
     def cards(self, view: ConversationState) -> Iterable[Card]:
         """Yield what the panel says where no message is selected and no phrase searched.
@@ -172,6 +190,25 @@ def rooms_on(request: HttpRequest) -> list[SiteRoom]:
 def tools() -> list[Callable[..., Any]]:
     """Return what coding agents may call."""
     return [tool for room in rooms() for tool in room.tools()]
+
+
+@contextmanager
+def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
+    """Surround the answer to a request by what rooms have for it, and yield what records it."""
+    with ExitStack() as stack:
+        surrounding = (room.observing(method, headers) for room in rooms())
+        recording = [stack.enter_context(each) for each in surrounding if each]
+
+        def record(*answer: Any) -> None:
+            for each in recording:
+                each(*answer)
+
+        yield record
+
+
+def application_of(scope: Scope) -> Application | None:
+    """Return the application of the room that answers a request in the place of Django; or None."""
+    return next(filter(None, (room.application(scope) for room in rooms())), None)
 
 
 def cards(view: ConversationState) -> list[Card]:

@@ -22,7 +22,6 @@ from chatmemory import (
     DeletionUnfinished,
     InvalidValue,
     MemoryExists,
-    MemoryNotFound,
     MessageNotFound,
     NoRoomBesidePins,
     queries,
@@ -43,7 +42,6 @@ from inspector.shell.room import parameters
 PAGE, WRITING = "inspector/conversation/conversation.html", "inspector/conversation/_writing.html"
 NUMBER_DIGITS = 18
 JUMP = re.compile(rf"#([0-9]{{1,{NUMBER_DIGITS}}})")
-POLL_MILLISECONDS = 5_000
 COUNTED_WHILE_WRITING = 50_000
 TOO_LONG_TO_COUNT = "Preview counts a text of this length."
 NO_LONGER_KEPT = "This simulation is no longer kept. Its drafts have to be written again."
@@ -146,29 +144,6 @@ def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
         summaries=[number for number in chosen if number is not None],
     )
     return redirect(conversation_url(memory_id, msg=seq))
-
-
-@require_safe
-def live(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Send the newest step as one event, if no ASGI server runs; the browser then polls.
-
-    With `?made=`, another conversation of the name is not found.
-    """
-    memory = queries.memory(memory_id)
-    if request.GET.get("made") not in (None, str(queries.microseconds(memory.created_at))):
-        raise MemoryNotFound(f"{memory_id!r} was deleted and made anew")
-    return _event(memory.last_step)
-
-
-@require_safe
-def live_overview(request: HttpRequest) -> HttpResponse:
-    """Send the time of the newest change or erasure as one event, if no ASGI server runs."""
-    return _event(queries.newest_change_or_erasure())
-
-
-def _event(step: int) -> HttpResponse:
-    event = f"retry: {POLL_MILLISECONDS}\nevent: step\nid: {step}\ndata: {step}\n\n"
-    return HttpResponse(event, content_type="text/event-stream")
 
 
 @require_POST

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from chatmemory import MessageWindow, live, queries, services
+from chatmemory import MessageWindow, queries, services
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.ledger.verification import verify
+from inspector.rooms.live import following
 
 from ..connecting import connected_to
 from ..conversations import create_and_add, numbered
@@ -108,8 +109,8 @@ def test_a_page_can_be_read_unless_its_node_is_down(page, ids, path):
 
 
 def test_watchers_of_other_conversations_are_told(ids):
-    watched = [ids.lost, live.ALL_CONVERSATIONS, ids.there, "nobody"]
-    found = live._newest(watched)
+    watched = [ids.lost, following.ALL_CONVERSATIONS, ids.there, "nobody"]
+    found = following._newest(watched)
     assert found.keys() <= {ids.there, "nobody"}
     assert found[ids.there].step == queries.memory(ids.there).version
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from chatmemory import AiMessage
 from chatmemory.core.messages import text_of
 from chatmemory.formats import Transcript, read_transcripts
@@ -64,6 +66,28 @@ def test_a_message_of_gemini_cli_that_changed_counts_as_it_was_written_last():
     assert transcript.session.prompts == {1: 9}
 
 
+@pytest.mark.parametrize("older", [True, False])
+@pytest.mark.parametrize("as_list", [True, False])
+def test_sessions_of_gemini_cli_that_follow_each_other_are_all_read(older, as_list):
+    records: list[Any] = []
+    for name in ("s1", "s2", "s3"):
+        head, message = {**HEAD, "sessionId": name}, record("u1", "user", f"words of {name}")
+        records += [{**head, "messages": [message]}] if older else [head, message]
+    text = json.dumps(records) if as_list else "\n".join(map(json.dumps, records))
+    read = read_transcripts(text).transcripts
+    assert [(each.name, each.number, said(each)) for each in read] == [
+        (f"s{n}", n, [f"user: words of s{n}"]) for n in (1, 2, 3)
+    ]
+
+
+def test_a_session_of_gemini_cli_that_is_written_again_is_one():
+    again = {**HEAD, "messages": [record("u1", "user", "a"), record("u2", "user", "b")]}
+    assert said(read({**HEAD, "messages": [record("u1", "user", "a")]}, again)) == [
+        "user: a",
+        "user: b",
+    ]
+
+
 def test_words_that_are_not_older_than_the_call_are_said_after_it():
     thought = {"subject": "Look", "description": "into it"}
     calls = [tool("c1", "a.txt"), {**tool("c2", ""), "status": "error", "result": [{"text": "no"}]}]
@@ -110,6 +134,19 @@ def turn(id: str, parent: str | None, type: str, *parts: Any, **more: Any) -> di
     role = "model" if type == "assistant" else "user"
     about = {"uuid": id, "parentUuid": parent, "sessionId": "s", "timestamp": "t", "type": type}
     return {**about, "message": {"role": role, "parts": [*parts]}, **more}
+
+
+def test_sessions_of_qwen_code_that_follow_each_other_are_all_read():
+    records = [
+        {**turn(f"{n}{name}", n and f"{n - 1}{name}", "user", {"text": f"{n} {name}"}), **about}
+        for name in ("one", "two")
+        for n, about in enumerate([{"sessionId": name}] * 2)
+    ]
+    read = read_transcripts("\n".join(map(json.dumps, records))).transcripts
+    assert [(each.name, said(each)) for each in read] == [
+        ("one", ["user: 0 one", "user: 1 one"]),
+        ("two", ["user: 0 two", "user: 1 two"]),
+    ]
 
 
 def test_a_session_of_qwen_code_follows_the_parents_of_its_last_message():

@@ -74,12 +74,29 @@ def converse(n: int) -> dict[str, Any]:
     return {"modelId": "m", "messages": turns}
 
 
+def gemini_cli(n: int) -> dict[str, Any]:
+    session, k = divmod(n, 5)
+    if not k:
+        return {"sessionId": f"s{session}", "projectHash": "h"}
+    type = ("gemini", "user")[k % 2]
+    return {"id": f"m{k}", "timestamp": f"{k}", "type": type, "content": f"{n} {WORDS}"}
+
+
+def qwen_code(n: int) -> dict[str, Any]:
+    session, k = divmod(n, 4)
+    record = {"uuid": f"{n}", "parentUuid": f"{n - 1}" if k else None, "sessionId": f"s{session}"}
+    message = {"role": ("user", "model")[k % 2], "parts": [{"text": f"{n} {WORDS}"}]}
+    return {**record, "type": ("user", "assistant")[k % 2], "message": message}
+
+
 VALUES: dict[str, Callable[[int], Any]] = {
     "call_log": call,
     "langfuse": observation,
     "langgraph": checkpoint,
     "chatgpt": chatgpt,
     "bedrock": converse,
+    "gemini_cli": gemini_cli,
+    "qwen_code": qwen_code,
 }
 
 

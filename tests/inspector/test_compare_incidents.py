@@ -19,14 +19,13 @@ from chatmemory import (
 )
 from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.formats import read_transcripts
-from chatmemory.queries.incidents import computed_incidents
 from inspector import demo
 from inspector.lab.asked import FleetAsked
 
 from ..conversations import create_and_add, users
 from ..core.test_incidents import conversations, installed_policies
 from ..properties import examples
-from ..test_incidents import without_ignored
+from ..test_incidents import incidents_anew, without_ignored
 from .markup import words
 
 pytestmark = pytest.mark.django_db
@@ -56,7 +55,7 @@ def headline(memory_id):
 def test_a_comparison_has_the_incidents_of_the_ledger(messages, policy):
     messages, memory_id = list(without_ignored(messages)), f"compared-{next(NUMBERS)}"
     create_and_add(memory_id, policy, messages)
-    found = [each for each in computed_incidents(memory_id).incidents if each.kind != "used"]
+    found = [each for each in incidents_anew(memory_id) if each.kind != "used"]
     (again,) = compared(memory_id, policy)
     assert again == of_user_or_tool(found)
     if found:
@@ -187,5 +186,5 @@ def test_examples_are_ids_before_names_before_dates(operator_client):
 def test_a_fact_of_a_system_message_that_was_replaced_could_stay_with_an_earlier_mention(db):
     said = [UserMessage("cd34"), SystemMessage("cd34"), SystemMessage("ab12"), UserMessage("cd34")]
     create_and_add("m", MessageWindow(1), said)
-    (found,) = computed_incidents("m").incidents
+    (found,) = incidents_anew("m")
     assert (found.fact, found.keeping.limit, headline("m")) == ("cd34", 2, 2)

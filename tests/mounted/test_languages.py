@@ -12,7 +12,7 @@ from django.test import Client
 import inspector
 from inspector.checks import check_project
 from inspector.live import with_live_streams
-from inspector.live.stream import is_stream, requested_memory
+from inspector.rooms.live.stream import is_stream, requested_memory
 from tests.mounted.test_mounted import MIDDLEWARE, PAGES, asked_in_chunks, without
 
 pytestmark = pytest.mark.django_db

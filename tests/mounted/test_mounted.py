@@ -19,14 +19,17 @@ from django.core.handlers.asgi import ASGIHandler
 from django.core.management import call_command
 from django.db import connection, transaction
 from django.test import Client
+from django.urls import reverse
 
 import inspector
 from chatmemory.access.roles import GROUPS, Role
+from chatmemory.room import patterns_of, rooms
 from inspector.checks import check_project
 from inspector.live import with_live_streams
-from inspector.live.stream import is_stream, requested_memory
 from inspector.middleware import refusals
+from inspector.rooms.live.stream import is_stream, requested_memory
 
+from ..rooms import of_rooms
 from ..serving import ROOT
 
 pytestmark = pytest.mark.django_db
@@ -65,6 +68,20 @@ def project(settings):
     settings.LOGIN_URL = global_settings.LOGIN_URL
     settings.CSRF_FAILURE_VIEW = global_settings.CSRF_FAILURE_VIEW
     return settings
+
+
+def test_a_page_of_each_room_is_found():
+    """Mounted rooms have their routes below the prefix of the project."""
+    known = {
+        route: arguments
+        for each in of_rooms("routes")
+        for route, (arguments, _) in each.PAGES.items()
+    }
+    for room in rooms():
+        (patterns,) = [list(patterns_of([room.urls]))]
+        for pattern in patterns[:1]:
+            route = f"inspector:{pattern.name}"
+            assert reverse(route, kwargs=known[route]).startswith(CHAT), room.room
 
 
 def test_pages_of_the_project_are_left_alone():
@@ -336,6 +353,7 @@ def without(names: list[str], *gone: str) -> list[str]:
         ("MIDDLEWARE", inspector.MIDDLEWARE, "AuthenticationMiddleware"),
         ("MIDDLEWARE", inspector.MIDDLEWARE, "'django.middleware.csrf.CsrfViewMiddleware'"),
         ("INSTALLED_APPS", without(site.INSTALLED_APPS, "django_htmx"), "'django_htmx'"),
+        ("INSTALLED_APPS", without(site.INSTALLED_APPS, *inspector.ROOMS), "+= inspector.ROOMS"),
         ("ROOT_URLCONF", "inspector.urls", 'include("inspector.urls")'),
         ("ROOT_URLCONF", "inspector.urls", 'include("chatmemory.api.urls")'),
         ("TEMPLATES", [], "Django's templates"),

@@ -20,7 +20,7 @@ from django.test import override_settings
 
 from chatmemory.database import check_tables_are_together
 
-from ..live.test_stream import following
+from ..rooms.live.test_stream import following
 from ..serving import ROOT, Served, database
 
 pytestmark = pytest.mark.database

@@ -4,6 +4,7 @@ from typing import Any
 
 from chatmemory import database, distribution, search, services
 from chatmemory.api.idempotency import forget_expired_answers
+from chatmemory.leftovers import drop_leftover_tables
 from chatmemory.management.base import DatabaseCommand
 from chatmemory.signals import vacuuming
 
@@ -12,9 +13,9 @@ WAIT_SECONDS = 20
 
 class Command(DatabaseCommand):
     help = (
-        "Remove the traces of erased and expired data. On SQLite, rebuild the search index, "
-        "rewrite the database file and empty the write-ahead log, while writers wait. On "
-        "PostgreSQL, run VACUUM. This takes a while."
+        "Remove the traces of erased and expired data, and the tables of removed rooms. On SQLite, "
+        "rebuild the search index, rewrite the database file and empty the write-ahead log, while "
+        "writers wait. On PostgreSQL, run VACUUM. This takes a while."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -22,6 +23,7 @@ class Command(DatabaseCommand):
         services.forget_old_trials()
         services.forget_old_figures()
         vacuuming.send(self)
+        drop_leftover_tables()
         connection = database.connection()
         search.index_of(connection).rebuild()
         with connection.cursor() as cursor:

@@ -19,14 +19,16 @@ from chatmemory import (
     queries,
     services,
 )
+from chatmemory.access.scopes import Scope
 from chatmemory.core.eviction import Reason
 from chatmemory.core.lint import PROVIDERS, RULES
 from chatmemory.flags import Flag, flags
 from chatmemory.ledger.verification import verify
 from chatmemory.linting import lint
-from chatmemory.mcp import Scope, mcp_server
 from chatmemory.queries import IllFilter
 from chatmemory.services import protocol
+from inspector.rooms.agents.server import mcp_server
+from inspector.shell.agents import Agent
 
 from .conversations import HI, call, create_and_add, diagnosed, result, users
 
@@ -47,7 +49,7 @@ def store(rule: str) -> None:
 
 
 def told_to_agents(rule: str) -> dict:
-    server = mcp_server("http://site", Scope())
+    server = mcp_server(Agent("http://site", Scope()))
     answer = asyncio.run(server.call_tool("doctor", {"rule": rule}))
     return answer.structured_content
 

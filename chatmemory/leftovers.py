@@ -1,0 +1,67 @@
+"""The tables that a removed room has left in the database. They may hold words of conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from django.apps import apps
+from django.core.checks import CheckMessage
+from django.core.checks import Warning as Caution
+from django.core.exceptions import ImproperlyConfigured
+from django.db import Error as AnyDatabaseError
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.migrations.recorder import MigrationRecorder
+
+from chatmemory import database
+
+PREFIX = "chatmemory_"  # of the labels of rooms
+
+
+def leftover_tables(connection: BaseDatabaseWrapper) -> dict[str, list[str]]:
+    """Return the tables of rooms that are not installed, by the labels of these rooms."""
+    installed = {each.label for each in apps.get_app_configs()}
+    recorded = {app for app, _ in MigrationRecorder(connection).applied_migrations()}
+    removed = sorted(each for each in recorded - installed if each.startswith(PREFIX))
+    if not removed:
+        return {}
+    tables = sorted(connection.introspection.table_names())
+    found = {each: [name for name in tables if name.startswith(f"{each}_")] for each in removed}
+    return {label: names for label, names in found.items() if names}
+
+
+def drop_leftover_tables() -> list[str]:
+    """Drop the tables of rooms that are not installed, and return their names.
+
+    A room that is installed again makes them anew.
+    """
+    connection = database.connection()
+    found = leftover_tables(connection)
+    for label, tables in found.items():
+        with database.atomic(), connection.cursor() as cursor:
+            for name in tables:
+                cursor.execute(f"DROP TABLE {connection.ops.quote_name(name)}")
+            MigrationRecorder(connection).migration_qs.filter(app=label).delete()
+    return [name for tables in found.values() for name in tables]
+
+
+def check_leftover_tables(
+    databases: Sequence[str] | None = None, **_: object
+) -> list[CheckMessage]:
+    """A system check: a room that has tables is installed. A database that is down is skipped."""
+    found: dict[str, list[str]] = {}
+    for using in databases or [database.alias()]:
+        try:
+            if database.has_tables(using):
+                found |= leftover_tables(connections[using])
+        except (AnyDatabaseError, ImproperlyConfigured):
+            continue
+    return [
+        Caution(
+            f"The room {label.removeprefix(PREFIX)!r} is not installed, but its tables are there, "
+            f"and may hold words of conversations: {', '.join(tables)}.",
+            hint="Install it again, or drop them: manage.py vacuum.",
+            id="chatmemory.W004",
+        )
+        for label, tables in found.items()
+    ]

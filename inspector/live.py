@@ -1,0 +1,21 @@
+"""What a project's asgi.py puts around Django: live streams, and the bounds of bodies."""
+
+from __future__ import annotations
+
+from inspector.asgi import Application, Receive, Scope, Send
+
+
+def with_live_streams(application: Application) -> Application:
+    """Return an ASGI application that has rooms answer their requests beside Django, such as those
+    for live streams, and hands on all others. Without it, Django's views answer them.
+
+    Bodies of pages and the API are refused before Django receives them if they are too large.
+    """
+    # A project's asgi.py imports this before Django is set up, and calls it after.
+    from inspector.middleware.bodies import BoundedBodies
+    from inspector.shell.room import application_of
+
+    async def beside(scope: Scope, receive: Receive, send: Send) -> None:
+        await (application_of(scope) or application)(scope, receive, send)
+
+    return BoundedBodies(beside)

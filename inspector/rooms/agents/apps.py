@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from inspector.shell import room
+
+if TYPE_CHECKING:
+    from inspector.shell.agents import Answer
+
+
+class Agents(room.SiteRoom):
+    name = "inspector.rooms.agents"
+    verbose_name = "Coding agents"
+
+    def tools(self) -> Iterable[Callable[..., Answer]]:
+        from inspector.rooms.agents import of_doctor, of_evidence, of_lab, of_search, tools
+
+        return (
+            tools.find_conversations,
+            tools.window,
+            tools.history,
+            tools.why_did_it_leave,
+            of_search.does_it_remember,
+            of_evidence.incidents,
+            of_evidence.what_did_summaries_lose,
+            of_doctor.doctor,
+            of_lab.recall,
+        )

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from contextlib import suppress
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from chatmemory.access.scopes import Scope
+from chatmemory.management.base import DatabaseCommand
+from inspector.shell.agents import Agent
+
+SITE = "http://127.0.0.1:8000"
+TOKEN = "CHATMEMORY_TOKEN"  # noqa: S105  (the name of a variable)
+
+
+class Command(DatabaseCommand):
+    help = (
+        "Answer the questions of a coding agent by the Model Context Protocol, on stdin and "
+        "stdout. Its tools only read. With --prefix, or with an API token in CHATMEMORY_TOKEN, "
+        "only those conversations exist."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--prefix", default="", help="only ids that begin with this")
+        parser.add_argument(
+            "--site",
+            default=SITE,
+            metavar="URL",
+            help=f"of the inspector, whose addresses answers have; default: {SITE}",
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            from inspector.rooms.agents.server import mcp_server
+        except ModuleNotFoundError as error:
+            told = "pip install '.[mcp]' in a checkout"
+            raise CommandError(f"mcp needs the package {error.name}: {told}") from error
+        scope = Scope(options["prefix"], os.environ.get(TOKEN, ""))
+        scope.beginning()  # raises TokenRefused
+        agent = Agent(options["site"].rstrip("/"), scope)
+        with suppress(KeyboardInterrupt):
+            asyncio.run(mcp_server(agent).run_stdio_async())

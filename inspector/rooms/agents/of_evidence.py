@@ -1,0 +1,88 @@
+"""What agents may ask of incidents, and of what summaries lost."""
+
+from __future__ import annotations
+
+from chatmemory import explain, queries
+from chatmemory.api.responses import EvidenceSerializer, evidence_fields
+from chatmemory.core.recall.incidents import Incident, IncidentKind, incident_to_dict
+from chatmemory.core.texts import named
+from chatmemory.keeper import QUICK_MESSAGES
+from chatmemory.queries import CompactionsUntil, IncidentsUntil
+from inspector.shell.agents import SIZE, Agent, Answer
+
+SUMMARIES = 5  # of an answer
+
+
+def incidents(agent: Agent, conversation: str) -> Answer:
+    """List what left memory and had to be said or fetched again, the newest first.
+
+    Each with the step at which it left, and the limit that would have kept it. This answers why
+    an assistant asked again for what it had been told.
+    """
+    known = queries.incidents_now(agent.visible(conversation), QUICK_MESSAGES)
+    everything = known.incidents
+    told = [each for each in everything if each.kind is not IncidentKind.USED]
+    used = len(everything) - len(told)
+    shown = told[::-1][:SIZE]
+    words = [f"{explain.counted(len(told), 'incident')}.{_until(known)}"]
+    words += [_incident_words(conversation, each) for each in shown]
+    words += [f"{explain.used_words(used, are_imported=False)}."] if used else []
+    at = shown[0].step if shown else None
+    return Answer(
+        words,
+        agent.page_of(conversation, at=at),
+        incidents=[
+            {**incident_to_dict(each), "url": agent.page_of(conversation, at=each.step)}
+            for each in shown
+        ],
+        count=len(told),
+        used_without_mention=used,
+        known_until=known.step,
+        is_current=known.is_current,
+    )
+
+
+def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:
+    """Tell which exact terms summaries lost although they were needed again, so far.
+
+    Of the last five summaries.
+    """
+    known = queries.compactions_now(agent.visible(conversation), QUICK_MESSAGES)
+    count, found = len(known.compactions), queries.shown_compactions(known, SUMMARIES)
+    words, rows = [f"{explain.counted(count, 'compaction')}.{_until(known)}"], []
+    for each in found:
+        terms, lost = each.evidence.needed_terms, each.listed[:SIZE]
+        needed = explain.counted(len(terms.needed()), "term")
+        words.append(
+            f"Step {each.evidence.step:,}: #{each.evidence.summary} took the place of "
+            f"{each.evidence.replaced:,} "
+            f"messages; of {needed} needed again it holds {terms.held():,}."
+        )
+        words += [
+            f"  lost {term.term}, said in #{term.said}, used in #{term.used}: {term.back}"
+            for term in lost
+        ]
+        told = EvidenceSerializer({**evidence_fields(each), "lost": lost}).data
+        step, summary = each.evidence.step, each.evidence.summary
+        url = agent.page_of(conversation, at=step)
+        rows.append({"step": step, "seq": summary, **told, "url": url})
+    at = found[-1].evidence.step if found else None
+    return Answer(
+        words,
+        agent.page_of(conversation, at=at),
+        summaries=rows,
+        known_until=known.step,
+        is_current=known.is_current,
+    )
+
+
+def _incident_words(conversation: str, incident: Incident) -> str:
+    """Return an incident with how its fact left, and where the assistant asked for it."""
+    left = queries.step(conversation, incident.left_step).change
+    asked = f"The assistant had asked in {named(incident.asked)}. " if incident.asked else ""
+    how = explain.how_it_left(left, incident.last)
+    return f"{explain.incident_words(incident)}. {asked}How {named(incident.last)} left: {how}."
+
+
+def _until(known: IncidentsUntil | CompactionsUntil) -> str:
+    return "" if known.is_current else f" The conversation is known up to step {known.step:,}."

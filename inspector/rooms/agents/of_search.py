@@ -1,0 +1,28 @@
+"""What agents may ask of phrases."""
+
+from __future__ import annotations
+
+from chatmemory import InvalidValue, explain, queries
+from chatmemory.queries import ConversationQuery
+from inspector.shell.agents import Agent, Answer, check_words
+
+_IN = {True: "in memory", False: "not in memory", None: "unknown"}
+
+
+def does_it_remember(
+    agent: Agent, conversation: str, phrase: str, step: int | None = None
+) -> Answer:
+    """Tell whether memory still has a phrase, such as an order number, now or after a step."""
+    check_words(phrase, "a phrase")
+    if not (phrase := phrase.strip()):
+        raise InvalidValue("a phrase must have words")
+    query = ConversationQuery(at=step, find=phrase)
+    state = queries.conversation_state(agent.visible(conversation), query)
+    found = explain.remembered(state)
+    periods = [f"  {each.steps}: {_IN[each.is_in]}, {each.why}" for each in found.periods]
+    return Answer(
+        [f"{found.question} {found.summary}", *periods],
+        agent.page_of(conversation, at=step, find=phrase),
+        periods=[vars(each) for each in found.periods],
+        mentions=[row.seq for row in state.mentions.rows],
+    )

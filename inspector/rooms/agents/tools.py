@@ -1,0 +1,148 @@
+"""What agents may ask about any conversation: its window, its history, and why a message left."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import Field
+from rest_framework.serializers import SerializerMethodField
+
+from chatmemory import InvalidValue, explain, queries
+from chatmemory.api.responses import (
+    HistoryMessageSerializer,
+    MemorySerializer,
+    ReceiptLineSerializer,
+    window_head,
+)
+from chatmemory.core.messages import MessageType
+from chatmemory.core.texts import named, readable_text
+from chatmemory.queries import ConversationQuery, MemoryFilter, MessageDetail, Part
+from inspector.shell.agents import SIZE, Agent, Answer, check_words, short
+
+FlagName = Annotated[
+    str, Field(json_schema_extra={"enum": ["", *(each.name for each in queries.flags())]})
+]
+
+
+def find_conversations(
+    agent: Agent, words: str = "", label: str = "", flag: FlagName = ""
+) -> Answer:
+    """Find conversations, those that changed last first.
+
+    `words` is a phrase in an id, a label or a message. `label` is `name` or `name:value`.
+    `flag` chooses what needs attention: said_again, what a user or a tool had to say again.
+    """
+    for text in (words, label):
+        check_words(text, "what is searched")
+    beginning = agent.scope.beginning()
+    flagged = queries.flag_named(flag) if flag else None
+    which = MemoryFilter(search=words.strip(), label=label, id_prefix=beginning, flag=flagged)
+    page = queries.overview_page(which, size=SIZE)
+    told, rows = [], []
+    for row in page.rows:
+        memory, found, again = row.memory, row.mention, row.again
+        said = explain.counted(memory.said_count, "message")
+        line = f"{memory.id}: {said} said, {memory.window.count:,} in memory"
+        if again:
+            line += f"; {explain.incident_words(again.incident)}"
+        if found:
+            line += f"; #{found.seq}: {short(found.text)}"
+        told.append(line)
+        rows.append({**MemorySerializer(memory).data, "url": agent.page_of(memory.id)})
+    more = ["There are more: ask for fewer."] if page.next else []
+    count = explain.counted(len(rows), "conversation")
+    return Answer(
+        [f"{count}.", *told, *more],
+        agent.page("overview", q=words.strip(), label=label, flagged=flag),
+        conversations=rows,
+    )
+
+
+def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
+    """Show the window: what the model sees, now or after a step."""
+    window = queries.window(agent.visible(conversation), step)
+    shown = window.rows[-SIZE:]
+    held = explain.held_words(window.policy, window.totals)
+    head = {name: last_of(value) for name, value in window_head(window).data.items()}
+    texts = {row.seq: readable_text(row.message) for row in shown}
+    told = [row_words(row.seq, row.type, row.has_calls, texts[row.seq]) for row in shown]
+    rows = [
+        {"seq": row.seq, "type": row.type, "tokens": row.tokens, "text": short(texts[row.seq])}
+        for row in shown
+    ]
+    left_out = [f"The last {SIZE} of them:"] if len(window.rows) > SIZE else []
+    return Answer(
+        [f"At step {window.step:,} memory holds {held}.", *left_out, *told],
+        agent.page_of(conversation, at=step),
+        **head,
+        messages=rows,
+    )
+
+
+def history(
+    agent: Agent, conversation: str, around: int | None = None, step: int | None = None
+) -> Answer:
+    """Show what was said, with the steps at which each message was in memory.
+
+    The last messages up to a step, or those around message number `around`.
+    """
+    part = Part(around=around, size=SIZE)
+    page = queries.history(agent.visible(conversation), part, step)
+    rows = [_BriefMessage(row).data for row in page.rows]
+    told = [row_words(row.seq, row.type, row.has_calls, row.readable) for row in page.rows]
+    numbers = f"{page.earlier:,} earlier messages, {page.later:,} later ones."
+    url = agent.page_of(conversation, at=step, msg=around)
+    counts = {"earlier": page.earlier, "later": page.later}
+    return Answer([numbers, *told], url, messages=rows, **counts)
+
+
+def why_did_it_leave(
+    agent: Agent, conversation: str, message: int, step: int | None = None
+) -> Answer:
+    """Explain why message number `message` left memory, or why it is still there.
+
+    With the arithmetic, and the limit that would have kept it. `step`: as of that step.
+    """
+    query = ConversationQuery(at=step, msg=message)
+    state = queries.conversation_state(agent.visible(conversation), query)
+    if state.left_by:
+        why = explain.why_left(state.left_by, message)
+    elif message in state.in_window:
+        why = explain.why_in(state.window, message)
+    else:
+        raise InvalidValue(f"#{message} is not in memory at step {state.at}, and has not left")
+    kept = explain.what_would_have_kept(state.would_keep) if state.would_keep else None
+    lines = explain.shortened(why.receipt)
+    told = [f"{why.question} {why.summary}"]
+    told += [f"  {line.label}: {explain.amount(line.amount)}" for line in lines]
+    told += [f"{kept.question} {kept.summary}"] if kept else []
+    keeping = state.would_keep.keeping if state.would_keep else None
+    return Answer(
+        told,
+        agent.page_of(conversation, at=step, msg=message),
+        left_step=state.left_by.step if state.left_by else None,
+        receipt=ReceiptLineSerializer(lines, many=True).data,
+        limit_that_keeps_it=keeping.limit if keeping else None,
+    )
+
+
+class _BriefMessage(HistoryMessageSerializer):
+    """A message without its JSON, and with the beginning of its text as people read it."""
+
+    message = None  # type: ignore[assignment]
+    text = SerializerMethodField()  # type: ignore[assignment]
+
+    def get_text(self, row: MessageDetail) -> str:
+        return short(row.readable)
+
+    def to_representation(self, row: MessageDetail) -> dict[str, Any]:
+        return {name: last_of(value) for name, value in super().to_representation(row).items()}
+
+
+def last_of(value: object) -> object:
+    """Return the last values of a list, of which an answer has no more; or any other value."""
+    return value[-SIZE:] if isinstance(value, list) else value
+
+
+def row_words(seq: int, type: MessageType, has_calls: bool, text: str) -> str:
+    return f"{named(seq)} {explain.role(type, has_calls)}: {short(text)}"

@@ -1,0 +1,15 @@
+"""The metrics of live streams, which the registry of Prometheus shows with all others."""
+
+from __future__ import annotations
+
+from prometheus_client import Gauge
+
+_open = Gauge("chatmemory_live_streams", "Open live streams", multiprocess_mode="livesum")
+_waiting = Gauge(
+    "chatmemory_live_streams_waiting",
+    "Live streams whose reader has not yet received what was sent",
+    multiprocess_mode="livesum",
+)
+
+stream_open = _open.track_inprogress
+stream_waiting = _waiting.track_inprogress

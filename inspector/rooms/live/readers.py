@@ -1,0 +1,189 @@
+"""Who reads the live streams of this process: how many there may be, and who may go on reading.
+
+A reader proves who they are by Django's session cookie, or by an API token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from types import SimpleNamespace
+from typing import NamedTuple, cast
+
+from asgiref.sync import sync_to_async
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.db import DatabaseError, close_old_connections
+from django.http import HttpRequest, parse_cookie
+
+from chatmemory import MemoryNotFound, queries
+from chatmemory.access.rates import PerStranger
+from chatmemory.access.roles import READ
+from chatmemory.access.tokens import TokenRefused, token_of
+from inspector.rooms.live.following import ALL_CONVERSATIONS
+
+STREAMS = 1000
+STREAMS_PER_CALLER = 50
+AUTHORIZATION_SECONDS = 60
+CHECKED_AT_ONCE = 50  # new readers wait for the same thread
+
+logger = logging.getLogger(__name__)
+
+
+class Credentials(NamedTuple):
+    """The headers of a request that say who asks."""
+
+    authorization: bytes
+    cookie: bytes
+
+    @classmethod
+    def of(cls, headers: Mapping[bytes, bytes]) -> Credentials:
+        return cls(headers.get(b"authorization", b""), headers.get(b"cookie", b""))
+
+
+class StreamReader(NamedTuple):
+    """Who reads what: an account or token, the headers that prove it, and a conversation."""
+
+    caller: str
+    credentials: Credentials
+    memory_id: str
+
+
+class Audience:
+    """The readers of all streams, each with the task that ends its stream when it is done.
+
+    Once a minute the permissions of all are checked together: checks of each on its own would cost
+    more than the streams themselves.
+    """
+
+    def __init__(self) -> None:
+        self._readers: dict[asyncio.Task[None], StreamReader] = {}
+        self._checks: asyncio.Task[None] | None = None
+
+    def refusal(self, caller: str) -> int | None:
+        """Return the status for a reader for whom there is no stream left, else None."""
+        if len(self._readers) >= STREAMS:
+            return 503
+        callers = [reader.caller for reader in self._readers.values()]
+        return 429 if caller and callers.count(caller) >= STREAMS_PER_CALLER else None
+
+    @contextmanager
+    def including(self, reader: StreamReader, disconnected: asyncio.Task[None]) -> Iterator[None]:
+        """Count a reader in, whose stream ends when the task is done or cancelled."""
+        self._readers[disconnected] = reader
+        if self._checks is None:
+            self._checks = asyncio.create_task(self._check_for_ever())
+        try:
+            yield
+        finally:
+            del self._readers[disconnected]
+            disconnected.cancel()
+            if not self._readers and self._checks is not None:
+                self._checks.cancel()
+                self._checks = None
+
+    def end_all(self) -> None:
+        """End every stream. Browsers reconnect by themselves."""
+        for disconnected in self._readers:
+            disconnected.cancel()
+
+    async def check(self) -> None:
+        """End the streams of readers who may not read any more, or of whom nothing can be told."""
+        readers = dict(self._readers)
+        asked = list({(reader.credentials, reader.memory_id) for reader in readers.values()})
+        for first in range(0, len(asked), CHECKED_AT_ONCE):
+            some = asked[first : first + CHECKED_AT_ONCE]
+            answers = await sync_to_async(_authorize)(some)
+            refused = {
+                each for each, answer in zip(some, answers, strict=True) if answer.status != 200
+            }
+            for disconnected, reader in readers.items():
+                if (reader.credentials, reader.memory_id) in refused:
+                    disconnected.cancel()
+
+    async def _check_for_ever(self) -> None:
+        while True:
+            await asyncio.sleep(AUTHORIZATION_SECONDS)
+            try:
+                await self.check()
+            except Exception:
+                logger.exception("readers of live streams could not be checked; their streams end")
+                self.end_all()
+
+
+class Admittance(NamedTuple):
+    """The status to answer with, and with 200 the account or token that may read."""
+
+    status: int
+    caller: str = ""
+
+
+async def authorize(credentials: Credentials, memory_id: str) -> Admittance:
+    """Return 200 if the sender of these headers may follow this conversation, else the status to
+    answer with.
+
+    401 without a valid session or token, 403 for ALL_CONVERSATIONS with a token that is limited to
+    a prefix, 404 for an unknown conversation or one outside the token's prefix, and 503 while the
+    database cannot answer.
+    """
+    (answer,) = await sync_to_async(_authorize)([(credentials, memory_id)])
+    return answer
+
+
+async def is_one_too_many(address: str) -> bool:
+    """Count a request without a valid session or token, as the API does. Return whether its address
+    had too many.
+    """
+    return not await sync_to_async(_is_counted)(address)
+
+
+def _is_counted(address: str) -> bool:
+    request = SimpleNamespace(META={"REMOTE_ADDR": address})
+    return PerStranger().allow_request(request, None)
+
+
+def _authorize(asked: Collection[tuple[Credentials, str]]) -> list[Admittance]:
+    try:
+        return [_admit(*each) for each in asked]
+    finally:
+        close_old_connections()  # this thread stays, its connection must not
+
+
+def _admit(credentials: Credentials, memory_id: str) -> Admittance:
+    try:
+        caller, prefix = _caller(credentials)
+        if not caller:
+            return Admittance(401)
+        if memory_id == ALL_CONVERSATIONS:
+            return Admittance(403) if prefix else Admittance(200, caller)
+        queries.memory(memory_id)
+    except MemoryNotFound:
+        return Admittance(404)
+    except DatabaseError:
+        return Admittance(503)
+    return Admittance(200, caller) if memory_id.startswith(prefix) else Admittance(404)
+
+
+def _caller(credentials: Credentials) -> tuple[str, str]:
+    """Return the account or token that may read, and what the ids that it reads start with ("" for
+    all); two empty texts without permission.
+
+    A request with a bearer token is judged by the token alone.
+    """
+    scheme, _, secret = credentials.authorization.partition(b" ")
+    if scheme.lower() == b"bearer":
+        try:
+            token = token_of(secret.strip())
+        except TokenRefused:
+            return "", ""
+        return f"token {token.pk}", token.prefix
+    cookies = parse_cookie(credentials.cookie.decode("latin-1"))
+    if not (session_key := cookies.get(settings.SESSION_COOKIE_NAME)):
+        return "", ""
+    store = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
+    # get_user reads nothing of a request but its session.
+    user = get_user(cast(HttpRequest, SimpleNamespace(session=store)))
+    return (f"user {user.pk}", "") if user.is_active and user.has_perm(READ) else ("", "")

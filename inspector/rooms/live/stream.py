@@ -1,0 +1,249 @@
+"""The live streams: an ASGI application beside Django that sends server-sent events.
+
+https://html.spec.whatwg.org/multipage/server-sent-events.html
+
+Django's ASGI handler would keep a thread for every open stream. These streams need none: they ask
+the database in a thread only when they open and once a minute, to check the reader's permission.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BytesIO
+from itertools import cycle
+
+from django.core.exceptions import DisallowedHost
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, HttpResponse
+from django.middleware.security import SecurityMiddleware
+from django.urls import ResolverMatch
+
+from chatmemory.services.database_errors import RETRY_SECONDS
+from inspector.asgi import Receive, Scope, Send
+from inspector.mount import path_in, route_at
+from inspector.rooms.live.following import ALL_CONVERSATIONS, Follower, Watcher
+from inspector.rooms.live.metrics import stream_open, stream_waiting
+from inspector.rooms.live.readers import (
+    Audience,
+    Credentials,
+    StreamReader,
+    authorize,
+    is_one_too_many,
+)
+from inspector.shell.logs import choose_request_id, log_request, request_id
+
+HEARTBEAT_SECONDS = 15
+RECONNECT_MILLISECONDS = 1000
+_NAMES = frozenset({"inspector:live", "inspector:live-overview"})
+
+
+class Heartbeats:
+    """Wakes each watcher every 15 seconds, some of them each second.
+
+    One task serves all: a timer for each wait takes a third of the time that a step takes to reach
+    a thousand readers.
+    """
+
+    def __init__(self) -> None:
+        self._turns: list[set[Watcher]] = [set() for _ in range(HEARTBEAT_SECONDS)]
+        self._task: asyncio.Task[None] | None = None
+
+    @contextmanager
+    def waking(self, watcher: Watcher) -> Iterator[None]:
+        """Wake a watcher again and again during a block."""
+        turn = min(self._turns, key=len)
+        turn.add(watcher)
+        if self._task is None:
+            self._task = asyncio.create_task(self._beat())
+        try:
+            yield
+        finally:
+            turn.discard(watcher)
+            if not any(self._turns) and self._task is not None:
+                self._task.cancel()
+                self._task = None
+
+    async def _beat(self) -> None:
+        for turn in cycle(self._turns):
+            await asyncio.sleep(HEARTBEAT_SECONDS / len(self._turns))
+            for watcher in turn:
+                watcher.wake()
+
+
+_follower = Follower()
+_audience = Audience()
+_heartbeats = Heartbeats()
+
+
+async def stream(scope: Scope, receive: Receive, send: Send) -> None:
+    """Send `event: step` with the newest step number whenever a conversation has new steps, and
+    `event: kept` with the same number when something derived of it was kept, until the reader
+    disconnects, or with `event: deleted` until the conversation is deleted.
+
+    A reader who reconnects with Last-Event-ID is told at once about steps it missed, and of the
+    newest one if it has more than there are. `?kept=0` asks to be told at once of what is
+    kept. Answers like Django to a host that is not the site's and to plain HTTP, 405 for any method
+    but GET, 429 or 503 if too many streams are open, and what `authorize` says.
+    """
+    started = asyncio.get_running_loop().time()
+    asked_id = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin-1")
+    request_id.set(choose_request_id(asked_id))
+    status, headers = _status_and_headers(scope)
+    reader = None
+    if status == 200:
+        status, reader = await _judge(scope)
+    try:
+        if reader is not None:
+            await _follow(reader, headers, scope, receive, send)
+        else:
+            await _refuse(send, status, headers)
+    finally:
+        seconds = asyncio.get_running_loop().time() - started
+        log_request(scope["method"], "live", status, seconds, actor="")
+
+
+def close_streams() -> None:
+    """End every open stream of this process. Browsers reconnect by themselves."""
+    _audience.end_all()
+
+
+async def send_steps(watcher: Watcher, sent: int, send: Send, kept: int = 0) -> None:
+    """Send the steps after `sent` until the watcher has left, and an event without a new step when
+    more than was `kept` is kept of the conversation. A reader of a new step reads that, too.
+
+    When it wakes without either, a comment is sent, which readers ignore: proxies close a
+    connection that stays silent.
+    """
+    while not watcher.has_left:
+        await watcher.later_than(sent, kept)
+        if watcher.has_left:
+            return
+        if watcher.step > sent:
+            await _send(send, _event("step", watcher.step))
+        elif watcher.kept > kept:
+            await _send(send, _event("kept", watcher.step))
+        else:
+            await _send(send, ": heartbeat\n\n")
+        sent, kept = watcher.step, watcher.kept
+
+
+def _event(name: str, step: int) -> str:
+    return f"event: {name}\nid: {step}\ndata: {step}\n\n"
+
+
+async def _judge(scope: Scope) -> tuple[int, StreamReader | None]:
+    """Return the status to answer with, and with 200 the reader."""
+    if scope["method"] != "GET":
+        return 405, None
+    credentials, memory_id = Credentials.of(dict(scope["headers"])), requested_memory(scope)
+    status, caller = await authorize(credentials, memory_id)
+    status = _audience.refusal(caller) or status
+    if status == 200:
+        return status, StreamReader(caller, credentials, memory_id)
+    address, *_ = scope.get("client") or ("",)
+    if status == 401 and await is_one_too_many(address):
+        status = 429
+    return status, None
+
+
+async def _follow(
+    reader: StreamReader, headers: dict[str, str], scope: Scope, receive: Receive, send: Send
+) -> None:
+    disconnected = asyncio.create_task(_disconnect(receive))
+    # The id may be that of another conversation by now: `made` tells when the reader's was made.
+    made, seen = _number(scope, b"made"), _last_step_seen(scope)
+    with _audience.including(reader, disconnected):
+        async with _follower.watching(reader.memory_id, made) as watcher:
+            disconnected.add_done_callback(lambda _: watcher.leave())
+            with stream_open(), _heartbeats.waking(watcher):
+                kind = {"content-type": "text/event-stream", "x-accel-buffering": "no"}
+                await _send_head(send, 200, {**headers, **kind})
+                await _send(send, f"retry: {RECONNECT_MILLISECONDS}\n\n")
+                kept = _number(scope, b"kept")
+                known = watcher.kept if kept is None else kept
+                await send_steps(watcher, seen if seen <= watcher.step else 0, send, known)
+                if watcher.is_deleted:
+                    await _send(send, "event: deleted\ndata: deleted\n\n")
+            await send({"type": "http.response.body", "body": b""})
+
+
+async def _disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def is_stream(scope: Scope) -> bool:
+    """Whether a request is for a live stream."""
+    return _match(scope) is not None
+
+
+def requested_memory(scope: Scope) -> str:
+    """Return the requested conversation's id, or ALL_CONVERSATIONS."""
+    found = _match(scope)
+    return ALL_CONVERSATIONS if found is None else found.kwargs.get("memory_id", ALL_CONVERSATIONS)
+
+
+def _match(scope: Scope) -> ResolverMatch | None:
+    """Return the route of a live stream. Only paths that end like one are looked up."""
+    if scope["type"] != "http" or not scope["path"].endswith("/live/"):
+        return None
+    match = route_at(path_in(scope))
+    return match if match and match.view_name in _NAMES else None
+
+
+def _last_step_seen(scope: Scope) -> int:
+    """Return the step that the reader has: from Last-Event-ID, which a browser sends when it
+    reconnects, else from `?after=`, else 0.
+    """
+    header = dict(scope["headers"]).get(b"last-event-id", b"")
+    if header.isdigit() and len(header) <= 18:
+        return int(header)
+    return _number(scope, b"after") or 0
+
+
+def _number(scope: Scope, name: bytes) -> int | None:
+    found = re.search(rb"(?:^|&)%b=([0-9]{1,18})(?:&|$)" % name, scope["query_string"])
+    return int(found[1]) if found else None
+
+
+def _status_and_headers(scope: Scope) -> tuple[int, dict[str, str]]:
+    """Return what Django's security middleware answers: 200 and the headers that belong on every
+    answer, 301 and the address under HTTPS, or 400 for a host that is not the site's.
+    """
+    request = ASGIRequest(scope, BytesIO())
+    try:
+        answer = SecurityMiddleware(_answer_host)(request)
+    except DisallowedHost:
+        answer = HttpResponse(status=400)
+    headers = {name.lower(): value for name, value in answer.items()}  # type: ignore[union-attr]
+    return answer.status_code, headers  # type: ignore[union-attr]
+
+
+def _answer_host(request: HttpRequest) -> HttpResponse:
+    request.get_host()
+    return HttpResponse()
+
+
+async def _refuse(send: Send, status: int, headers: Mapping[str, str]) -> None:
+    """Send a response without a body. The connection ends with it, because a body of the request
+    may still arrive.
+    """
+    own = {"content-type": "text/plain", "connection": "close"}
+    if status in (429, 503):
+        own["retry-after"] = str(RETRY_SECONDS)
+    await _send_head(send, status, {**headers, **own})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def _send_head(send: Send, status: int, headers: Mapping[str, str]) -> None:
+    every = {**headers, "cache-control": "no-store", "x-request-id": request_id.get()}
+    encoded = [(name.encode(), value.encode()) for name, value in every.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+
+
+async def _send(send: Send, text: str) -> None:
+    with stream_waiting():
+        await send({"type": "http.response.body", "body": text.encode(), "more_body": True})

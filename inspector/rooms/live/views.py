@@ -1,0 +1,32 @@
+"""The answers to requests for live streams where no ASGI server runs: one event, as which a stream
+would begin. The browser then polls.
+"""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_safe
+
+from chatmemory import MemoryNotFound, queries
+
+POLL_MILLISECONDS = 5_000
+
+
+@require_safe
+def live(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Send the newest step. With `?made=`, another conversation of the name is not found."""
+    memory = queries.memory(memory_id)
+    if request.GET.get("made") not in (None, str(queries.microseconds(memory.created_at))):
+        raise MemoryNotFound(f"{memory_id!r} was deleted and made anew")
+    return _event(memory.last_step)
+
+
+@require_safe
+def live_overview(request: HttpRequest) -> HttpResponse:
+    """Send the time of the newest change or erasure."""
+    return _event(queries.newest_change_or_erasure())
+
+
+def _event(step: int) -> HttpResponse:
+    event = f"retry: {POLL_MILLISECONDS}\nevent: step\nid: {step}\ndata: {step}\n\n"
+    return HttpResponse(event, content_type="text/event-stream")

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+from chatmemory.signals import incidents_found, memory_changed, problems_found
+from inspector.conf import inspector_configuration
+from inspector.shell import room
+
+
+class Observability(room.SiteRoom):
+    name = "inspector.rooms.observability"
+    verbose_name = "Metrics and traces"
+    urls = "inspector.rooms.observability.urls"
+
+    def ready(self) -> None:
+        from inspector.rooms.observability import metrics, tracing
+
+        memory_changed.connect(metrics.memory_changed, dispatch_uid="inspector.metrics")
+        incidents_found.connect(metrics.incidents_found, dispatch_uid="inspector.metrics")
+        problems_found.connect(metrics.problems_found, dispatch_uid="inspector.metrics")
+        if inspector_configuration().TRACES:
+            tracing.set_up()
+
+    def observing(
+        self, method: str, headers: Mapping[str, str]
+    ) -> AbstractContextManager[room.RecordAnswer]:
+        from inspector.rooms.observability import requests
+
+        return requests.observing(method, headers)

@@ -1,0 +1,93 @@
+"""The metrics for Prometheus. No label is an id, so that the number of series stays small.
+
+Several processes share the folder PROMETHEUS_MULTIPROC_DIR, and each of them answers for all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from prometheus_client import (
+    REGISTRY,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from chatmemory.services import ChangeResult
+
+_METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
+
+_said = Counter("chatmemory_messages_added", "Messages added")
+_left = Counter("chatmemory_messages_left", "Messages that left a window", ["reason"])
+_incidents = Counter(
+    "chatmemory_incidents",
+    "Facts that left memory and had to be said or fetched again, when they were found",
+    ["kind"],
+)
+_steps = Counter("chatmemory_steps", "Steps recorded in the ledgers", ["kind"])
+_problems = Counter(
+    "chatmemory_problems",
+    "Windows that break a rule of a provider, and did not at the look before",
+    ["rule"],
+)
+_fill = Histogram(
+    "chatmemory_window_fill",
+    "Fill of a window after a change; 1 is its limit",
+    buckets=(0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 1.0, 1.1, 2.0),
+)
+_requests = Histogram(
+    "chatmemory_request_seconds",
+    "Time from a request to its response, without live streams",
+    ["method", "route", "status"],
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
+)
+# The client of Prometheus checks a label each time it is asked for.
+_steps_of, _left_for = cache(_steps.labels), cache(_left.labels)
+
+
+def request_answered(method: str, route: str, status: int, seconds: float) -> None:
+    """Records a request. Unknown methods share one label, since clients can invent any number."""
+    method = method if method in _METHODS else "other"
+    _requests.labels(method, route, f"{status // 100}xx").observe(seconds)
+
+
+def memory_changed(
+    results: tuple[ChangeResult, ...],
+    fill: float | None,
+    **_: Any,
+) -> None:
+    """Receives `chatmemory.signals.memory_changed`."""
+    for result in results:
+        _steps_of(result.kind).inc()
+        _said.inc(sum(each.was_said for each in result.arrived))
+        for each in result.evicted:
+            _left_for(each.reason).inc()
+    if fill is not None:
+        _fill.observe(fill)
+
+
+def problems_found(new: tuple[str, ...], **_: Any) -> None:
+    """Receives `chatmemory.signals.problems_found`."""
+    for rule in new:
+        _problems.labels(rule).inc()
+
+
+def incidents_found(new: Mapping[str, int], **_: Any) -> None:
+    """Receives `chatmemory.signals.incidents_found`."""
+    for kind, count in new.items():
+        _incidents.labels(kind).inc(count)
+
+
+def exposition() -> bytes:
+    """Return all metrics in Prometheus' text format."""
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        return generate_latest(REGISTRY)
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return generate_latest(registry)

@@ -1,0 +1,22 @@
+"""A request to the pages and the API is timed, and is a span of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from inspector.rooms.observability.metrics import request_answered
+from inspector.rooms.observability.tracing import request_span
+from inspector.shell.room import RecordAnswer
+
+
+@contextmanager
+def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
+    """Open a span for a request, and record the answer that is handed to what is yielded."""
+    with request_span(method, headers) as traced:
+
+        def answered(method: str, route: str, status: int, seconds: float) -> None:
+            traced(method, route, status)
+            request_answered(method, route, status, seconds)
+
+        yield answered

@@ -1,0 +1,66 @@
+"""What the tools of coding agents are made of: the agent that asks, and the answer.
+
+A tool is a function of a room (`SiteRoom.tools`). Its first argument is the agent; its docstring
+and its other arguments are what agents read. It reads, and never writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import NoReverseMatch, reverse
+
+from chatmemory import InvalidValue
+from chatmemory.access.scopes import Scope
+from chatmemory.services.validation import check_text
+
+SIZE = 20  # rows of an answer
+TEXT = 400  # characters of a message
+
+
+class Answer:
+    """An answer in words, with the address where people see the same, and the same as JSON."""
+
+    def __init__(self, words: Iterable[str], url: str | None, **values: Any) -> None:
+        self.words, self.url, self.values = words, url, values
+
+
+@dataclass(frozen=True)
+class Agent:
+    """An agent that asks about the conversations of a scope. `site` is the URL of the inspector."""
+
+    site: str
+    scope: Scope
+
+    def visible(self, conversation: str) -> str:
+        """Return the id of a conversation. Raises MemoryNotFound if it does not exist for it."""
+        return self.scope.visible(conversation)
+
+    def page_of(self, memory_id: str, **query: int | str | None) -> str | None:
+        """Return the URL of the page of a conversation."""
+        return self.page("conversation", memory_id, **query)
+
+    def page(self, route: str, *given: str, **query: int | str | None) -> str | None:
+        """Return the URL of a page; None where there is none."""
+        try:
+            path = reverse(f"inspector:{route}", args=given)
+        except NoReverseMatch:
+            return None
+        asked = {name: value for name, value in query.items() if value not in (None, "")}
+        return f"{self.site}{path}{'?' if asked else ''}{urlencode(asked)}"
+
+
+def check_words(text: str, what: str) -> None:
+    """Raise InvalidValue for a text that is too long to ask for, or that no database can hold."""
+    check_text(text, what)
+    if len(text) > TEXT:
+        raise InvalidValue(f"{what} can have {TEXT} characters, and has {len(text):,}")
+
+
+def short(text: str) -> str:
+    """Return the beginning of a text, on one line."""
+    words = " ".join(text[: 2 * TEXT].split())
+    return words if len(words) <= TEXT else f"{words[:TEXT]}…"

@@ -1,0 +1,101 @@
+"""Each hook of a room, tried with a room that is made for it (tests/a_room)."""
+
+from __future__ import annotations
+
+import pytest
+from django.core.checks import run_checks
+from django.test import Client
+
+from chatmemory import MessageWindow, UserMessage, queries, services
+from chatmemory.core.exceptions import MessageNotFound
+from chatmemory.room import Erased
+
+from .a_room.apps import ARoom
+from .conversations import create_and_add
+
+pytestmark = pytest.mark.django_db
+PAGE = "/c/m/"
+NOT_AVAILABLE = "The room of tests is not available."
+
+
+@pytest.fixture(autouse=True)
+def room(settings):
+    """The room, installed."""
+    settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.a_room"]
+    ARoom.failing, ARoom.erased = set(), []
+    return ARoom
+
+
+@pytest.fixture(autouse=True)
+def conversation():
+    create_and_add("m", MessageWindow(3), [UserMessage(f"message {n}") for n in range(5)])
+
+
+def test_a_card_is_shown_where_nothing_is_selected(operator_client: Client):
+    assert "A card of m: nothing" in operator_client.get(PAGE).text
+    assert "A card of m: 7" in operator_client.get(f"{PAGE}?counted=7").text
+    assert "A card of m" not in operator_client.get(f"{PAGE}?msg=4").text
+    assert "A card of m" not in operator_client.get(f"{PAGE}?find=message").text
+
+
+def test_a_section_a_link_a_badge_and_an_item_of_the_menu(operator_client):
+    assert "A section of #4" in operator_client.get(f"{PAGE}?msg=4").text
+    assert "A link at 2" in operator_client.get(f"{PAGE}?at=2").text
+    overview = operator_client.get("/").text
+    assert overview.count("A badge") == 1
+    assert overview.index(">Conversations</a>") < overview.index(">Tests</a>")
+    assert overview.index(">Tests</a>") < overview.index(">API</a>")
+
+
+def test_links_are_in_the_order_of_their_places(operator_client):
+    page = operator_client.get(PAGE).text
+    assert page.index(">Compact<") < page.index("A link at 5") < page.index(">Compare<")
+
+
+def test_styles_are_served_where_the_room_says(operator_client):
+    assert "a_room/room.css" in operator_client.get(PAGE).text
+    assert "a_room/room.css" not in operator_client.get("/").text
+
+
+@pytest.mark.parametrize(
+    ("hook", "path"),
+    [("cards", PAGE), ("sections", f"{PAGE}?msg=4"), ("links", PAGE), ("badges", "/")],
+)
+def test_a_hook_of_a_page_that_fails_costs_a_line(operator_client, room, caplog, hook, path):
+    room.failing = {hook}
+    answer = operator_client.get(path)
+    assert answer.status_code == 200
+    assert (NOT_AVAILABLE in answer.text) == (hook != "badges")
+    assert "message 4" in answer.text
+    assert "on purpose" in caplog.text
+
+
+def test_a_flag_is_a_filter_of_pages_and_the_api(operator_client, api):
+    create_and_add("new", MessageWindow(3), [UserMessage("hi")])
+    assert "Only just begun" in operator_client.get("/").text
+    found = api.get("/api/v1/memories/?flag=short").json()["results"]
+    assert [each["id"] for each in found] == ["new"]
+    assert queries.MemoryFilter(flag=queries.flag_named("any")).rows().count() == 1
+
+
+def test_an_erasure_asks_the_rooms(room):
+    services.redact("m", 2, actor="operator")
+    services.delete("m", actor="operator")
+    assert room.erased == [Erased("m", [2]), Erased("m")]
+
+
+def test_an_erasure_that_a_room_refuses_is_undone(room):
+    room.failing = {"erasing"}
+    with pytest.raises(LookupError):
+        services.redact("m", 2, actor="operator")
+    with pytest.raises(LookupError):
+        services.delete("m", actor="operator")
+    assert queries.message("m", 2).text == "message 1"
+    with pytest.raises(MessageNotFound):
+        services.redact("m", 9, actor="operator")
+
+
+def test_a_room_that_lacks_another_is_named(room, monkeypatch):
+    monkeypatch.setattr(room, "needs", ("cellar",))
+    (found,) = [each for each in run_checks() if each.id == "chatmemory.E010"]
+    assert "The room 'a_room' needs the room 'cellar'." in str(found)
