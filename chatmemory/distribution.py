@@ -47,10 +47,14 @@ class Placement:
     column: str | None
 
 
+_LABEL = "chatmemory_"  # with which the labels of rooms begin
+
+
 def placements() -> list[Placement]:
     """Return the placements of the tables that name conversations, Memory first."""
     memory = apps.get_model("chatmemory", "Memory")
-    others = [model for model in apps.get_app_config("chatmemory").get_models() if model != memory]
+    ours = [each for each in apps.get_app_configs() if f"{each.label}_".startswith(_LABEL)]
+    others = [model for each in ours for model in each.get_models() if model != memory]
     found = [_placement(model, memory) for model in others]
     first = Placement(memory._meta.db_table, memory._meta.pk.column)
     return [first, *(each for each in found if each)]

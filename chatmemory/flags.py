@@ -80,8 +80,11 @@ OWN = (SAID_AGAIN, COMPACTED_WITH_LOSS, OVER_LIMIT)
 def flags() -> tuple[Flag, ...]:
     """Return all flags in their order, those of the installed rooms among them."""
     others = sorted((*OWN, *(flag for room in rooms() for flag in room.flags)), key=_place)
-    condition = reduce(or_, (each.where for each in others if each.is_any))
-    return (Flag(ANY, "Need attention", condition, is_offered=True, is_any=False), *others)
+
+    def any_of_them() -> Q:
+        return reduce(or_, (each.where for each in others if each.is_any))
+
+    return (Flag(ANY, "Need attention", any_of_them, is_offered=True, is_any=False), *others)
 
 
 def _place(flag: Flag) -> int:

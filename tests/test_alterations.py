@@ -25,7 +25,7 @@ from chatmemory.ledger import chain
 from chatmemory.ledger.chain import verify_head
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.verification import verify
-from chatmemory.models import AuditEntry, KeptDiagnosis, Memory, Message, Stay, Step
+from chatmemory.models import AuditEntry, KeptIncidents, Memory, Message, Stay, Step
 from tests.test_verification import add_copy, cut_off, heads, rewrite
 
 from .conversations import create_and_add, numbered
@@ -83,9 +83,9 @@ def sql(*statements: str):
     return alter
 
 
-def alter_diagnosis() -> None:
+def alter_incidents() -> None:
     services.keep("m")
-    update(KeptDiagnosis, problems=",dangling_call,", refused_by=15)()
+    update(KeptIncidents, said_again=99)()
 
 
 def hide_deletion() -> None:
@@ -184,7 +184,7 @@ ALTERATIONS = {
     "a decision said to be the client's": (VERIFY, update(Step, of_step=2, by_client=True)),
     "labels": (VERIFY, update(Memory, labels={"team": "red"})),
     "counters and totals": (VERIFY, update(Memory, window_tokens=1)),
-    "what is derived and kept, such as flags": (ANEW, alter_diagnosis),
+    "what is derived and kept, such as flags": (ANEW, alter_incidents),
     "the load that is compared with the limit": (VERIFY, update(Memory, window_load=501)),
     "the load that is compared with the limit, removed": (VERIFY, update(Memory, window_load=None)),
     "how much of an import is stored": (VERIFY, update(Memory, imported=5)),
@@ -270,7 +270,7 @@ def test_an_alteration_is_shown_as_promised(conversation, capsys, tmp_path, name
     assert is_shown_by_verify == (shown_by == VERIFY)
     if shown_by == ANEW:
         call_command("verify_memories")
-        assert not KeptDiagnosis.objects.filter(problems__contains="dangling_call").exists()
+        assert not KeptIncidents.objects.filter(said_again=99).exists()
     if shown_by == HEADS:
         with pytest.raises(CommandError):
             call_command("verify_memories", heads=kept)

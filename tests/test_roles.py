@@ -42,11 +42,6 @@ PAGES = {
     "inspector:verdict": (ONE, {"post": Role.VIEWER}),
     "inspector:add": (ONE, {"post": Role.OPERATOR}),
     "inspector:branch": (ONE, {"post": Role.OPERATOR}),
-    "inspector:doctor": ({}, {"get": Role.VIEWER}),
-    "inspector:doctor-rules": ({}, {"get": Role.VIEWER}),
-    "inspector:repair-many": ({}, {"post": Role.OPERATOR}),
-    "inspector:repair": (ONE, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
-    "inspector:undo-repair": (ONE | {"step": 1}, {"post": Role.OPERATOR}),
     "inspector:compare": (ONE, {"get": Role.VIEWER}),
     "inspector:adopt": (ONE, {"post": Role.OPERATOR}),
     "inspector:export": (ONE, {"get": Role.VIEWER}),
@@ -85,13 +80,15 @@ API = {
     "chatmemory:incidents": (ONE, {"get": Role.VIEWER}),
     "chatmemory:step": (ONE | {"n": 1}, {"get": Role.VIEWER}),
     "chatmemory:simulate": (ONE, {"post": Role.VIEWER}),
-    "chatmemory:doctor": ({}, {"get": Role.VIEWER}),
     "chatmemory:recall": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),
     "chatmemory:store": (
         ONE,
         {"get": Role.VIEWER, "put": Role.OPERATOR, "delete": Role.OPERATOR},
     ),
     "chatmemory:schema": ({}, {"get": Role.VIEWER}),
+}
+API |= {
+    route: each for room in of_rooms("routes") for route, each in getattr(room, "API", {}).items()
 }
 BODIES = {"inspector:bulk": {"action": "export", "id": "m"}}
 METHODS = ("get", "post", "put", "patch", "delete")

@@ -23,7 +23,7 @@ from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.policies import policy_kinds
 from chatmemory.core.recall.incidents import IncidentKind
-from chatmemory.queries import CLIENT, ORDERINGS, PROBLEMS, flags
+from chatmemory.queries import CLIENT, ORDERINGS, flags
 from chatmemory.services.validation import ID_LENGTH
 
 NUMBER_MAX = 10**18 - 1

@@ -27,8 +27,8 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.linting import waiting_turn
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries.compactions import StandsFor, standing_for, stands_for
 from chatmemory.queries.call_ids import ids_in, ids_of_calls
+from chatmemory.queries.compactions import StandsFor, standing_for, stands_for
 from chatmemory.queries.history import Part, history_page, message_in, said_before
 from chatmemory.queries.incidents import IncidentsAt, incidents_at
 from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep, replayed_window

@@ -4,14 +4,14 @@ and stored until the conversations change. Only numbers are stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 
 from django.db.models import Max
 from django.utils import timezone
 
 from chatmemory import database
-from chatmemory.core.exceptions import ChatMemoryError, CorruptRow, MemoryNotFound
+from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.figures import Figures, Grid, figures_of
 from chatmemory.core.stored_policies import can_decide

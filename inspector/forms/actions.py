@@ -12,7 +12,6 @@ from chatmemory import InvalidValue, Oversized, Policy, policy_kinds
 from chatmemory.access.roles import Role, roles_within
 from chatmemory.access.tokens import DAYS_MAX
 from chatmemory.formats import readable_formats, writable_formats
-from chatmemory.queries import PROVIDERS
 from chatmemory.services.validation import ID_LENGTH, is_id
 from inspector.conf import inspector_configuration
 from inspector.forms.fields import STEP_MAX, option_field, policy_of, select
@@ -91,25 +90,6 @@ def _strings(text: str, problem: str) -> list[str]:
     return [each for each in listed if isinstance(each, str)] if type(listed) is list else []
 
 
-def shown_versions(text: str, most: int) -> dict[str, int]:
-    """Return the versions of conversations by id that a page sends back, written as JSON.
-
-    Raises InvalidValue for anything else, and for more than `most`.
-    """
-    try:
-        found: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    is_read = type(found) is dict and all(
-        is_id(memory_id) and type(version) is int for memory_id, version in found.items()
-    )
-    if not is_read:
-        raise InvalidValue("what was shown cannot be read: open the page again")
-    if len(found) > most:
-        raise InvalidValue(f"at most {most:,} conversations are repaired at once")
-    return dict(found)
-
-
 class TokenForm(forms.Form):
     """A new API token. Without `days` it never expires. The roles on offer are those that allow
     nothing beyond what the giver may do.
@@ -160,21 +140,6 @@ class CompactForm(forms.Form):
         self.is_valid()
         number: int | None = getattr(self, "cleaned_data", {}).get(name)
         return number
-
-
-class RepairForm(forms.Form):
-    """A repair: for which provider, why, and of which version of the conversation."""
-
-    provider = forms.ChoiceField(choices=lambda: list(PROVIDERS.items()), widget=select())
-    reason = forms.CharField(required=False, max_length=ID_LENGTH)
-    version = forms.IntegerField(min_value=0, max_value=STEP_MAX, widget=forms.HiddenInput)
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of `repair`."""
-        given = self.cleaned_data
-        named = {name: given[name] for name in ("provider", "reason")}
-        return named | {"expected_version": given["version"]}
 
 
 class ExportForm(forms.Form):

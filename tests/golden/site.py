@@ -21,7 +21,7 @@ from chatmemory.formats import read_transcripts
 from chatmemory.services import protocol
 from inspector import demo
 
-from ..conversations import diagnosed
+from ..conversations import keep
 from ..rooms import of_rooms
 from .states import Form, State
 
@@ -44,7 +44,7 @@ def build() -> dict[str, str]:
     create_token("shop", role="viewer", prefix="shop/", days=7)
     drafts = [UserMessage("Is my favourite colour red?"), AiMessage("It is green.")]
     services.branch("classroom", "classroom-from-9", drafts, at=9, actor="operator")
-    diagnosed()
+    keep()
     trials = {"drafts": (drafts, None), "limit": ([], 4), "both": (drafts, 5)}
     return {name: services.keep_trial("classroom", *trial) for name, trial in trials.items()}
 
@@ -183,9 +183,6 @@ STATES = {
     "lab-limit": State("/lab/?limit=800&input=2.5"),
     "lab-adopt": State("/lab/adopt/", form={"kind": "token_window", "limit": "800"}),
     "lab-compactions": State("/lab/compactions/?level=told"),
-    "doctor": State("/doctor/"),
-    "doctor-rules": State("/doctor/rules/"),
-    "repair": State("/c/client/repair/?provider=openai"),
     "policies": State("/policies/"),
     "policies-viewer": State("/policies/", by="viewer"),
     "tokens": State("/tokens/"),

@@ -29,9 +29,6 @@ PAGES = {
     "settings": "/c/m/settings/",
     "export": "/c/m/export/?download=1",
     "compact": "/c/m/compact/",
-    "doctor": "/doctor/",
-    "doctor-rules": "/doctor/rules/",
-    "repair": "/c/m/repair/",
     "lab": "/lab/",
     "lab-compactions": "/lab/compactions/",
     "import": "/import/",
@@ -51,13 +48,12 @@ POSTS = {
     "simulate": ("/c/m/simulate/", {"role": "user", "text": "what if"}),
     "bulk": ("/bulk/", {"action": "delete", "id": "m"}),
     "adopt-for-many": ("/lab/adopt/", {"limit": "5"}),
-    "repair-many": ("/doctor/repair/", {}),
     "verdict": ("/c/m/verdict/", {"role": "user", "text": "what if"}),
     "add": ("/c/m/add/", {"role": "robot"}),
     "import a file": ("/import/", {}),
 }
 # Forms whose answers are redirects
-OTHER_FORMS = {"pin", "redact", "branch", "adopt", "change", "demo", "remove-policy", "undo-repair"}
+OTHER_FORMS = {"pin", "redact", "branch", "adopt", "change", "demo", "remove-policy"}
 OTHER_FORMS |= {"revoke-token", "sign-out", "theme", "display"}
 WITHOUT_A_NAME = ["/c/nobody/", "/nothing/", "/api/docs/", "/api/schema/", "/api/v1/memories/"]
 WITHOUT_A_NAME += ["/api/v1/memories/none/"]

@@ -20,7 +20,7 @@ from chatmemory import (
 from chatmemory.models import Message
 from inspector.overview.table import current_feed
 
-from ..conversations import create_and_add, diagnosed, users
+from ..conversations import create_and_add, keep, users
 from .test_overview import chips, row_of
 
 pytestmark = pytest.mark.django_db
@@ -107,7 +107,7 @@ def test_what_never_reached_the_model_is_a_flag_and_a_filter(operator_client, ap
     found = ToolExecutionResultMessage("1", "find", "found " * 26)
     services.add("large", [UserMessage("hi"), call, found])
     create_and_add("small", MessageWindow(9), users("hi"))
-    diagnosed()
+    keep()
     for query in ("?flag=never_in_memory", "?flagged=never_in_memory"):
         page = operator_client.get(f"/{query}")
         assert ids(page) == ["large"]

@@ -1,4 +1,4 @@
-"""Conversations: list, create, show, change and delete, and list those that are ill."""
+"""Conversations: list, create, show, change and delete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from chatmemory.api.errors import ID_NOT_ENCODED, field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
 from chatmemory.api.operations import IDEMPOTENCY_KEY, LOCATION, Asked, changes, reads
 from chatmemory.api.responses import (
-    DoctorSerializer,
     MemoryPageSerializer,
     MemorySerializer,
     response,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.core import checks
+from django.core.signals import request_finished, request_started
 
 from chatmemory.flags import Flag
 from inspector.rooms.doctor import flagged
@@ -21,11 +22,16 @@ class Doctor(room.SiteRoom):
     api_urls = "inspector.rooms.doctor.api"
     menu = (room.MenuItem("Doctor", "doctor", 10, ("doctor-rules", "doctor-providers")),)
     styles = ("rooms/doctor/doctor.css",)
-    scripts = ("rooms/doctor/doctor.js",)
+    also_on = ("conversation",)
     flags: Sequence[Flag] = flagged.FLAGS
+    parameters = ("repaired",)
 
     def ready(self) -> None:
+        from inspector.rooms.doctor.choosing import forget, remember
+
         checks.register(_check_providers, checks.Tags.models)
+        request_started.connect(remember, dispatch_uid="inspector.rooms.doctor")
+        request_finished.connect(forget, dispatch_uid="inspector.rooms.doctor")
 
     def keepers(self) -> Iterable[Keeper]:
         from inspector.rooms.doctor.diagnosing import DiagnosisKeeper

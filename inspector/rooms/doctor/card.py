@@ -49,7 +49,16 @@ def use_of(view: ConversationState) -> InUse:
 
 
 def cards(view: ConversationState) -> Iterator[Card]:
+    if note := _repaired(view):
+        yield Card("rooms/doctor/_toast.html", {"note": note, "memory": view.memory})
     yield Card("rooms/doctor/_providers.html", _answers(view), is_below=True)
+
+
+def _repaired(view: ConversationState) -> str:
+    """Return what the newest step says, if that is the repair which the address names."""
+    row = view.detail.row if view.detail and view.is_live and not view.is_simulated else None
+    named = view.query.of_rooms.get("repaired")
+    return row.note if row and row.kind == "repair" and named == str(view.at) else ""
 
 
 def sections(view: ConversationState) -> Iterator[Section]:

@@ -1,5 +1,5 @@
-"""Which providers a site uses: those of CHATMEMORY["PROVIDERS"], else those that people chose on the
-page, for all conversations or by the beginning of their ids. The longest prefix applies.
+"""Which providers a site uses: those of CHATMEMORY["PROVIDERS"], else those that people chose on
+the page, for all conversations or by the beginning of their ids. The longest prefix applies.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
+from asgiref.local import Local
 from django.db.models import Q
 from django.utils import timezone
 
@@ -24,6 +25,8 @@ from inspector.rooms.doctor.diagnosing import BITS
 from inspector.rooms.doctor.diagnosis import MARKS, mark
 from inspector.rooms.doctor.models import ProvidersInUse
 from inspector.rooms.doctor.using import ALL, InUse, in_use
+
+NONE = Q(id="")  # no conversation has an empty id
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,9 @@ class Choices:
         if not provider:
             return self
         use = in_use([provider])
-        return Choices({"": Choice("", self.everywhere.only(*use.providers))})
+        (name,) = use.providers
+        known = use if use.models[name] else self.everywhere.only(name)
+        return Choices({"": Choice("", InUse(known.models))})
 
     def where(self, rule: str = "", severities: str = "!") -> Q:
         """Return the condition for conversations that a provider in use minds. `severities` are the
@@ -97,7 +102,7 @@ class Choices:
 
 def _minded(use: InUse, rule: str, severities: str) -> Q:
     """Return the condition for windows that these providers mind, by a rule if one is named."""
-    found = Q(pk__in=[])
+    found = NONE
     if not rule:
         bits = sum(BITS[name] for name in use.models)
         found |= _with_bits("refused_by", bits)
@@ -128,8 +133,31 @@ def _with_bits(column: str, bits: int) -> Q:
     return Q(**{f"keptdiagnosis__{column}__in": numbers})
 
 
+_request = Local()  # has what was read for the request that is answered
+
+
+def remember(**_: object) -> None:
+    """Receives `request_started`: read the choices once for the request."""
+    _request.choices = None
+
+
+def forget(**_: object) -> None:
+    """Receives `request_finished`."""
+    if hasattr(_request, "choices"):
+        del _request.choices
+
+
 def choices() -> Choices:
-    """Return which providers are in use. Raises InvalidValue for a setting that names no provider."""
+    """Return which providers are in use. Raises InvalidValue for a setting that names others."""
+    if not hasattr(_request, "choices"):
+        return _choices()
+    if _request.choices is None:
+        _request.choices = _choices()
+    found: Choices = _request.choices
+    return found
+
+
+def _choices() -> Choices:
     given: Any = configuration().PROVIDERS
     if given is not None:
         by_prefix = given if isinstance(given, Mapping) else {"": given}
@@ -172,6 +200,8 @@ def _check(prefix: str, actor: str) -> None:
         raise InvalidValue(f"a prefix must be a string of up to {ID_LENGTH} characters")
     check_text(prefix, "a prefix")
     check_actor(actor)
+    if hasattr(_request, "choices"):
+        _request.choices = None
 
 
 def _audit(words: str, prefix: str, actor: str) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import chatmemory
 from chatmemory import database
-from chatmemory.core.codec import GAP
 from chatmemory.core.eviction import Reason
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.lint import PROVIDERS, RULES
@@ -199,9 +198,12 @@ class DiagnosisKeeper(Keeper):
         return memory.window_count
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:
-        """Send `problems_found`."""
-        known = _rules_of(before) if before else set()
-        if new := sorted(_rules_of(row) - known):
+        """Send `problems_found`, with the rules that the providers in use mind."""
+        from inspector.rooms.doctor.choosing import choices  # which asks for BITS
+
+        use = choices().of(str(row.pk))
+        known = _rules_of(before, use) if before else set()
+        if new := sorted(_rules_of(row, use) - known):
             problems_found.send_robust(Memory, memory_id=row.pk, new=tuple(new))
 
 
@@ -222,11 +224,14 @@ def _bits(providers: Iterable[str]) -> int:
     return sum(BITS[name] for name in {*providers})
 
 
-def _rules_of(row: KeptRow) -> set[str]:
-    """Return the rules by which a row is listed."""
-    assert isinstance(row, KeptDiagnosis)
-    marks = [each for each in row.problems.split(",") if each and not each.endswith("?")]
-    return {each[:-1].partition(":")[2] for each in marks}
+def _rules_of(row: KeptRow, use: InUse) -> set[str]:
+    """Return the rules by which a row is listed for these providers."""
+    try:
+        with row.reading() as values:
+            found = Diagnosis.from_list(row.step, values).under(use)
+    except CorruptRow:
+        return set()
+    return {each.rule for each in found.listed}
 
 
 def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:

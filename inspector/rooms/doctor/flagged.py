@@ -4,6 +4,9 @@ had no room.
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
+
 from django.db.models import F, Q
 
 from chatmemory.flags import Flag
@@ -25,10 +28,7 @@ def _refused(*rules: str) -> Q:
     made = choices()
     if not rules:
         return made.where()
-    found = Q(pk__in=[])
-    for rule in rules:
-        found |= made.where(rule)
-    return found
+    return reduce(or_, map(made.where, rules))
 
 
 FLAGS = (

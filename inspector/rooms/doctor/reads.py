@@ -107,9 +107,11 @@ class DoctorCounts:
     changed: int = 0
 
 
-def doctor_counts(id_prefix: str = "") -> DoctorCounts:
-    """Count the ill conversations by problem."""
-    made = choices()
+def doctor_counts(id_prefix: str = "", made: Choices | None = None) -> DoctorCounts:
+    """Count the ill conversations by problem, as the providers of some choices have them; without
+    any, those in use.
+    """
+    made = made or choices()
     rules: Counter[str] = Counter()
     providers: Counter[str] = Counter(dict.fromkeys(made.everywhere.providers, 0))
     refused = 0
@@ -301,4 +303,3 @@ def missed_steps(ids: Sequence[str], lately: int) -> dict[str, int]:
     rows = KeptDiagnosis.objects.filter(memory__in=ids, missed_step__isnull=False)
     rows = rows.filter(Q(missed_step__gt=F("memory__last_step") - lately))
     return dict(rows.values_list("memory", "missed_step"))
-

@@ -6,12 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.lint import PROVIDERS, RULES
+from chatmemory.core.lint.recognition import Recognized
 from chatmemory.core.lint.rules import Example, Law, Rule
 from chatmemory.core.texts import named
-from chatmemory.explain.wording import decapitalized
+from chatmemory.explain.wording import capitalized, decapitalized
 from chatmemory.linting import example, outline
+from inspector.rooms.doctor.choosing import Choices
 from inspector.rooms.doctor.diagnosing import KnownDiagnosis
 from inspector.rooms.doctor.diagnosis import Diagnosis, Problem
+from inspector.rooms.doctor.reads import Issue
 from inspector.rooms.doctor.using import InUse
 
 
@@ -111,3 +114,82 @@ def shown_rules() -> Iterator[ShownRule]:
 
 def _outline(rule: Rule, window: Example) -> list[str]:
     return outline(example(window, rule.told_for), rule.told_for)
+
+
+# Causes
+
+_VERBS = {
+    "add_placeholder": "Put placeholders…",
+    "drop_result": "Leave the results out…",
+    "drop_duplicate": "Leave duplicates out…",
+    "move_result": "Move the results…",
+    "system_first": "Move system messages…",
+    "begin_with_user": "Begin with a user message…",
+}
+
+
+def verb(rule: str) -> str:
+    """Return what mends a rule, as a button says it; empty where nothing does."""
+    repairs = RULES[rule].repairs
+    return _VERBS[repairs[0]] if repairs else ""
+
+
+def verb_of(issue: Issue) -> str:
+    return verb(issue.rule)
+
+
+def issue_title(issue: Issue) -> str:
+    """`OpenAI, Anthropic: a tool call without its result`."""
+    return cause_title(",".join(issue.providers), issue.rule)
+
+
+def cause_title(providers: str, rule: str) -> str:
+    """`OpenAI: a tool call without its result`, or one of both alone."""
+    names = provider_names([each for each in providers.split(",") if each]) if providers else ""
+    title = problem_title(rule) if rule else "Windows that would be refused"
+    return f"{capitalized(names)}: {decapitalized(title)}" if names else title
+
+
+def issue_why(issue: Issue) -> str:
+    """Say how it came about in the newest case, or what it means that it is only mishandled."""
+    newest = issue.cases[0]
+    how = how_it_began(newest.problem, newest.step)
+    taken = "" if issue.severity == "refused" else "Accepted, but not as it was meant. "
+    return f"{taken}{newest.memory_id[:60]}: {decapitalized(how)}"
+
+
+def in_use(made: Choices) -> str:
+    """`OpenAI, Anthropic (claude-opus-4-6)`, or that nobody has chosen."""
+    if not made.is_made:
+        return "no providers chosen: these are of all of them"
+    uses = made.everywhere.models.items()
+    shown = [
+        PROVIDERS[name] + (f" ({', '.join(models)})" if models else "") for name, models in uses
+    ]
+    return ", ".join(shown) or "none"
+
+
+@dataclass(frozen=True)
+class ProviderRow:
+    """A checkbox of a provider: whether it is in use, with its models and what it would refuse."""
+
+    name: str
+    label: str
+    is_in_use: bool
+    models: str
+    would_fail: int
+
+
+def provider_rows(use: InUse | None, found: Mapping[str, int]) -> list[ProviderRow]:
+    models = use.models if use else {}
+    return [
+        ProviderRow(name, label, name in models, ", ".join(models.get(name, ())), found[name])
+        for name, label in PROVIDERS.items()
+    ]
+
+
+def place_of(found: Recognized) -> str:
+    """Return where in the request an error is, as its reader finds it."""
+    if found.at is None:
+        return "The error names no place."
+    return f"It is about message {found.at + 1:,} of the request, which counts from 0: {found.at}."

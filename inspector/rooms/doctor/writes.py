@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 
 from chatmemory.core.exceptions import ChatMemoryError, CorruptRow, MemoryNotFound
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.queries import memory
+from chatmemory.services import change
 from chatmemory.services.keeping import current
 from inspector.rooms.doctor.choosing import choices
 from inspector.rooms.doctor.diagnosing import DiagnosisKeeper, kept_diagnosis
@@ -50,3 +55,17 @@ def diagnoses(
             unreadable(each.memory.id, CorruptRow(each.unreadable))
         elif each.memory.id not in seen and each.problems:
             yield each.memory.id, each.diagnosis
+
+
+def snap(memory_ids: Iterable[str], actor: str = "") -> int:
+    """Let memory begin with a user message after each trim, where a policy decides the windows of
+    these conversations. Return how many policies changed.
+    """
+    changed = 0
+    for memory_id in memory_ids:
+        with suppress(ChatMemoryError):
+            policy = memory(memory_id).policy
+            if can_decide(policy) and not policy.snap_to_user:
+                change(memory_id, policy=replace(policy, snap_to_user=True), actor=actor)
+                changed += 1
+    return changed

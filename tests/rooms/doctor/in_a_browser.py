@@ -13,7 +13,8 @@ from chatmemory import (
     UserMessage,
 )
 
-from ..conversations import create_and_add, diagnosed
+from ...conversations import create_and_add
+from .diagnosed import diagnosed
 
 PHONE = {"width": 390, "height": 844}
 

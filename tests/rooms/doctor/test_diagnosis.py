@@ -19,17 +19,17 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.lint import PROVIDERS
-from chatmemory.diagnosis import Diagnosis
 from chatmemory.ledger.verification import verify
 from chatmemory.ledger.windows import shown_message
 from chatmemory.linting import lint
-from chatmemory.queries.diagnosis import diagnosis_of
 from chatmemory.queries.windows import StoredState
+from inspector.rooms.doctor.diagnosing import diagnosis_of
+from inspector.rooms.doctor.diagnosis import Diagnosis
 
-from .conversations import CALL, RESULT, call, result
-from .ledger.test_any_changes import change, changes, create, undone
-from .ledger.test_any_changes import messages as plain_messages
-from .properties import examples
+from ...conversations import CALL, RESULT, call, result
+from ...ledger.test_any_changes import change, changes, create, undone
+from ...ledger.test_any_changes import messages as plain_messages
+from ...properties import examples
 
 pytestmark = pytest.mark.database
 

@@ -30,17 +30,26 @@ from chatmemory.core.lint import PROVIDERS
 from chatmemory.ledger.verification import verify
 from chatmemory.linting import lint
 from chatmemory.models import AuditEntry, Memory, Step
-from chatmemory.queries import IllFilter
 from chatmemory.queries.archives import archive_lines
 from chatmemory.services.archives import import_archive
 from chatmemory.signals import problems_found
+from inspector.rooms.doctor.choosing import choose_providers
+from inspector.rooms.doctor.reads import IllFilter, doctor_counts, doctor_page
 
-from .conversations import BRIEF, HI, call, create_and_add, diagnosed, kept, result, seqs
-from .peaks import MEGABYTE, bounded_growth
+from ...conversations import BRIEF, HI, call, create_and_add, result, seqs
+from ...peaks import MEGABYTE, bounded_growth
+from .diagnosed import diagnosed, kept
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
 HELLO = AiMessage("On its way.")
+IN_USE = ("openai", "openai_responses", "anthropic", "gemini")
+
+
+@pytest.fixture(autouse=True)
+def in_use(db):
+    choose_providers("", IN_USE)
+
 
 # What is said last, and the rule that it breaks; nothing for healthy ones
 SEEDS = {
@@ -72,7 +81,7 @@ def listed(which: IllFilter) -> set[str]:
     """Walk through all pages of the list."""
     found, cursor = [], ""
     while True:
-        page = queries.doctor_page(which, cursor=cursor, size=7)
+        page = doctor_page(which, cursor=cursor, size=7)
         found += [each.memory.id for each in page.rows]
         if page.next is None:
             assert len(found) == len(set(found))
@@ -88,7 +97,7 @@ def test_in_a_fleet_all_faults_are_found_and_none_falsely(size):
             assert listed(IllFilter(rule)) == set(ids[rule]), rule
     refused = {memory_id for rule in REFUSED for memory_id in ids[rule]}
     assert listed(IllFilter()) == refused
-    counts = queries.doctor_counts()
+    counts = doctor_counts()
     assert counts.refused == len(refused)
     assert counts.by_rule == {rule: len(found) for rule, found in ids.items() if rule}
     assert counts.by_provider["openai"] == len(ids["dangling_call"]) + len(ids["orphan_result"])
@@ -98,26 +107,26 @@ def test_in_a_fleet_all_faults_are_found_and_none_falsely(size):
 def test_a_fault_is_known_from_the_step_on_at_which_it_began():
     create_and_add("m", MessageWindow(20), [HI, HELLO, HI, call("1"), HI, HELLO])
     diagnosed()
-    (ill,) = queries.doctor_page(IllFilter()).rows
+    (ill,) = doctor_page(IllFilter()).rows
     (problem,) = ill.problems
     assert (problem.rule, problem.since, problem.seq) == ("dangling_call", 5, 4)
-    assert problem.refused_by == tuple(PROVIDERS)
+    assert problem.refused_by == IN_USE
     assert Step.objects.get(memory="m", n=5).at == ill.ill_at
     services.add("m", [HI])
-    (before,) = queries.doctor_page(IllFilter()).rows
-    assert (before.is_current, before.known_until, queries.doctor_counts().changed) == (False, 6, 1)
+    (before,) = doctor_page(IllFilter()).rows
+    assert (before.is_current, before.known_until, doctor_counts().changed) == (False, 6, 1)
     diagnosed()
-    (after,) = queries.doctor_page(IllFilter()).rows
+    (after,) = doctor_page(IllFilter()).rows
     assert (after.is_current, after.problems) == (True, ill.problems)
     services.clear_messages("m")
     diagnosed()
-    assert queries.doctor_page(IllFilter()).rows == ()
+    assert doctor_page(IllFilter()).rows == ()
 
 
 def test_an_unknown_rule_or_provider_is_refused():
     for which in (IllFilter("nonsense"), IllFilter(provider="acme")):
         with pytest.raises(InvalidValue):
-            queries.doctor_page(which)
+            doctor_page(which)
 
 
 def test_the_page_lists_them_and_leads_to_the_step(operator_client, django_assert_max_num_queries):
@@ -126,15 +135,19 @@ def test_the_page_lists_them_and_leads_to_the_step(operator_client, django_asser
     diagnosed()
     with django_assert_max_num_queries(12):
         page = operator_client.get("/doctor/").content.decode()
-    assert "1 conversation would be refused" in page
+    assert "1 conversation would fail now." in page
+    assert "a tool call without its result" in page
     assert "Since step 3: another message followed a tool call" in page
     assert 'href="/c/m/?at=3"' in page
-    assert "/c/fine/" not in page
+    assert "/c/fine/" not in page.partition("Providers you do not use")[0]
+    listed = operator_client.get("/doctor/?provider=openai&rule=dangling_call").content.decode()
+    assert 'href="/c/m/?at=3"' in listed
     filtered = operator_client.get("/doctor/?provider=gemini&rule=orphan_result").content.decode()
     assert "No conversation is listed." in filtered
     rules = operator_client.get("/doctor/rules/").content.decode()
     assert "A tool result without its call" in rules
-    assert "refused by every provider" in operator_client.get("/c/m/").content.decode()
+    names = "refused by OpenAI, OpenAI Responses, Anthropic, Gemini"
+    assert names in operator_client.get("/c/m/").content.decode()
 
 
 def test_the_listed_ones_are_repaired_after_a_look(operator_client):
@@ -186,9 +199,8 @@ def test_the_command_fails_on_what_would_be_refused(capsys, tmp_path):
         call_command("doctor", str(file), "--json")
     *rows, total = map(json.loads, capsys.readouterr().out.splitlines())
     assert total == {"total": {"refused": 1, "mishandled": 0}}
-    assert {(row["provider"], row["rule"]) for row in rows if row["severity"] == "refused"} == {
-        (provider, "dangling_call") for provider in PROVIDERS
-    }
+    refused = {row["provider"] for row in rows if row["rule"] == "dangling_call"}
+    assert refused == set(PROVIDERS)
 
 
 # Flags of messages that the limit has no room for. tests/test_diagnosis.py has the others.
@@ -212,7 +224,7 @@ def test_a_message_that_left_as_it_came_was_never_in_memory(db):
     assert (kept().missed_step, kept().oversized_step) == (3, None)
     told = explain.caption(queries.step("m", 3).change).summary
     assert told.startswith("Tool result #3 never reached the model +")
-    never = queries.MemoryFilter(flag=flags.NEVER_IN_MEMORY)
+    never = queries.MemoryFilter(flag=flags.flag_named("never_in_memory"))
     assert [queries.count(which) for which in (never, FLAGGED)] == [1, 1]
     services.add("m", [HI] * 40)
     assert kept().missed_step is None
@@ -251,8 +263,9 @@ def test_a_repaired_window_lints_clean_and_comes_back(said, provider):
     create_and_add("m", MessageWindow(20), said)
     before = seqs()
     plan = services.preview_repair("m", provider)
-    if not plan.done:
-        with pytest.raises(NotRepairable, match="nothing that a repair would change"):
+    if not plan.is_possible:
+        why = "no repair mends this" if plan.refused else "nothing that a repair would change"
+        with pytest.raises(NotRepairable, match=why):
             services.repair("m", provider)
         return
     made = services.repair("m", provider, reason="it was refused", actor="ada")

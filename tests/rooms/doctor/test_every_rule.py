@@ -30,7 +30,7 @@ from chatmemory.services import protocol
 from inspector.rooms.agents.server import mcp_server
 from inspector.shell.agents import Agent
 
-from .conversations import HI, call, create_and_add, diagnosed, result, users
+from ...conversations import HI, call, create_and_add, diagnosed, result, users
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 

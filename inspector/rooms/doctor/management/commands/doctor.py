@@ -1,14 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chatmemory import explain, services
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.management.base import ReportCommand
 from chatmemory.reports import doctor
 from chatmemory.reports.doctor import Complaint
 from chatmemory.reports.printing import Printer
+from inspector.rooms.doctor import words
+from inspector.rooms.doctor.choosing import choices
+from inspector.rooms.doctor.writes import diagnoses
 
 
 class Command(ReportCommand):
@@ -16,19 +18,25 @@ class Command(ReportCommand):
     about_files = doctor
 
     def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
-        return doctor.print_complaints(self.complaints(doctor.providers_of(options)), printer)
+        if options["error"]:
+            return doctor.report(options, printer)
+        provider = options["provider"] or ""
+        if not provider and not choices().is_made:
+            self.stderr.write("no providers chosen: this is of all of them")
+        return doctor.print_complaints(self.complaints(provider, options["model"]), printer)
 
-    def complaints(self, providers: Iterable[str]) -> Iterator[Complaint]:
-        """Yield what providers say of the stored conversations, after a look at those that have
-        changed. One that cannot be read is told on the error output.
+    def complaints(self, provider: str, model: str | None) -> Iterator[Complaint]:
+        """Yield what the providers in use, or the one that is named, say of the stored
+        conversations, after a look at those that have changed. One that cannot be read is told on
+        the error output.
         """
-        for memory_id, diagnosis in services.diagnoses(self._unreadable):
+        named = f"{provider}:{model}" if provider and model else provider
+        for memory_id, diagnosis in diagnoses(self._unreadable, named):
             for each in diagnosis.listed:
-                words = f"{explain.problem_title(each.rule)}. "
-                words += explain.how_it_began(each, diagnosis.step)
-                for provider in providers:
-                    if severity := each.severity_for(provider):
-                        yield Complaint(memory_id, provider, each.rule, severity, words)
+                said = f"{words.problem_title(each.rule)}. "
+                said += words.how_it_began(each, diagnosis.step)
+                for name in (*each.refused_by, *each.mishandled_by):
+                    yield Complaint(memory_id, name, each.rule, each.severity_for(name), said)
 
     def _unreadable(self, memory_id: str, error: ChatMemoryError) -> None:
         self.stderr.write(f"{memory_id}: {error}")
