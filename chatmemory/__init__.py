@@ -76,6 +76,7 @@ from chatmemory.core.messages import (
 )
 from chatmemory.core.policies import MessageWindow, Oversized, Policy, TokenWindow, policy_kinds
 from chatmemory.core.recall import Recall, RecallCurve, recall, recall_curve
+from chatmemory.core.recall.cost import CacheRules, Prices
 from chatmemory.core.store import ChatMemoryStore
 from chatmemory.core.stored_policies import can_decide, load_or_tokens
 from chatmemory.core.window import Totals
@@ -103,6 +104,7 @@ __all__ = [
     "AiMessage",
     "Audio",
     "AudioContent",
+    "CacheRules",
     "ChatMemory",
     "ChatMemoryError",
     "ChatMemoryProvider",
@@ -142,6 +144,7 @@ __all__ = [
     "Policy",
     "PolicyRequired",
     "PolicyUnavailable",
+    "Prices",
     "Reason",
     "Recall",
     "RecallCurve",

@@ -6,6 +6,7 @@ import chatmemory.reports  # noqa: F401  (refuses another package named chatmemo
 ROOMS = [
     "inspector.rooms.doctor",
     "inspector.rooms.lessons",
+    "inspector.rooms.settings",
     "inspector.rooms.live",
     "inspector.rooms.agents",
     "inspector.rooms.observability",

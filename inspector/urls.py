@@ -5,7 +5,6 @@ import inspector.installed  # noqa: F401  (refuses a project without the applica
 from inspector.access import (
     erase_required,
     read_required,
-    token_management_required,
     write_required,
 )
 from inspector.shell.room import urlpatterns as urlpatterns_of_rooms
@@ -16,7 +15,6 @@ from inspector.views import (
     lab,
     monitoring,
     overview,
-    settings,
     transfer,
 )
 
@@ -39,22 +37,12 @@ urlpatterns = [
     path(f"{_conversation}compare/", read_required(compare.compare_policies), name="compare"),
     path(f"{_conversation}adopt/", write_required(compare.adopt), name="adopt"),
     path(f"{_conversation}export/", read_required(transfer.export), name="export"),
-    path(f"{_conversation}settings/", read_required(settings.settings), name="settings"),
-    path(f"{_conversation}change/", write_required(settings.change), name="change"),
     path("lab/", read_required(lab.lab), name="lab"),
     path("lab/compactions/", read_required(lab.compactions), name="lab-compactions"),
     path("lab/adopt/", write_required(lab.adopt_for_many), name="adopt-for-many"),
     path("import/", write_required(transfer.import_file), name="import"),
     path("demo/", write_required(overview.add_demo), name="demo"),
     *urlpatterns_of_rooms(),
-    path("policies/", read_required(settings.policies), name="policies"),
-    path("policies/remove/", write_required(settings.remove_policy), name="remove-policy"),
-    path("tokens/", token_management_required(settings.tokens), name="tokens"),
-    path(
-        "tokens/<int:key>/revoke/",
-        token_management_required(settings.revoke_token),
-        name="revoke-token",
-    ),
     path("sign-in/", accounts.SignIn.as_view(), name="sign-in"),
     path("sign-in/<str:token>/", accounts.sign_in_by_link, name="sign-in-by-link"),
     path("sign-out/", accounts.SignOut.as_view(), name="sign-out"),

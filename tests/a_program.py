@@ -153,6 +153,10 @@ def recalled() -> int | None:
     found: list[cm.Recall] = cm.recall(conversation(), [*policies(), None], terms=["Ada"])
     curve: cm.RecallCurve = cm.recall_curve(conversation(), cm.MessageWindow(1), prefixes=["INV-"])
     assert {each.held for each in found} == {curve.held(20)}
+    rules = cm.CacheRules(step=128, least=1_024, life=600)
+    costs = [each.relative_cost(cm.Prices(Decimal(2), Decimal("0.2"))) for each in found]
+    assert cm.recall([], [None], rules=rules)[0].relative_cost() is None
+    assert all(costs)
     return curve.smallest_limit(0.95)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ def test_stored_conversations_become_a_row_for_each_policy(said_once, capsys):
     assert [row[:5] for row in rows] == [
         ["message_window:2", "1", "1", "0", "0"],
         ["everything", "1", "1", "1", "1"],
+        ["recommended:", "nothing:", "no", "conversation", "with"],
     ]
 
 
@@ -46,7 +48,7 @@ def test_files_are_read_and_not_stored(db, capsys, tmp_path):
     )
     call_command("recall", str(file), "--policies", "token_window:1,token_window:900", "--json")
     *rows, total = map(json.loads, capsys.readouterr().out.splitlines())
-    assert total == {"total": {"conversations": 1}}
+    assert total["total"]["conversations"] == 1
     assert [(row["policy"], row["held"]) for row in rows] == [
         ("token_window:1", 0),
         ("token_window:900", 1),
@@ -97,23 +99,23 @@ def test_a_policy_is_read_back_from_its_text(text):
     assert policies_from_text(text_of_policy(policy)) == [policy]
 
 
-def test_the_page_about_choosing_a_window_shows_what_the_command_prints(capsys, data_file):
+def test_the_page_about_choosing_a_window_shows_what_the_command_prints(
+    capsys, data_file, claude_sessions
+):
     """The figures of docs/choosing-a-window.md."""
     page = (Path(__file__).parents[1] / "docs/choosing-a-window.md").read_text()
-    file = str(data_file("tau_bench_airline.openai_chat.json"))
-    limits = "token_window:1000,token_window:2000,token_window:3000,token_window:4000"
-    policies = f"{limits},token_window:6000,everything"
-    low_water = "token_window:3000,token_window:3000,low_water=0.6,everything"
-    assert f"--policies {policies}\n" in page
-    assert f"--policies {low_water}\n" in page
-    call_command("recall", file, "--policies", f"{policies},{low_water}", "--json")
-    *rows, _ = map(json.loads, capsys.readouterr().out.splitlines())
-    for row in rows[:6]:
-        per_call = round(row["prompt_tokens"] / row["calls"])
-        assert f"| {row['held']:,} | {row['nothing_lost']} | {per_call:,} |" in page
-    for row in rows[6:]:
-        reusable = row["reusable_tokens"]
-        price = (row["prompt_tokens"] - reusable) * 2.5 + reusable * 1.25
-        shares = f"{reusable / row['prompt_tokens']:.0%}".replace("%", " %")
-        cells = f"{row['held']:,} | {row['prompt_tokens']:,} | {shares}"
-        assert f"| {cells} | €{price / row['calls'] / 1_000:.2f} |" in page
+    commands = re.findall(r"manage.py recall .*?\n +--policies (.*)\n", page)
+    files = [
+        [str(data_file("tau_bench_airline.openai_chat.json"))],
+        list(map(str, claude_sessions)),
+    ]
+    prices = ("--input", "2.50", "--cached", "0.25")
+    for file, policies in zip(files, commands, strict=True):
+        call_command("recall", *file, "--policies", policies, *prices, "--json")
+        *rows, _ = map(json.loads, capsys.readouterr().out.splitlines())
+        everything = rows[-1]
+        for row in rows:
+            per_call = round(row["prompt_tokens"] / row["calls"])
+            share = row["prompt_tokens"] / everything["prompt_tokens"]
+            cells = f"{row['nothing_lost']} | {per_call:,}" if len(file) == 1 else f"{share:.2f}"
+            assert f"| {row['held']:,} | {cells} | {row['relative_cost']:.2f} |" in page

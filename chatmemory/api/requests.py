@@ -6,6 +6,7 @@ import re
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC
+from decimal import Decimal
 from typing import Any, TypedDict, cast
 
 from django.utils.http import parse_etags
@@ -22,6 +23,7 @@ from chatmemory.api.openapi import ref
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.policies import policy_kinds
+from chatmemory.core.recall.cost import providers
 from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.queries import CLIENT, ORDERINGS, flags
 from chatmemory.services.validation import ID_LENGTH
@@ -51,6 +53,12 @@ def _moment(help_text: str) -> serializers.DateTimeField:
 
 def _text(help_text: str) -> serializers.CharField:
     return serializers.CharField(required=False, allow_blank=True, help_text=help_text)
+
+
+def _price(help_text: str) -> serializers.DecimalField:
+    return serializers.DecimalField(
+        max_digits=12, decimal_places=6, min_value=Decimal(0), required=False, help_text=help_text
+    )
 
 
 # Bodies
@@ -192,7 +200,18 @@ class SimulationRequest(MessagesRequest):
     )
 
 
-class RecallRequest(Body):
+class _Priced(_Named):
+    """Prices of prompts, and the provider whose cache it is."""
+
+    input = _price("The price of a million input tokens.")
+    cached = _price("The price of a million input tokens that are read from the provider's cache.")
+    write = _price("The price of a million tokens that are written to it.")
+    provider = fields.NameField(
+        providers, "Whose cache it is: its least length, steps and life; by default no bounds."
+    )
+
+
+class RecallRequest(_Priced, Body):
     """Conversations in one of the formats, and policies to compare."""
 
     conversations = serializers.ListField(
@@ -260,7 +279,7 @@ class MemoryListQuery(Query):
     cursor = _text("The place of a page, from `next` or `previous`.")
 
 
-class RecallQuery(Query):
+class RecallQuery(_Priced, Query):
     label = _text(  # type: ignore[assignment]
         "A label, as `name` or `name:value`."
     )

@@ -22,7 +22,9 @@ from chatmemory.core.codec import message_to_dict
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
+from chatmemory.core.recall import RecallSums
 from chatmemory.core.recall.compactions import APPENDED, TAILS, CameBack, Level
+from chatmemory.core.recall.cost import Prices
 from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.core.written_policies import text_of_policy
 from chatmemory.queries import NeededTerms, ShownEvidence, WindowRow, WindowView
@@ -255,13 +257,46 @@ class RecallRowSerializer(Json):
     reusable_tokens = serializers.IntegerField(
         help_text="Prompt tokens that begin like the previous call's prompt."
     )
+    read_tokens = serializers.IntegerField(
+        help_text="Those of them that are read from the provider's cache."
+    )
+    written_tokens = serializers.IntegerField(
+        help_text="Prompt tokens that are not, of prompts that are long enough for the cache."
+    )
+    relative_cost = serializers.FloatField(
+        allow_null=True,
+        help_text="Of the prompts: 1.0 is sending everything. Null without any prompt.",
+    )
+    priced = serializers.CharField(
+        help_text="`cache` where a cached price was given; else `tokens` are compared."
+    )
 
     def get_policy(self, row: Any) -> str:
-        return text_of_policy(row.policy)
+        return text_of_policy(row["policy"])
 
 
 class RecallSerializer(Json):
     results = RecallRowSerializer(many=True)
+    recommended = serializers.CharField(
+        allow_null=True,
+        help_text="The policy of `results`, or `everything`, that is worth its cost; null if no "
+        "advice is possible.",
+    )
+    why = serializers.CharField(help_text="Why it is, in a sentence.")
+
+
+def recall_answer(found: RecallSums, prices: Prices) -> dict[str, Any]:
+    """Return the sums of policies with their cost, and which of them is recommended."""
+    rows = [
+        {
+            **vars(row),
+            "relative_cost": row.relative_cost(prices),
+            "priced": prices.priced,
+        }
+        for row in found.rows
+    ]
+    pick, why = found.recommended(prices)
+    return {"results": rows, "recommended": pick, "why": why}
 
 
 class FindingSerializer(Json):

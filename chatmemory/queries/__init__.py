@@ -115,6 +115,7 @@ from chatmemory.queries.recall import (
     ComparedRow,
     Comparison,
     comparison,
+    histories_today,
     recall_history,
     recall_of_stored,
 )

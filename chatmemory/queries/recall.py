@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy, TokenWindow
-from chatmemory.core.recall import Recall, for_each_policy, recall_sums
+from chatmemory.core.recall import RecallSums, for_each_policy
 from chatmemory.core.recall.comparison import Compared, Followed, curve_of, follow, replay
+from chatmemory.core.recall.cost import NO_BOUNDS, CacheRules
 from chatmemory.core.recall.facts import History, IncidentKind, repeats
 from chatmemory.core.recall.prompts import Refusals
 from chatmemory.core.stored_policies import can_decide
@@ -55,11 +58,15 @@ def _with_incidents(memory_id: str, history: History) -> History:
 
 
 def recall_of_stored(
-    which: MemoryFilter, policies: Sequence[Policy | None], most: int | None = None
-) -> list[Recall]:
+    which: MemoryFilter,
+    policies: Sequence[Policy | None],
+    most: int | None = None,
+    rules: CacheRules = NO_BOUNDS,
+) -> RecallSums:
     """Return what each policy would have held of the conversations that match a filter.
 
-    Conversations are read one after the other; those that are deleted meanwhile are left out.
+    Conversations are read one after the other; those that are deleted meanwhile are left out. The
+    policies in force are those of today, where they decide.
     Raises InvalidValue if there are more than `most` messages, and UnknownEstimator.
     """
     rows = which.rows().order_by("id").values_list("id", "said_count")
@@ -68,15 +75,25 @@ def recall_of_stored(
             f"these conversations have {amount:,} messages, and an answer reads up to {most:,}: "
             "choose fewer, or use manage.py recall"
         )
-    histories = (_histories(memory_id, policies) for memory_id, _ in rows.iterator())
-    return recall_sums(histories, policies)
+    found = RecallSums(policies, rules)
+    for memory_id, _ in rows.iterator():
+        with suppress(MemoryNotFound):
+            read = partial(recall_history, memory_id)
+            found.add(for_each_policy(policies, read), policy_today(memory_id))
+    return found
 
 
-def _histories(memory_id: str, policies: Sequence[Policy | None]) -> list[History]:
-    try:
-        return for_each_policy(policies, lambda name: recall_history(memory_id, name))
-    except MemoryNotFound:
-        return []
+def histories_today(which: MemoryFilter, estimator: str) -> Iterator[tuple[History, Policy | None]]:
+    """Yield the histories of the conversations that match, each with its policy in force."""
+    for memory_id in which.rows().order_by("id").values_list("id", flat=True).iterator():
+        with suppress(MemoryNotFound):
+            yield recall_history(memory_id, estimator), policy_today(memory_id)
+
+
+def policy_today(memory_id: str) -> Policy | None:
+    """Return the policy in force; None where a client decides. Raises MemoryNotFound."""
+    policy = find_memory(memory_id).policy
+    return policy if can_decide(policy) and not policy.meters_only else None
 
 
 @dataclass(frozen=True)

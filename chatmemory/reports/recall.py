@@ -1,24 +1,33 @@
-"""How much of what was needed in files each policy would have held."""
+"""How much of what was needed in files each policy would have held, and what it would have cost."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Any
 
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.recall import Recall, histories_for, recall_sums
-from chatmemory.core.recall.facts import NO_WORDS, Words
-from chatmemory.core.written_policies import policies_from_text, text_of_policy
+from chatmemory.core.policies import KINDS, Policy
+from chatmemory.core.recall import RecallSums, histories_for, recall_sums
+from chatmemory.core.recall.advice import Advice, Chooser, Wanted
+from chatmemory.core.recall.cost import CacheRules, Prices, providers, rules_of
+from chatmemory.core.recall.facts import NO_WORDS, History, Words
+from chatmemory.core.recall.frontier import figures_of, tried_of_kind
+from chatmemory.core.written_policies import policies_from_text, policy_from_text, text_of_policy
 from chatmemory.reports.files import add_file_arguments, transcripts
 from chatmemory.reports.printing import Printer, add_json_argument
 
 HELP = (
-    "Tell how much of what the assistant needed each policy would have held: of files, which "
-    "are not stored, or of stored conversations."
+    "Tell how much of what the assistant needed each policy would have held, and what its prompts "
+    "would have cost: of files, which are not stored, or of stored conversations."
 )
-COLUMNS = tuple(each.name for each in fields(Recall) if each.name != "policy")
+COLUMNS = (
+    *("conversations", "recalls", "held", "nothing_lost", "said_again", "prompt_tokens", "calls"),
+    *("reusable_tokens", "fetched_again", "read_tokens", "written_tokens"),
+)
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -30,33 +39,141 @@ def add_arguments(parser: ArgumentParser) -> None:
         default="token_window:1000,token_window:4000,message_window:20,everything",
         help="such as token_window:3000,low_water=0.6,message_window:20,everything",
     )
+    parser.add_argument(
+        "--frontier",
+        nargs="?",
+        const="token_window",
+        choices=sorted(KINDS),
+        metavar="KIND",
+        help="try limits, low waters and beginnings of a kind of policy, by default token_window, "
+        "and print those that no other one beats",
+    )
+    parser.add_argument("--today", default="", metavar="POLICY", help="the policy in force")
+    for name, what in (
+        ("input", "of input tokens"),
+        ("cached", "of those read from the provider's cache"),
+        ("write", "of those written to it; by default the input price"),
+    ):
+        parser.add_argument(f"--{name}", type=_price, help=f"price of a million tokens, {what}")
+    parser.add_argument(
+        "--provider",
+        default="",
+        choices=["", *providers()],
+        help="whose cache it is: its least length, its steps and its life; default: no bounds",
+    )
+    parser.add_argument(
+        "--share",
+        type=float,
+        default=Wanted.share,
+        help="of the facts that a policy must hold to be recommended; default: %(default)s",
+    )
+    parser.add_argument(
+        "--saving",
+        type=float,
+        default=Wanted.saving,
+        help="of the cost of everything that it must save; default: %(default)s",
+    )
+    parser.add_argument("--context", type=int, help="how many tokens the model takes")
     add_json_argument(parser, "policy")
 
 
+def _price(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise ValueError(text) from None
+
+
+@dataclass(frozen=True)
+class Question:
+    """What the options of the command ask for."""
+
+    policies: Sequence[Policy | None]
+    frontier: Policy | None
+    today: Policy | None
+    prices: Prices
+    rules: CacheRules
+    wanted: Wanted
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Question:
+        """Read the options. Raises InvalidValue, UnknownEstimator."""
+        kind, today = options["frontier"], options["today"]
+        for name in ("share", "saving"):
+            if not 0 <= options[name] <= 1:
+                raise InvalidValue(f"--{name} is a number from 0 to 1, not {options[name]}")
+        return cls(
+            policies_from_text(options["policies"]),
+            policy_from_text(f"{kind}:1") if kind else None,
+            policy_from_text(today) if today else None,
+            Prices(options["input"], options["cached"], options["write"]),
+            rules_of(options["provider"]),
+            Wanted(options["share"], options["saving"], options["context"]),
+        )
+
+    def chooser(self, histories: Iterable[tuple[History, Policy | None]]) -> Chooser:
+        """Return what chooses from the frontier, given histories with their policies in force."""
+        assert self.frontier is not None
+        also = [self.today.limit] if self.today else []
+        tried = tried_of_kind(self.frontier, also, self.rules)
+        figures = [
+            figures_of(history, tried, self.today or in_force) for history, in_force in histories
+        ]
+        return Chooser(tried, figures, self.prices, self.wanted)
+
+
 def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
-    policies = policies_from_text(options["policies"])
+    asked = Question.of(options)
     if options["label"] or options["prefix"]:
         raise InvalidValue("name files, or stored conversations by --label or --prefix")
-    said = transcripts(options["files"], options["format"], printer)
-    histories = (histories_for(each.messages, policies, words) for each in said)
-    print_recalls(recall_sums(histories, policies), printer)
+
+    def said(policies: Sequence[Policy | None], by: Printer = printer) -> Iterator[list[History]]:
+        paths: list[Path] = options["files"]
+        for each in transcripts(paths, options["format"], by):
+            yield histories_for(each.messages, policies, words)
+
+    policies, advice = asked.policies, None
+    if asked.frontier:
+        silent = Printer(len, len)  # the second reading tells what is left out
+        chooser = asked.chooser((each[0], None) for each in said([asked.frontier], silent))
+        policies, advice = best_policies(chooser, asked.today), chooser.advice()
+    found = recall_sums(said(policies), policies, asked.rules, asked.today)
+    print_recalls(found, asked, printer, advice)
     return 0
 
 
-def print_recalls(found: Sequence[Recall], printer: Printer) -> None:
-    """Print a row for each policy."""
+def best_policies(chooser: Chooser, today: Policy | None) -> list[Policy | None]:
+    """Return the policies that no other one beats, the smallest limit first, and everything."""
+    found = chooser.unbeaten()
+    policies: list[Policy | None] = [each.policy for each in found]
+    return [*([today] if today and today not in policies else []), *policies, None]
+
+
+def print_recalls(
+    found: RecallSums, asked: Question, printer: Printer, advice: Advice | None = None
+) -> None:
+    """Print a row for each policy, and which of them is recommended."""
     shown = [
-        (text_of_policy(each.policy), [f"{number:,}" for number in _numbers(each).values()])
-        for each in found
+        (
+            text_of_policy(each.policy),
+            [*(f"{n:,}" for n in _numbers(each).values()), _cost(each, asked)],
+        )
+        for each in found.rows
     ]
-    rows = [["policy", *COLUMNS], *([name, *numbers] for name, numbers in shown)]
+    rows = [["policy", *COLUMNS, "relative_cost"], *([name, *cells] for name, cells in shown)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     heading, *lines = (_aligned(row, widths) for row in rows)
     if not printer.as_json:
         printer.line(heading)
-    for each, line in zip(found, lines, strict=True):
-        printer.row({"policy": text_of_policy(each.policy), **_numbers(each)}, line)
-    printer.total({"conversations": found[0].conversations if found else 0})
+    for each, line in zip(found.rows, lines, strict=True):
+        cost = each.relative_cost(asked.prices)
+        values = {"relative_cost": cost and round(cost, 4), "priced": asked.prices.priced}
+        printer.row({"policy": text_of_policy(each.policy), **_numbers(each), **values}, line)
+    conversations = found.rows[0].conversations if found.rows else 0
+    pick, why = found.recommended(asked.prices, asked.wanted, advice)
+    told = f"recommended: {pick or 'nothing'}: {why}."
+    values = {"conversations": conversations, "recommended": pick, "why": why}
+    printer.total(values, told)
 
 
 def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
@@ -65,5 +182,10 @@ def _aligned(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([first.ljust(widths[0]), *cells])
 
 
-def _numbers(found: Recall) -> dict[str, int]:
+def _numbers(found: Any) -> dict[str, int]:
     return {name: getattr(found, name) for name in COLUMNS}
+
+
+def _cost(found: Any, asked: Question) -> str:
+    cost = found.relative_cost(asked.prices)
+    return "" if cost is None else f"{cost:.2f}"

@@ -39,7 +39,6 @@ OWN_LINKS = (
     Link(f"{LINKS}/compact.html", place=20),
     Link(f"{LINKS}/compare.html", place=30),
     Link(f"{LINKS}/export.html", place=40),
-    Link(f"{LINKS}/settings.html", place=50),
 )
 
 

@@ -1,16 +1,14 @@
-"""The forms of actions: on several conversations, a new token, and files."""
+"""The forms of actions: on several conversations, and files."""
 
 from __future__ import annotations
 
 import json
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 from django import forms
 
 from chatmemory import InvalidValue, Oversized, Policy, policy_kinds
-from chatmemory.access.roles import Role, roles_within
-from chatmemory.access.tokens import DAYS_MAX
 from chatmemory.formats import readable_formats, writable_formats
 from chatmemory.services.validation import ID_LENGTH, is_id
 from inspector.conf import inspector_configuration
@@ -88,28 +86,6 @@ def _strings(text: str, problem: str) -> list[str]:
     except (ValueError, RecursionError) as error:
         raise forms.ValidationError(problem) from error
     return [each for each in listed if isinstance(each, str)] if type(listed) is list else []
-
-
-class TokenForm(forms.Form):
-    """A new API token. Without `days` it never expires. The roles on offer are those that allow
-    nothing beyond what the giver may do.
-    """
-
-    name = forms.CharField(max_length=100)
-    role = forms.ChoiceField(choices=(), initial=Role.OPERATOR, widget=select())
-    beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
-    days = forms.IntegerField(required=False, min_value=1, max_value=DAYS_MAX)
-
-    def __init__(self, giver: Any, data: Any = None) -> None:
-        super().__init__(data)
-        role = cast(forms.ChoiceField, self.fields["role"])
-        role.choices = [(each.value, each.label) for each in roles_within(giver)]
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The arguments of `create_token`."""
-        named = {name: self.cleaned_data[name] for name in ("name", "role", "days")}
-        return named | {"prefix": self.cleaned_data["beginning"]}
 
 
 class CompactForm(forms.Form):

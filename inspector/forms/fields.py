@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from django import forms
@@ -81,6 +83,13 @@ def policy_of(kind: str, limit: int, options: Mapping[str, Any]) -> Policy:
     given = {name: value for name, value in options.items() if value not in (None, "")}
     limit_name = policy_kinds()[kind].limit_name
     return policy_from_dict(given | {"kind": kind, limit_name: limit})
+
+
+def settings_digest(policy: Policy | None, labels: Mapping[str, str] | None = None) -> str:
+    """Return what tells that a page was made from this policy, and from these labels."""
+    stored = policy.to_dict() if policy else {}
+    settings = json.dumps([stored, labels], sort_keys=True, default=str)
+    return sha256(settings.encode()).hexdigest()
 
 
 def searchable(text: str) -> str:

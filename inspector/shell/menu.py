@@ -13,8 +13,6 @@ OWN = (
     MenuItem("Lab", "lab", 20, ("lab-compactions",)),
     MenuItem("Import", "import", 40, permission="chatmemory.change_memory"),
     MenuItem("API", "docs", 50, namespace="chatmemory"),
-    MenuItem("Policies", "policies", 60),
-    MenuItem("Tokens", "tokens", 70, permission="chatmemory.add_apitoken"),
 )
 
 

@@ -20,7 +20,7 @@ from chatmemory import (
 )
 from chatmemory.access.roles import actor_of
 from inspector.conversation.simulation import PolicyChange
-from inspector.forms.settings import settings_digest
+from inspector.forms.fields import settings_digest
 from inspector.lab.asked import ComparisonAsked
 from inspector.lab.compared import ComparePage
 from inspector.lab.files import csv_file, json_file, no_numbers

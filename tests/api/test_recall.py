@@ -110,5 +110,5 @@ def test_a_conversation_that_is_deleted_meanwhile_is_left_out(stored, monkeypatc
         return histories(memory_id, name)
 
     monkeypatch.setattr(recall, "recall_history", deleted_first)
-    (found,) = queries.recall_of_stored(queries.MemoryFilter(), [None])
+    (found,) = queries.recall_of_stored(queries.MemoryFilter(), [None]).rows
     assert found.conversations == 2

@@ -238,18 +238,6 @@ def test_a_conversation_prints_whole_light_and_without_controls(open_page):
     expect(page.get_by_role("heading", name="Why did #25 leave?")).to_be_visible()
 
 
-def test_a_token_is_made_and_revoked(open_page, violations_in_both_schemes):
-    page = open_page("/tokens/")
-    page.get_by_label("Name").fill("shop")
-    page.get_by_role("button", name="Create a token").click()
-    expect(page.locator("main").get_by_role("status")).to_contain_text("cm_")
-    assert violations_in_both_schemes(page) == []
-    page.get_by_text("Revoke…").click()
-    page.get_by_role("button", name="Revoke shop").click()
-    expect(page.locator(".tokens")).to_contain_text("revoked")
-    assert violations_in_both_schemes(page) == []
-
-
 def test_playing_moves_on_until_something_is_pressed(open_page):
     page = open_page("/c/classroom/?at=14")
     expect(page.get_by_role("button", name="Play").locator("svg:visible")).to_have_count(1)

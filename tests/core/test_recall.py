@@ -241,7 +241,9 @@ def test_recall_tells_what_each_policy_held():
         UserMessage("A-1182, I said."),
     ]
     short, everything = recall(said, [MessageWindow(1), None])
-    assert short == Recall(MessageWindow(1), 1, 1, 0, 0, 0, short.prompt_tokens, 2)
+    sums = short.recalls, short.held, short.nothing_lost, short.said_again, short.calls
+    assert sums == (1, 0, 0, 0, 2)
+    assert short.relative_cost() == short.prompt_tokens / everything.prompt_tokens
     assert (everything.held, everything.nothing_lost, everything.lost) == (1, 1, 0)
     assert short.plus(short).recalls == 2
     assert short.prompt_tokens < everything.prompt_tokens

@@ -23,7 +23,7 @@ from inspector import demo
 
 from ..conversations import keep
 from ..rooms import of_rooms
-from .states import Form, State
+from .states import State
 
 # Two runs of tau-bench's airline task, by Sierra, under the MIT license:
 # https://github.com/sierra-research/tau-bench
@@ -116,13 +116,6 @@ CHATS = b"""[
      {"role": "user", "content": "Where is A-1182?"}],
     [{"role": "robot", "content": "hi"}]
 ]"""
-LOWER: Form = {
-    "kind": "message_window",
-    "limit": "3",
-    "options_of": "message_window",
-    "name": "team",
-    "value": "support",
-}
 
 # They are read in this order from one site: what stores something comes last.
 STATES = {
@@ -148,7 +141,6 @@ STATES = {
     "order-compared": State(f"{ORDER}compare/?{POLICIES}&at=43&phrase=A-1182"),
     "order-adopt": State(f"{ORDER}adopt/", form={"policy": "message_window:10"}),
     "order-export": State(f"{ORDER}export/?what=window&at=43&format=sharegpt"),
-    "order-settings": State(f"{ORDER}settings/"),
     "class-viewer": State(f"{CLASS}?msg=3", by="viewer"),
     "class-step-fragment": State(f"{CLASS}?at=9&msg=2", htmx=True),
     "class-earlier-history": State(f"{CLASS}?before=9"),
@@ -166,7 +158,6 @@ STATES = {
     "tau-evicted-result": State("/c/tau-18-2/?msg=6"),
     "client-decides": State("/c/client/?msg=2"),
     "lowered": State("/c/lowered/?msg=3"),
-    "lowered-settings-preview": State("/c/lowered/settings/", form=LOWER),
     "support-pinned": State(f"{SUPPORT}?msg=2"),
     "support-redacted": State(f"{SUPPORT}?msg=3"),
     "support-calls": State(f"{SUPPORT}?msg=4"),
@@ -183,9 +174,6 @@ STATES = {
     "lab-limit": State("/lab/?limit=800&input=2.5"),
     "lab-adopt": State("/lab/adopt/", form={"kind": "token_window", "limit": "800"}),
     "lab-compactions": State("/lab/compactions/?level=told"),
-    "policies": State("/policies/"),
-    "policies-viewer": State("/policies/", by="viewer"),
-    "tokens": State("/tokens/"),
     "sign-in": State("/sign-in/", by="stranger", whole=True),
     "import": State("/import/"),
     "imported": State(

@@ -59,7 +59,7 @@ def told(page, query: str = POLICIES) -> list[dict]:
 def test_the_numbers_are_those_of_commands_and_the_api(page):
     policies = [MessageWindow(3), TokenWindow(1_000), None]
     which = queries.MemoryFilter(id_prefix="order-7741")
-    for row, found in zip(told(page), queries.recall_of_stored(which, policies), strict=True):
+    for row, found in zip(told(page), queries.recall_of_stored(which, policies).rows, strict=True):
         for name in NUMBERS:
             assert row[name] == getattr(found, name), name
 

@@ -82,7 +82,7 @@ def test_the_lab_and_commands_count_what_is_compared(messages, policy):
     services.compute_figures(query, 60)
     sums = queries.fleet(query).sums
     (found,) = queries.comparison(memory_id, [policy]).policies
-    (told,) = queries.recall_of_stored(query.which, [policy])
+    (told,) = queries.recall_of_stored(query.which, [policy]).rows
     assert (sums.recalls, sums.today_held) == (found.recalls, found.held)
     assert (told.recalls, told.held) == (found.recalls, found.held)
     assert sums.today_incidents == len(found.incidents) == told.said_again + told.fetched_again

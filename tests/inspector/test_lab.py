@@ -94,7 +94,7 @@ def test_the_answer_is_a_sentence_and_the_table_has_what_it_compares_with(operat
     assert "It needed 12 facts that had been said before" in text
     rows = table(operator_client, f"{MESSAGES}&input=2.5&currency=€")
     assert rows["today"][:3] == ("is-today loses", "2 msg", "12")
-    (found,) = queries.recall_of_stored(queries.MemoryFilter(), [None])
+    (found,) = queries.recall_of_stored(queries.MemoryFilter(), [None]).rows
     cost = found.prompt_tokens / found.calls * 1_000 * 2.5 / 1e6
     assert rows["everything"] == ("", "no limit", "0", f"€{cost:,.2f}")
     assert "1 message holds 0 % of what" in lab(f"{MESSAGES}&limit=1")
@@ -379,7 +379,7 @@ def test_without_a_limit_nothing_is_adopted(operator_client, db):
 def test_a_typed_limit_is_taken_as_it_is(operator_client, lab, limit):
     """Also one between two of the grid, and one above the end of the curve."""
     text = lab(f"kind=token_window&limit={limit}")
-    (found,) = queries.recall_of_stored(queries.MemoryFilter(), [TokenWindow(limit)])
+    (found,) = queries.recall_of_stored(queries.MemoryFilter(), [TokenWindow(limit)]).rows
     assert f"{limit:,} tokens hold {explain.percent(found.held, found.recalls)} of what" in text
     assert f"chosen {limit:,} tok {found.lost} {found.nothing_lost} {found.said_again}" in text
     assert f"Use {limit:,} tokens for these 6 conversations?" in text

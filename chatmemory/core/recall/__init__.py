@@ -16,19 +16,25 @@ from chatmemory.core.estimators import estimator_for
 from chatmemory.core.given import chat_messages
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
+from chatmemory.core.recall.advice import USUAL, Advice, Chooser, Wanted, why_words
 from chatmemory.core.recall.comparison import RecallCurve, curve_of, replay
+from chatmemory.core.recall.cost import NO_BOUNDS, NO_PRICES, NOTHING_SENT, Bill, CacheRules, Prices
 from chatmemory.core.recall.facts import History, IncidentKind, Words, history_of, words_of
-from chatmemory.core.written_policies import given_policies, given_policy
+from chatmemory.core.recall.frontier import Figures, longest_prompt, tried_policies
+from chatmemory.core.recall.tallies import Tally
+from chatmemory.core.written_policies import given_policies, given_policy, text_of_policy
 
 __all__ = [
     "Recall",
     "RecallCurve",
+    "RecallSums",
     "for_each_policy",
     "histories_for",
     "recall",
     "recall_curve",
     "recall_of",
     "recall_sums",
+    "recalls_of",
 ]
 
 
@@ -39,7 +45,9 @@ class Recall:
     `nothing_lost` counts the conversations without a lost recall. `said_again` and `fetched_again`
     count the facts that users said again, and calls fetched again, while this policy had forgotten
     them. `prompt_tokens` are the tokens of all `calls` of the model, and `reusable_tokens` those of
-    the beginnings that are equal to the previous call.
+    the beginnings that are equal to the previous call. `read_tokens` of these come from the
+    provider's cache, and `written_tokens` are written to it. `everything` is the bill of sending
+    everything.
     """
 
     policy: Policy | None
@@ -52,10 +60,29 @@ class Recall:
     calls: int = 0
     reusable_tokens: int = 0
     fetched_again: int = 0
+    read_tokens: int = 0
+    written_tokens: int = 0
+    everything: Bill = NOTHING_SENT
 
     @property
     def lost(self) -> int:
         return self.recalls - self.held
+
+    @property
+    def bill(self) -> Bill:
+        return Bill(self.calls, self.prompt_tokens, self.read_tokens, self.written_tokens)
+
+    @property
+    def tally(self) -> Tally:
+        again = self.said_again, self.fetched_again
+        return Tally(self.held, *again, self.prompt_tokens, self.read_tokens, self.written_tokens)
+
+    def relative_cost(self, prices: Prices = NO_PRICES) -> float | None:
+        """Return what the prompts cost relative to sending everything; None without any prompt.
+
+        Without a cached price, tokens are compared.
+        """
+        return prices.relative(self.bill, self.everything)
 
     def plus(self, other: Recall) -> Recall:
         """Return the sums of both, for more conversations under the same policy."""
@@ -70,15 +97,17 @@ def recall(
     *,
     terms: Sequence[str] = (),
     prefixes: Sequence[str] = (),
+    rules: CacheRules = NO_BOUNDS,
 ) -> list[Recall]:
     """Return what each policy would have held of a conversation; None keeps everything.
 
-    `terms` and `prefixes` are words that are facts although they hold no digit. Raises
-    InvalidValue, UnknownEstimator, PolicyUnavailable, UnsupportedMessage.
+    `terms` and `prefixes` are words that are facts although they hold no digit, and `rules` those
+    of the provider's cache. Raises InvalidValue, UnknownEstimator, PolicyUnavailable,
+    UnsupportedMessage.
     """
     policies = given_policies(policies)
     each = histories_for(chat_messages(messages), policies, words_of(terms, prefixes))
-    return [recall_of(history, policy) for history, policy in zip(each, policies, strict=True)]
+    return recalls_of(each, policies, rules)
 
 
 def histories_for(
@@ -103,9 +132,10 @@ def for_each_policy(
     return [histories[name] for name in names]
 
 
-def recall_of(history: History, policy: Policy | None) -> Recall:
-    """Return what a policy would have held of one history."""
+def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BOUNDS) -> Recall:
+    """Return what a policy would have held of one history, but for the bill of everything."""
     found = replay(history, policy)
+    bill = found.prompts.bill(rules)
     return Recall(
         policy,
         conversations=1,
@@ -114,20 +144,100 @@ def recall_of(history: History, policy: Policy | None) -> Recall:
         nothing_lost=int(not found.lost),
         said_again=found.count_of(IncidentKind.SAID_AGAIN),
         fetched_again=found.count_of(IncidentKind.FETCHED_AGAIN),
-        prompt_tokens=found.prompts.tokens,
-        calls=found.prompts.calls,
+        prompt_tokens=bill.tokens,
+        calls=bill.calls,
         reusable_tokens=found.prompts.reusable,
+        read_tokens=bill.read,
+        written_tokens=bill.written,
     )
 
 
-def recall_sums(
-    conversations: Iterable[Sequence[History]], policies: Sequence[Policy | None]
+def recalls_of(
+    histories: Sequence[History], policies: Sequence[Policy | None], rules: CacheRules = NO_BOUNDS
 ) -> list[Recall]:
+    """Return what each policy would have held of a conversation, given as one history for each."""
+    known: dict[tuple[int, Policy | None], Recall] = {}
+
+    def found(history: History, policy: Policy | None) -> Recall:
+        if (key := (id(history), policy)) not in known:
+            known[key] = recall_of(history, policy, rules)
+        return known[key]
+
+    return [
+        replace(found(history, policy), everything=found(history, None).bill)
+        for history, policy in zip(histories, policies, strict=True)
+    ]
+
+
+@dataclass
+class RecallSums:
+    """What policies would have held of conversations: the sums of each policy, and the figures of
+    each conversation, by which a policy is advised.
+    """
+
+    policies: Sequence[Policy | None]
+    rules: CacheRules = NO_BOUNDS
+
+    def __post_init__(self) -> None:
+        self.rows = [Recall(policy) for policy in self.policies]
+        self.figures: list[Figures] = []
+        self._tried = tried_policies(self.policies, self.rules)
+
+    def add(self, histories: Sequence[History], today: Policy | None = None) -> None:
+        """Add a conversation, given as one history for each policy, and the policy in force."""
+        if not histories:
+            return
+        found = recalls_of(histories, self.policies, self.rules)
+        self.rows = [row.plus(each) for row, each in zip(self.rows, found, strict=True)]
+        self.figures.append(self._figures(histories[0], found, today))
+
+    def _figures(self, history: History, found: Sequence[Recall], today: Policy | None) -> Figures:
+        everything = recall_of(history, None, self.rules)
+        points: dict[int, dict[int, Tally]] = {}
+        for each in found:
+            if each.policy is not None:
+                variant, limit = self._tried.place_of(each.policy)
+                points.setdefault(variant, {})[limit] = each.tally
+        own = recall_of(history, today, self.rules).tally if today else None
+        return Figures(
+            recalls=everything.recalls,
+            calls=everything.calls,
+            longest=longest_prompt(history),
+            everything=everything.tally,
+            points=points,
+            today=own,
+        )
+
+    def advice(self, prices: Prices = NO_PRICES, wanted: Wanted = USUAL) -> Advice | None:
+        """Return which of the policies, or everything, is worth its cost; None where their tokens
+        do not compare, because several estimators count them.
+        """
+        if len({each.estimator for each in self.policies if each}) > 1:
+            return None
+        return Chooser(self._tried, self.figures, prices, wanted).advice()
+
+    def recommended(
+        self, prices: Prices, wanted: Wanted = USUAL, advice: Advice | None = None
+    ) -> tuple[str | None, str]:
+        """Return the text of the recommended policy, and why; None if no advice is possible."""
+        advice = advice or self.advice(prices, wanted)
+        if advice is None:
+            return None, "several estimators count these policies, and their tokens do not compare"
+        weighing = sum(each.has_weight for each in self.figures)
+        pick = text_of_policy(advice.pick.policy) if advice.pick else None
+        return pick, why_words(advice, wanted, weighing)
+
+
+def recall_sums(
+    conversations: Iterable[Sequence[History]],
+    policies: Sequence[Policy | None],
+    rules: CacheRules = NO_BOUNDS,
+    today: Policy | None = None,
+) -> RecallSums:
     """Return the sums over conversations, each given as one history for each policy."""
-    found = [Recall(policy) for policy in policies]
+    found = RecallSums(policies, rules)
     for histories in conversations:
-        for place, history in enumerate(histories):
-            found[place] = found[place].plus(recall_of(history, policies[place]))
+        found.add(histories, today)
     return found
 
 

@@ -14,9 +14,11 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from functools import cache, cached_property
+from itertools import zip_longest
 from typing import NamedTuple, Protocol, TypeVar
 
 from chatmemory.core.contents import TextContent
@@ -204,6 +206,7 @@ class History:
     `turns` are the messages as the linter sees them. `overhead` is the fixed cost of a request in
     tokens. `numbers` are the numbers of the messages. `kinds` tell how a fact comes up again in
     each. `incidents` are those of a user or tool that the conversation had: number and fact.
+    `times` are when the messages were said, in seconds; None where that is not known.
     """
 
     entries: Sequence[Entry]
@@ -213,9 +216,34 @@ class History:
     numbers: Sequence[int]
     kinds: Sequence[IncidentKind | None]
     incidents: frozenset[tuple[int, str]] = frozenset()
+    times: Sequence[float | None] = ()
 
     def __len__(self) -> int:
         return len(self.entries)
+
+    def seconds(self, first: int | None, last: int) -> float | None:
+        """Return the time between two messages; None if it is not known."""
+        if first is None or not self.times:
+            return None
+        start, end = self.times[first], self.times[last]
+        return None if start is None or end is None else end - start
+
+    def newest(self, size: int) -> History:
+        """Return the last messages of the history as one of their own."""
+        first = len(self) - size
+        if first <= 0:
+            return self
+        entries = [replace(each, key=n) for n, each in enumerate(self.entries[first:])]
+        turns = [each._replace(position=n) for n, each in enumerate(self.turns[first:])]
+        return replace(
+            self,
+            entries=entries,
+            turns=turns,
+            facts=self.facts[first:],
+            numbers=self.numbers[first:],
+            kinds=self.kinds[first:],
+            times=self.times[first:],
+        )
 
     @cached_property
     def tokens(self) -> list[int]:
@@ -260,8 +288,12 @@ def history_from(
     overhead: int,
     numbers: Sequence[int],
     words: Words = NO_WORDS,
+    times: Sequence[float | None] = (),
 ) -> History:
-    """Return the history of messages whose tokens are known."""
+    """Return the history of messages whose tokens are known.
+
+    A time that a file gave for a message takes the place of that in `times`.
+    """
     entries = [
         Entry(
             message.type,
@@ -275,7 +307,19 @@ def history_from(
     turns = [Turn.of(position, position + 1, message) for position, message in enumerate(said)]
     facts = [facts_of(message, words) for message in said]
     kinds = list(map(Calls().kind_of, said))
-    return History(entries, turns, facts, overhead, numbers, kinds)
+    recorded = map(recorded_time, said)
+    known = [each or usual for each, usual in zip_longest(recorded, times)]
+    return History(entries, turns, facts, overhead, numbers, kinds, times=known)
+
+
+def recorded_time(message: ChatMessage) -> float | None:
+    """Return when a message was said, in seconds, if the file of its conversation gave that."""
+    for about in getattr(message, "attributes", {}).values():  # by the name of the format
+        given = about.get("timestamp") if isinstance(about, Mapping) else None
+        if isinstance(given, str):
+            with suppress(ValueError):
+                return datetime.fromisoformat(given).timestamp()
+    return None
 
 
 class Use(NamedTuple):

@@ -2,19 +2,20 @@
 
 A call is an AI message; its prompt is the window just before it, with the fixed overhead of a
 request, or nothing where the window is empty. Tokens are reusable if they belong to the longest
-common prefix of whole messages with the prompt of the previous call. The minimum lengths that
-providers set for their caches are ignored.
+common prefix of whole messages with the prompt of the previous call. What of these a provider
+reads from its cache is told by the rules of `cost`.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, compress, islice, takewhile
 
 from chatmemory.core.lint import ASKED, COMBINING, PROVIDERS, RULES, Turn, Waiting, verdicts
 from chatmemory.core.messages import MessageType
+from chatmemory.core.recall.cost import Bill, CacheRules, Call, bill_of
 from chatmemory.core.recall.facts import History
 
 _SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
@@ -29,12 +30,28 @@ class Prompts:
     tokens of the AI messages, and `refused` the prompts that each provider would refuse.
     """
 
-    calls: int = 0
-    tokens: int = 0
-    reusable: int = 0
-    breaks: int = 0
+    sent: tuple[Call, ...] = ()
     output: int = 0
     refused: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> int:
+        return len(self.sent)
+
+    @property
+    def tokens(self) -> int:
+        return sum(call.prompt for call in self.sent)
+
+    @property
+    def reusable(self) -> int:
+        return sum(call.shared for call in self.sent)
+
+    @property
+    def breaks(self) -> int:
+        return sum(call.is_broken for call in self.sent)
+
+    def bill(self, rules: CacheRules) -> Bill:
+        return bill_of(self.sent, rules)
 
     @property
     def per_call(self) -> float:
@@ -75,19 +92,13 @@ def prompts_of(
     """
     refused = dict.fromkeys(refusals.providers if refusals else (), 0)
     window = _SentWindow(history, left, keeps_first)
-    calls = tokens = reusable = breaks = output = 0
-    for position, entry in enumerate(history.entries):
-        if entry.type is MessageType.AI:
-            calls += 1
-            tokens += window.tokens + history.overhead if window.positions else 0
-            reusable += window.shared
-            breaks += window.is_broken
-            output += entry.tokens
-            for provider in refusals.of(window.positions) if refusals else ():
-                refused[provider] += 1
-            window.send(position)
-        window.arrive(position)
-    return Prompts(calls, tokens, reusable, breaks, output, refused)
+    sent = []
+    for call in window.calls():
+        sent.append(call)
+        for provider in refusals.of(window.positions) if refusals else ():
+            refused[provider] += 1
+    output = sum(history.tokens[call.position] for call in sent)
+    return Prompts(tuple(sent), output, refused)
 
 
 class _SentWindow:
@@ -98,13 +109,26 @@ class _SentWindow:
     """
 
     def __init__(self, history: History, left: Sequence[int], keeps_first: bool) -> None:
-        self._entries, self._left, self._keeps_first = history.entries, left, keeps_first
+        self._history, self._entries = history, history.entries
+        self._left, self._keeps_first = left, keeps_first
         self.positions: OrderedDict[int, None] = OrderedDict()  # in the order of the window
         self.tokens = self.shared = 0
         self.is_broken = False
         self._leaving: dict[int, list[int]] = {}
         self._sent_at = 0
         self._sent_nothing = True
+
+    def calls(self) -> Iterator[Call]:
+        """Yield each call; the window is then its prompt."""
+        last = None
+        for position, entry in enumerate(self._entries):
+            if entry.type is MessageType.AI:
+                tokens = self.tokens + self._history.overhead if self.positions else 0
+                age = self._history.seconds(last, position)
+                yield Call(position, tokens, self.shared, age, self.is_broken)
+                self.send(position)
+                last = position
+            self.arrive(position)
 
     def send(self, position: int) -> None:
         self.shared, self.is_broken = self.tokens, False

@@ -5,7 +5,6 @@ from typing import Any
 
 from chatmemory import queries
 from chatmemory.core.given import check_text
-from chatmemory.core.written_policies import policies_from_text
 from chatmemory.management.base import ReportCommand, wrong_arguments
 from chatmemory.reports import recall
 from chatmemory.reports.printing import Printer
@@ -16,15 +15,19 @@ class Command(ReportCommand):
     about_files = recall
 
     def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
-        policies = policies_from_text(options["policies"])
+        asked = recall.Question.of(options)
         if options["format"] != "auto":
             raise wrong_arguments("--format is that of files: name some, or leave it out")
         check_text(options["prefix"], "the beginning of an id")
         which = queries.MemoryFilter(label=options["label"], id_prefix=options["prefix"])
-        found = queries.recall_of_stored(which, policies)
-        if not found[0].conversations:
+        if not which.rows().exists():
             raise wrong_arguments(_nothing(options["label"], options["prefix"]))
-        recall.print_recalls(found, printer)
+        policies, advice = asked.policies, None
+        if asked.frontier:
+            chooser = asked.chooser(queries.histories_today(which, asked.frontier.estimator))
+            policies, advice = recall.best_policies(chooser, asked.today), chooser.advice()
+        found = queries.recall_of_stored(which, policies, rules=asked.rules)
+        recall.print_recalls(found, asked, printer, advice)
         return 0
 
 

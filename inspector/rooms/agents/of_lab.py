@@ -1,10 +1,15 @@
-"""What agents may ask of the limits that would have held more."""
+"""What agents may ask of the limits that would have held more, and of what they cost."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
 from chatmemory import MemoryNotFound, explain, queries
-from chatmemory.api.responses import RecallRowSerializer
-from chatmemory.core.written_policies import policies_from_text, text_of_policy
+from chatmemory.api.responses import RecallSerializer, recall_answer
+from chatmemory.core.recall.cost import Prices, rules_of
+from chatmemory.core.written_policies import policies_from_text
 from chatmemory.queries import MemoryFilter
 from inspector.shell.agents import SIZE, Agent, Answer, check_words
 
@@ -14,11 +19,17 @@ def recall(
     limits: str = "token_window:1000,token_window:4000,message_window:20,everything",
     prefix: str = "",
     label: str = "",
+    input: float | None = None,
+    cached: float | None = None,
+    write: float | None = None,
+    provider: str = "",
 ) -> Answer:
-    """Measure how much of what the assistant needed each limit would have held.
+    """Measure how much of what the assistant needed each limit would have held, and its cost.
 
     Of stored conversations whose ids begin with `prefix`, such as one id, or with a label. As
-    `limits` write them: token_window:4000,message_window:20,everything.
+    `limits` write them: token_window:4000,low_water=0.5,message_window:20,everything. The cost is
+    relative to sending everything, by the prices of a million tokens: input, cached input, and
+    writing the cache. `provider` takes the bounds of a provider's cache: openai, anthropic.
     """
     for text in (prefix, label):
         check_words(text, "a prefix or a label")
@@ -27,14 +38,27 @@ def recall(
     if not (prefix.startswith(own) or own.startswith(prefix)):
         raise MemoryNotFound(f"no conversation has an id that begins with {prefix!r}")
     which = MemoryFilter(label=label, id_prefix=max(prefix, own, key=len))
-    found = queries.recall_of_stored(which, policies, most=queries.READ_AT_ONCE)
+    prices = Prices(*map(_price, (input, cached, write)))
+    found = queries.recall_of_stored(which, policies, queries.READ_AT_ONCE, rules_of(provider))
+    answer = RecallSerializer(recall_answer(found, prices)).data
     told = [
-        f"{text_of_policy(each.policy)}: {each.held:,} of {each.recalls:,} held, "
-        f"{each.said_again:,} said again, {each.fetched_again:,} fetched again, "
-        f"{each.prompt_tokens:,} prompt tokens"
-        for each in found
+        f"{row['policy']}: {row['held']:,} of {row['recalls']:,} held, "
+        f"{row['said_again']:,} said again, {row['fetched_again']:,} fetched again, "
+        f"{row['prompt_tokens']:,} prompt tokens{_relative(row)}"
+        for row in answer["results"]
     ]
-    several = explain.counted(found[0].conversations if found else 0, "conversation")
+    several = explain.counted(found.rows[0].conversations, "conversation")
+    pick = f"Recommended: {answer['recommended'] or 'nothing'}: {answer['why']}."
     url = agent.page("lab", prefix=prefix, label=label)
-    rows = RecallRowSerializer(found, many=True).data
-    return Answer([f"{several}.", *told], url, results=rows)
+    return Answer([f"{several}.", *told, pick], url, **answer)
+
+
+def _price(number: float | None) -> Decimal | None:
+    return None if number is None else Decimal(str(number))
+
+
+def _relative(row: Mapping[str, Any]) -> str:
+    """Return what a policy costs relative to everything, in words."""
+    cost = row["relative_cost"]
+    what = "cost" if row["priced"] == "cache" else "tokens"
+    return "" if cost is None else f", {cost:.2f} of the {what} of everything"

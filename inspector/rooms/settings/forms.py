@@ -1,12 +1,8 @@
-"""The settings of a conversation: its policy, with the options of its kind, and its labels; and a
-default policy.
-"""
+"""The forms of a conversation's settings, of a default policy, and of a new token."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from hashlib import sha256
 from typing import Any, cast
 
 from django import forms
@@ -20,9 +16,17 @@ from chatmemory import (
     policy_from_text,
     policy_kinds,
 )
+from chatmemory.access.roles import Role, roles_within
+from chatmemory.access.tokens import DAYS_MAX
 from chatmemory.queries import MemoryRow
 from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX
-from inspector.forms.fields import has_field, option_field, policy_of, select
+from inspector.forms.fields import (
+    has_field,
+    option_field,
+    policy_of,
+    select,
+    settings_digest,
+)
 
 BLANK_LABELS = 2
 OPTION = "option_"
@@ -30,13 +34,6 @@ OPTION = "option_"
 
 def _kinds() -> list[tuple[str, str]]:
     return [(name, kind.label) for name, kind in policy_kinds().items()]
-
-
-def settings_digest(policy: Policy | None, labels: Mapping[str, str] | None = None) -> str:
-    """Return what tells that a page was made from this policy, and from these labels."""
-    stored = policy.to_dict() if policy else {}
-    settings = json.dumps([stored, labels], sort_keys=True, default=str)
-    return sha256(settings.encode()).hexdigest()
 
 
 class SettingsForm(forms.Form):
@@ -156,3 +153,25 @@ class DefaultPolicyForm(forms.Form):
             return policy_from_text(self.cleaned_data["policy"])
         except ChatMemoryError as error:
             raise forms.ValidationError(str(error)) from error
+
+
+class TokenForm(forms.Form):
+    """A new API token. Without `days` it never expires. The roles on offer are those that allow
+    nothing beyond what the giver may do.
+    """
+
+    name = forms.CharField(max_length=100)
+    role = forms.ChoiceField(choices=(), initial=Role.OPERATOR, widget=select())
+    beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
+    days = forms.IntegerField(required=False, min_value=1, max_value=DAYS_MAX)
+
+    def __init__(self, giver: Any, data: Any = None) -> None:
+        super().__init__(data)
+        role = cast(forms.ChoiceField, self.fields["role"])
+        role.choices = [(each.value, each.label) for each in roles_within(giver)]
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The arguments of `create_token`."""
+        named = {name: self.cleaned_data[name] for name in ("name", "role", "days")}
+        return named | {"prefix": self.cleaned_data["beginning"]}

@@ -10,8 +10,8 @@ from chatmemory import MessageWindow, TokenWindow, UserMessage, queries, service
 from chatmemory.core.policies import KINDS
 from tests.test_policy_kinds import FrugalWindow
 
-from ..conversations import create_and_add, numbered
-from .markup import tree
+from ...conversations import create_and_add, numbered
+from ...inspector.markup import tree
 
 URL, SAVE = "/c/c/settings/", "/c/c/change/"
 MESSAGES = {"kind": "message_window", "limit": "9", "estimator": "gpt-4o"}

@@ -14,9 +14,8 @@ from chatmemory.access import tokens as api_tokens
 from chatmemory.access.roles import WRITE, actor_of
 from inspector.conversation.simulation import PolicyChange
 from inspector.display import render_form
-from inspector.forms.actions import TokenForm
 from inspector.forms.fields import first_problem
-from inspector.forms.settings import DefaultPolicyForm, SettingsForm
+from inspector.rooms.settings.forms import DefaultPolicyForm, SettingsForm, TokenForm
 
 OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then save again."
 
@@ -78,7 +77,7 @@ def _settings_page(
         "problem": problem,
     }
     status = 422 if problem and status == 200 else status
-    return render(request, "inspector/settings/settings.html", context, status=status)
+    return render(request, "rooms/settings/settings.html", context, status=status)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -95,7 +94,7 @@ def policies(request: HttpRequest) -> HttpResponse:
         except ChatMemoryError as error:
             form.add_error(None, str(error))
     policies = services.default_policies()
-    return render_form(request, "inspector/settings/policies.html", form, policies=policies)
+    return render_form(request, "rooms/settings/policies.html", form, policies=policies)
 
 
 @require_POST
@@ -117,9 +116,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
             name = form.cleaned_data["name"]
             form.add_error(None, f"A token named “{name}” already exists.")
     tokens = api_tokens.all_tokens()
-    return render_form(
-        request, "inspector/accounts/tokens.html", form, tokens=tokens, secret=secret
-    )
+    return render_form(request, "rooms/settings/tokens.html", form, tokens=tokens, secret=secret)
 
 
 @require_POST

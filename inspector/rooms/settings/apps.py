@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from inspector.shell import room
+
+if TYPE_CHECKING:
+    from chatmemory.queries import ConversationState
+
+
+class Settings(room.SiteRoom):
+    name = "inspector.rooms.settings"
+    verbose_name = "Settings"
+    urls = "inspector.rooms.settings.urls"
+    menu = (
+        room.MenuItem("Policies", "policies", 60),
+        room.MenuItem("Tokens", "tokens", 70, permission="chatmemory.add_apitoken"),
+    )
+    styles = ("rooms/settings/settings.css",)
+
+    def links(self, view: ConversationState) -> Iterable[room.Link]:
+        yield room.Link("rooms/settings/_link.html", place=50)
