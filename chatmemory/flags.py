@@ -27,7 +27,7 @@ class Flag:
     One that `is_offered` is always among the filters of the overview; one that is `beside_doctor`
     is counted below the doctor's list; one that `is_any` is among those of which ANY is one. They
     are ordered by `place`. `icon` names its picture. A row of the overview shows those that are
-    `in_rows`.
+    `in_rows`. It is red, unless `alarms` says that it is none yet.
     """
 
     name: str
@@ -38,10 +38,15 @@ class Flag:
     beside_doctor: bool = False
     is_any: bool = True
     in_rows: bool = False
+    alarms: Callable[[], bool] | None = None
     place: int = 0
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_red(self) -> bool:
+        return self.alarms is None or self.alarms()
 
     @property
     def where(self) -> Q:

@@ -18,10 +18,11 @@ from chatmemory import (
 )
 from chatmemory.access.tokens import create_token
 from chatmemory.formats import read_transcripts
+from chatmemory.models import Memory
 from chatmemory.services import protocol
+from chatmemory.services.keeping import current
 from inspector import demo
 
-from ..conversations import keep
 from ..rooms import of_rooms
 from .states import State
 
@@ -44,9 +45,17 @@ def build() -> dict[str, str]:
     create_token("shop", role="viewer", prefix="shop/", days=7)
     drafts = [UserMessage("Is my favourite colour red?"), AiMessage("It is green.")]
     services.branch("classroom", "classroom-from-9", drafts, at=9, actor="operator")
-    keep()
+    _examine()
     trials = {"drafts": (drafts, None), "limit": ([], 4), "both": (drafts, 5)}
     return {name: services.keep_trial("classroom", *trial) for name, trial in trials.items()}
+
+
+def _examine() -> None:
+    """Keep what the room of the doctor makes of each conversation, if it is there."""
+    for keeper in services.keepers():
+        if keeper.model._meta.app_label == "chatmemory_doctor":
+            for memory_id in Memory.objects.order_by("id").values_list("id", flat=True):
+                current(keeper, memory_id)
 
 
 def _the_client_decides() -> None:

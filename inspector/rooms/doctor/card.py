@@ -72,12 +72,11 @@ def _answers(view: ConversationState) -> dict[str, object]:
 
 
 def links(view: ConversationState) -> Iterator[Link]:
-    """Yield the flag of a window that a provider in use refuses now."""
-    if not view.is_live:
-        return
-    found, made = known(view).under(use_of(view)), _made(view)
+    """Yield the flag of a window that a provider in use refuses now, once they are chosen."""
+    use = use_of(view)
+    found = known(view).under(use) if view.is_live and use.is_chosen else NOT_KNOWN
     if found.refused_by:
-        context = {"refused": words.refused(found), "memory": view.memory, "is_red": made.is_made}
+        context = {"refused": words.refused(found), "memory": view.memory}
         yield Link("rooms/doctor/_refused.html", context, is_flag=True)
 
 

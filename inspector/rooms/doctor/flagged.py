@@ -31,6 +31,13 @@ def _refused(*rules: str) -> Q:
     return reduce(or_, map(made.where, rules))
 
 
+def _are_chosen() -> bool:
+    """Whether somebody has chosen providers: nothing is red before."""
+    from inspector.rooms.doctor.choosing import choices
+
+    return choices().is_made
+
+
 FLAGS = (
     Flag(
         "never_in_memory",
@@ -55,6 +62,7 @@ FLAGS = (
         "Dangling tool call",
         lambda: _refused("dangling_call", "results_apart"),
         icon="broken",
+        alarms=_are_chosen,
         in_rows=True,
         place=60,
     ),
@@ -63,6 +71,7 @@ FLAGS = (
         "Result without its call",
         lambda: _refused("orphan_result", "duplicate_result"),
         icon="broken",
+        alarms=_are_chosen,
         in_rows=True,
         place=70,
     ),
@@ -71,6 +80,7 @@ FLAGS = (
         "Refused by a provider",
         _refused,
         icon="warn",
+        alarms=_are_chosen,
         is_offered=True,
         is_any=False,
         place=80,

@@ -384,7 +384,7 @@ def test_many_results_of_one_call_take_no_memory(operator_client):
             )
             assert added.status_code == 201, added.content
             found = diagnosed("m")
-    assert found.problems == ()
+    assert found.listed == ()
 
 
 def test_metrics_count_what_broke_since_the_last_look(django_capture_on_commit_callbacks):

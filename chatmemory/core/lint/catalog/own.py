@@ -168,7 +168,7 @@ OWN = [
         ],
         good=[ASKED],
         began="a message came with more blocks with cache_control than are taken",
-        since=since.when_it_came,
+        since=since.when_all_came,
         prevention="Set cache_control when the request is made, not on stored messages.",
     ),
     Rule(
@@ -188,7 +188,7 @@ OWN = [
         bad=[{"role": "user", "content": [picture("image/png")] * 101}],
         good=[{"role": "user", "content": [picture("image/png")] * 100}],
         began="an image came that is one too many",
-        since=since.when_it_came,
+        since=since.when_all_came,
         prevention="A window that holds fewer messages with images.",
     ),
     Rule(
@@ -252,7 +252,7 @@ OWN = [
         bad=[*PAIR, HI, HELLO],
         good=[HELLO],
         began="a tool call came without its thoughtSignature",
-        since=since.when_it_came,
+        since=since.unknown,
         is_listed=False,
     ),
     Rule(
@@ -433,7 +433,7 @@ OWN = [
                 date="2026-11",
             ),
         },
-        bad=[UserMessage("due? " * 130_000)],
+        bad=[UserMessage("due? " * 65_000)] * 2,
         good=[UserMessage("due? ")],
         began="the window grew beyond the context",
         since=since.unknown,
