@@ -93,7 +93,7 @@ crash: $(VENV)/installed-dev
 # Clients that want more than their share; DATABASE_URL chooses the database. At the end, how long the
 # largest changes hold SQLite's writer.
 attack: $(VENV)/installed-dev
-	$(BIN)/pytest tests/attack tests/growth tests/inspector/test_body_memory.py tests/inspector/test_nginx.py --long -v $(ARGS)
+	$(BIN)/pytest tests/attack tests/growth tests/inspector/test_body_memory.py tests/deploy --long -v $(ARGS)
 	env -u DATABASE_URL $(BIN)/python -m benchmarks.holds
 
 # Ratios of things that are timed in turns, with their limits; QUICK=1 for smaller databases,

@@ -56,7 +56,7 @@ def connect() -> Connection:
 def index(connection: Connection, memory_id: str, first: int, last: int) -> None:
     """Put messages into SQLite's search index, as the ledger does."""
     if not ON_POSTGRESQL:
-        from chatmemory.search.sqlite import PUT_MESSAGES
+        from inspector.rooms.search.sqlite import PUT_MESSAGES
 
         for statement in PUT_MESSAGES:
             connection.execute(statement.replace("%s", "?"), (memory_id, first, last))

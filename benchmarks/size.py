@@ -16,12 +16,12 @@ LIMIT = 4.5
 _ORDER = {"sqlite": "PRAGMA wal_checkpoint(TRUNCATE)", "postgresql": "VACUUM"}
 _SIZES = {
     "sqlite": (
-        "SELECT CASE WHEN name LIKE 'chatmemory_search%' OR name LIKE '%searchable%' "
+        "SELECT CASE WHEN name LIKE 'chatmemory_search%' "
         "THEN 'search' WHEN name LIKE 'sqlite_autoindex%' OR name LIKE '%stay\\_%' ESCAPE '\\' "
         "THEN 'indexes' ELSE name END, SUM(pgsize) FROM dbstat GROUP BY 1 ORDER BY 2 DESC"
     ),
     "postgresql": (
-        "SELECT CASE WHEN relname = 'message_by_phrase' THEN 'search' WHEN relkind = 'i' "
+        "SELECT CASE WHEN relname = 'chatmemory_search_message' THEN 'search' WHEN relkind = 'i' "
         "THEN 'indexes' ELSE relname END, SUM(pg_table_size(oid)) FROM pg_class WHERE relkind IN "
         "('r', 'i') AND relnamespace = 'public'::regnamespace GROUP BY 1 ORDER BY 2 DESC"
     ),

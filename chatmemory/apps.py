@@ -3,9 +3,6 @@ from __future__ import annotations
 from django.apps import AppConfig, apps
 from django.conf import settings
 from django.core import checks
-from django.db import connections
-from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.backends.signals import connection_created
 from django.db.models.signals import post_migrate, pre_migrate
 from django.urls import NoReverseMatch, reverse
 
@@ -15,7 +12,6 @@ from chatmemory.conf import check_settings, check_times_have_zones, register_ext
 from chatmemory.database import (
     check_tables_are_together,
     check_transactions_are_short,
-    has_tables,
 )
 from chatmemory.leftovers import check_leftover_tables
 from chatmemory.room import check_rooms
@@ -41,24 +37,9 @@ class ChatMemoryConfig(AppConfig):
         checks.register(check_leftover_tables, checks.Tags.database)
         checks.register(_check_docs_have_scripts, checks.Tags.urls)
         pre_migrate.connect(refuse_other_schema, sender=self)
-        post_migrate.connect(_keep_search, sender=self)
-        connection_created.connect(_add_functions)
         if apps.is_installed("django.contrib.auth"):
             # The sender is the last app whose permissions a role has.
             post_migrate.connect(make_groups, sender=apps.get_app_config("auth"))
-
-
-def _add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:
-    from chatmemory import search
-
-    search.index_of(connection).add_functions()
-
-
-def _keep_search(using: str, **_: object) -> None:
-    from chatmemory import search
-
-    if has_tables(using):
-        search.index_of(connections[using]).install_triggers()
 
 
 def _check_docs_have_scripts(**_: object) -> list[checks.Warning]:

@@ -16,6 +16,11 @@ from django.db.migrations.recorder import MigrationRecorder
 from chatmemory import database
 
 PREFIX = "chatmemory_"  # of the labels of rooms
+_OTHERS = {
+    "sqlite": "SELECT type, name FROM sqlite_master WHERE type = 'trigger'",
+    "postgresql": """SELECT 'index', indexname FROM pg_indexes WHERE schemaname = current_schema()
+        AND tablename IN ('chatmemory_memory', 'chatmemory_message')""",
+}
 
 
 def leftover_tables(connection: BaseDatabaseWrapper) -> dict[str, list[str]]:
@@ -26,12 +31,18 @@ def leftover_tables(connection: BaseDatabaseWrapper) -> dict[str, list[str]]:
     if not removed:
         return {}
     tables = sorted(connection.introspection.table_names())
-    found = {each: [name for name in tables if name.startswith(f"{each}_")] for each in removed}
+    found = {each: [name for name in tables if _is_of(each, name)] for each in removed}
     return {label: names for label, names in found.items() if names}
 
 
+def _is_of(label: str, name: str) -> bool:
+    """Whether a table, a trigger or an index is of a room."""
+    return name == label or name.startswith(f"{label}_")
+
+
 def drop_leftover_tables() -> list[str]:
-    """Drop the tables of rooms that are not installed, and return their names.
+    """Drop the tables of rooms that are not installed, with what they have put on the tables of the
+    kernel, and return the names of the tables.
 
     A room that is installed again makes them anew.
     """
@@ -39,10 +50,19 @@ def drop_leftover_tables() -> list[str]:
     found = leftover_tables(connection)
     for label, tables in found.items():
         with database.atomic(), connection.cursor() as cursor:
-            for name in tables:
-                cursor.execute(f"DROP TABLE {connection.ops.quote_name(name)}")
+            for kind, name in _others(connection, label):
+                cursor.execute(f"DROP {kind} {connection.ops.quote_name(name)}")
+            for name in tables:  # with a virtual table of SQLite go those that hold its content
+                cursor.execute(f"DROP TABLE IF EXISTS {connection.ops.quote_name(name)}")
             MigrationRecorder(connection).migration_qs.filter(app=label).delete()
     return [name for tables in found.values() for name in tables]
+
+
+def _others(connection: BaseDatabaseWrapper, label: str) -> list[tuple[str, str]]:
+    """Return the triggers and indexes that a room has put on tables of the kernel."""
+    with connection.cursor() as cursor:
+        cursor.execute(_OTHERS[connection.vendor])
+        return [(kind, name) for kind, name in cursor.fetchall() if _is_of(label, name)]
 
 
 def check_leftover_tables(

@@ -18,8 +18,19 @@ from django.core.checks import CheckMessage, Error
 if TYPE_CHECKING:
     from chatmemory.flags import Flag
     from chatmemory.keeper import Keeper
-    from chatmemory.ledger.contradictions import Contradiction
+    from chatmemory.ledger.contradictions import LedgerCheck
+    from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
     from chatmemory.models import Memory
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The new rows of a conversation, whose own row is as it is after them."""
+
+    memory: Memory
+    messages: Sequence[InsertedMessage] = ()
+    stays: Sequence[InsertedStay] = ()
+    steps: Sequence[InsertedStep] = ()
 
 
 @dataclass(frozen=True)
@@ -51,6 +62,9 @@ class Room(AppConfig):
         """Return what derives rows from ledgers after the commit of a change."""
         return ()
 
+    def recording(self, change: Recorded) -> None:
+        """Index new rows, in the transaction that has written them. An exception undoes it."""
+
     def erasing(self, erased: Erased) -> None:
         """Erase what the room has of these words, in the transaction of an erasure.
 
@@ -58,9 +72,16 @@ class Room(AppConfig):
         undoes the erasure.
         """
 
-    def verifying(self, memory: Memory) -> Iterable[Contradiction]:
-        """Yield where the room's tables contradict the ledger of a conversation."""
-        return ()
+    def verifying(self, memory: Memory) -> LedgerCheck | None:
+        """Return what checks the room's columns and tables while a ledger is replayed; or None."""
+        return None
+
+    def repairing(self, memory_id: str) -> int:
+        """Put into the room's index what is missing of a conversation; return how much that was.
+
+        `manage.py verify_memories --repair-index` calls it.
+        """
+        return 0
 
 
 def rooms() -> Iterator[Room]:

@@ -10,5 +10,6 @@ ROOMS = [
     "inspector.rooms.live",
     "inspector.rooms.agents",
     "inspector.rooms.observability",
+    "inspector.rooms.search",
 ]
 MIDDLEWARE = ["inspector.middleware.own_pages.InspectorMiddleware"]

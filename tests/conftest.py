@@ -38,7 +38,7 @@ pytest.register_assert_rewrite("tests.rooms")
 hypothesis_settings.register_profile("properties", examples())
 hypothesis_settings.load_profile("properties")
 
-SLOW_FOLDERS = {"browser", "conformance", "fuzz", "golden", "live", "load"}
+SLOW_FOLDERS = {"browser", "conformance", "deploy", "fuzz", "golden", "live", "load"}
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
 

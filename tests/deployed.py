@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from uuid import uuid4
 
 from . import processes
@@ -44,7 +45,7 @@ class Deployed:
 
     def start(self) -> None:
         command = [sys.executable, "-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]
-        self.process = processes.start(command, self.served.environment)
+        self.process = processes.start(command, self.served.environment, stderr=self.served.log)
         self.wait_for(b"READY=1")
 
     def wait_for(self, notice: bytes) -> None:
@@ -78,13 +79,16 @@ class Deployed:
 
 
 @contextmanager
-def deploying(folder: Path, template: Template, **environment: str) -> Iterator[Deployed]:
+def deploying(
+    folder: Path, template: Template, log: IO[str] | None = None, **environment: str
+) -> Iterator[Deployed]:
     """A deployed server on a copy of the template."""
     with (
         database(folder, copy_of=template.url) as url,
         Served(url, folder, template.token) as served,
     ):
         served.environment |= environment
+        served.log = log
         deployed = Deployed(served)
         deployed.start()
         yield deployed

@@ -203,17 +203,20 @@ ALTERATIONS = {
         lambda: AuditEntry.objects.all().delete(),
     ),
     "an added audit entry of a redaction": (VERIFY, enter("redact", seq=2, step=2)),
-    "messages that the search index has lost": (VERIFY, sql("DELETE FROM chatmemory_searchable")),
+    "messages that the search index has lost": (
+        VERIFY,
+        sql("DELETE FROM chatmemory_search_places"),
+    ),
     "an id and labels that the search index has lost": (
         VERIFY,
-        sql("DELETE FROM chatmemory_searchable WHERE seq = 0"),
+        sql("DELETE FROM chatmemory_search_places WHERE seq = 0"),
     ),
     "a message of the search index that was never said": (
         VERIFY,
         sql(
-            "INSERT INTO chatmemory_searchable (memory_id, seq) VALUES ('m', 99)",
+            "INSERT INTO chatmemory_search_places (memory_id, seq) VALUES ('m', 99)",
             "INSERT INTO chatmemory_search (rowid, text) "
-            "SELECT id, 'pay yes' FROM chatmemory_searchable WHERE seq = 99",
+            "SELECT id, 'pay yes' FROM chatmemory_search_places WHERE seq = 99",
         ),
     ),
     "the newest step, cut off with its counters": (HEADS, lambda: cut_off("m")),
@@ -241,9 +244,9 @@ ALTERATIONS = {
         OUT_OF_REACH,
         sql(
             "INSERT INTO chatmemory_search (chatmemory_search, rowid, text) SELECT 'delete', id, "
-            "'pay no' FROM chatmemory_searchable WHERE seq = 2",
+            "'pay no' FROM chatmemory_search_places WHERE seq = 2",
             "INSERT INTO chatmemory_search (rowid, text) SELECT id, 'pay yes' "
-            "FROM chatmemory_searchable WHERE seq = 2",
+            "FROM chatmemory_search_places WHERE seq = 2",
         ),
     ),
     "the source of a branch, which decides what an erasure offers": (

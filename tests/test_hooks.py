@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.core.checks import run_checks
 from django.test import Client
 
-from chatmemory import MessageWindow, UserMessage, queries, services
+from chatmemory import MemoryNotFound, MessageWindow, UserMessage, queries, services
+from chatmemory.access.scopes import Scope
 from chatmemory.core.exceptions import MessageNotFound
+from chatmemory.ledger.verification import verify
 from chatmemory.room import Erased
+from inspector.live import with_live_streams
+from inspector.shell.agents import Agent
+from inspector.shell.room import tools
 
 from .a_room.apps import ARoom
 from .conversations import create_and_add
@@ -22,7 +28,7 @@ NOT_AVAILABLE = "The room of tests is not available."
 def room(settings):
     """The room, installed."""
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "tests.a_room"]
-    ARoom.failing, ARoom.erased = set(), []
+    ARoom.failing, ARoom.erased, ARoom.recorded, ARoom.observed = set(), [], [], []
     return ARoom
 
 
@@ -93,6 +99,59 @@ def test_an_erasure_that_a_room_refuses_is_undone(room):
     assert queries.message("m", 2).text == "message 1"
     with pytest.raises(MessageNotFound):
         services.redact("m", 9, actor="operator")
+
+
+def test_new_rows_are_recorded(room):
+    room.recorded.clear()
+    services.add("m", [UserMessage("one"), UserMessage("two")])
+    services.clear_messages("m")
+    assert room.recorded == [("m", ["one", "two"]), ("m", [])]
+
+
+def test_a_change_that_a_room_refuses_is_undone(room):
+    room.failing = {"recording"}
+    with pytest.raises(LookupError):
+        services.add("m", [UserMessage("never")])
+    assert queries.memory("m").said_count == 5
+
+
+def test_a_room_checks_what_is_verified(room):
+    assert verify("m") is None
+    room.failing = {"verifying"}
+    assert str(verify("m")) == "'m': the room: is suspicious"
+
+
+def test_a_room_observes_answers(operator_client, room):
+    operator_client.get(PAGE)
+    operator_client.post(PAGE)
+    assert room.observed == [
+        ("GET", "inspector:conversation", 200),
+        ("POST", "inspector:conversation", 405),
+    ]
+
+
+def test_a_room_answers_beside_django():
+    sent: list[dict] = []
+
+    async def django(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200})
+
+    async def send(message):
+        sent.append(message)
+
+    for path in ("/tea/", "/coffee/"):
+        scope = {"type": "http", "method": "GET", "path": path, "headers": []}
+        async_to_sync(with_live_streams(django))(scope, None, send)
+    assert [each["status"] for each in sent if "status" in each] == [418, 200]
+
+
+def test_an_agent_asks_a_room():
+    agent = Agent("http://site", Scope("m"))
+    (tool,) = [tool for tool in tools() if tool.__name__ == "how_many"]
+    answer = tool(agent, "m")
+    assert (answer.words, answer.url) == (["5 messages"], "http://site/c/m/")
+    with pytest.raises(MemoryNotFound):
+        tool(agent, "another")
 
 
 def test_a_room_that_lacks_another_is_named(room, monkeypatch):

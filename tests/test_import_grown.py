@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatmemory import queries, services
+from chatmemory import AiMessage, UserMessage, queries, services
 from chatmemory.core.messages import text_of
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
@@ -97,6 +97,20 @@ def test_another_beginning_or_a_changed_conversation_is_refused(file, capsys):
         imported(file.write(), capsys)
     assert "does not begin as the file does" in capsys.readouterr().err
     assert said("x-s") == ["Begin the list", "List begun."]
+
+
+@pytest.mark.parametrize("key", ["the key of before", "another key"])
+def test_a_file_is_known_after_its_conversation_has_gone_on(tmp_path, settings, capsys, key):
+    """Under another SECRET_KEY, such as that of a new machine, the contents are compared."""
+    settings.SECRET_KEY = "the key of before"
+    path = tmp_path / "chat.json"
+    path.write_text(json.dumps({"messages": [{"role": "user", "content": "Begin"}]}))
+    imported(path, capsys)
+    services.add("chat-1", [AiMessage("Begun."), UserMessage("Go on")])
+    settings.SECRET_KEY = key
+    call_command("import_transcripts", path)
+    assert "1 already imported, 0 refused" in capsys.readouterr().out
+    assert said("chat-1") == ["Begin", "Begun.", "Go on"]
 
 
 def test_a_long_rest_is_added_in_slices(file, capsys, monkeypatch):

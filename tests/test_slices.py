@@ -35,7 +35,7 @@ from chatmemory.core.phrases import SEARCHED
 from chatmemory.formats import read_transcripts
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step, Trial
-from chatmemory.search.sqlite import INDEXED_AT_ONCE
+from chatmemory.search import INDEXED_AT_ONCE
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 from .conversations import create_and_add, numbered
@@ -369,7 +369,7 @@ def indexed_characters() -> int:
     with connection.cursor() as cursor:
         cursor.execute(
             f"""SELECT coalesce(sum(min(length(m.text), {SEARCHED})), 0) FROM chatmemory_message m
-            JOIN chatmemory_searchable s ON s.memory_id = m.memory_id AND s.seq = m.seq
+            JOIN chatmemory_search_places s ON s.memory_id = m.memory_id AND s.seq = m.seq
             JOIN chatmemory_search_docsize d ON d.id = s.id"""
         )
         return int(cursor.fetchone()[0])

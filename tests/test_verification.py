@@ -136,17 +136,17 @@ def test_a_head_without_the_digests_behind_it_is_named(db):
     assert verify("m").what == "the head is not the digest of the newest step"
 
 
-WORDS_OF_NAMES = "SELECT id FROM chatmemory_searchable WHERE seq = 0"
+WORDS_OF_NAMES = "SELECT id FROM chatmemory_search_places WHERE seq = 0"
 LOST = {
     "INSERT INTO chatmemory_search (chatmemory_search) VALUES ('delete-all')": "search index",
-    "DELETE FROM chatmemory_searchable WHERE seq > 0": "message #1",
-    "DELETE FROM chatmemory_searchable WHERE seq = 1": "message #1",
-    "INSERT INTO chatmemory_searchable (memory_id, seq) VALUES ('m', 99);"
+    "DELETE FROM chatmemory_search_places WHERE seq > 0": "message #1",
+    "DELETE FROM chatmemory_search_places WHERE seq = 1": "message #1",
+    "INSERT INTO chatmemory_search_places (memory_id, seq) VALUES ('m', 99);"
     "INSERT INTO chatmemory_search (rowid, text) "
-    "SELECT id, 'never said' FROM chatmemory_searchable WHERE seq = 99": (
+    "SELECT id, 'never said' FROM chatmemory_search_places WHERE seq = 99": (
         "message #99: the search index has it, but it was not said"
     ),
-    "DELETE FROM chatmemory_searchable WHERE seq = 0": "its id and labels are missing in the",
+    "DELETE FROM chatmemory_search_places WHERE seq = 0": "its id and labels are missing in the",
     f"DELETE FROM chatmemory_search_docsize WHERE id IN ({WORDS_OF_NAMES})": "its id and labels",
 }
 

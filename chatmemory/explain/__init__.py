@@ -63,4 +63,5 @@ from chatmemory.explain.wording import (
     role,
     seqs,
     short_reason,
+    system_share,
 )

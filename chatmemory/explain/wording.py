@@ -18,6 +18,7 @@ from chatmemory.core.texts import named
 from chatmemory.core.transitions import CannotFit
 from chatmemory.core.window import Totals
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
+from chatmemory.queries.budget import Budget
 
 MINUS = "−"
 LISTED_SEQS = 4
@@ -97,6 +98,14 @@ def held_words(policy: Policy | None, totals: Totals) -> str:
         return f"{count}, {tokens}"
     load = _of_limit(policy, totals)
     return f"{count}, {load}" if policy.unit == "tokens" else f"{load}, {tokens}"
+
+
+def system_share(budget: Budget) -> str:
+    """Return `The system message takes 63 % of the limit: 748 tokens remain for talk`."""
+    percent = budget.percent(budget.system)
+    remaining = counted(budget.remaining, "token")
+    verb = "remains" if budget.remaining == 1 else "remain"
+    return f"The system message takes {percent} % of the limit: {remaining} {verb} for talk"
 
 
 def at_step(change: ChangeResult) -> str:

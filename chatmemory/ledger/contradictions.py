@@ -32,6 +32,19 @@ class Contradicted(Exception):
         super().__init__(what)
 
 
+class LedgerCheck:
+    """What goes along with the replay of a conversation, in the order of its ledger.
+
+    Its methods raise Contradicted for a row that is not what it must be.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory = memory
+
+    def end(self) -> None:
+        """Check what is known after the last step, once all else is verified."""
+
+
 def expect(row: object, what: str, found: object, expected: object) -> None:
     """Raise Contradicted if a column of a row is not what the replay has."""
     if found != expected:

@@ -26,7 +26,7 @@ from django.utils.timezone import make_naive
 
 from chatmemory import database
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.search.sqlite import PUT_MESSAGES
+from chatmemory.room import Recorded, rooms
 
 M = TypeVar("M", bound=Model)
 
@@ -297,8 +297,7 @@ def write(
     steps: Collection[InsertedStep] = (),
 ) -> None:
     """Write what changes did: to the row of a conversation, `before` which it had other values, to
-    the stays that `ended` by number with a step and a reason, and new rows. SQLite indexes new
-    messages; PostgreSQL searches their texts.
+    the stays that `ended` by number with a step and a reason, and new rows, which rooms index.
 
     PostgreSQL takes many rows last, by COPY. It compares foreign keys at the end of a transaction.
     """
@@ -324,10 +323,9 @@ def write(
             with ours.wrap_database_errors, cursor.copy(table.copy) as copy:
                 for row in rows:
                     copy.write_row(row)
-        if messages and ours.vendor == "sqlite":
-            seqs = [message.seq for message in messages]
-            for statement in PUT_MESSAGES:
-                cursor.execute(statement, [memory.id, min(seqs), max(seqs)])
+    change = Recorded(memory, list(messages), list(stays), list(steps))
+    for room in rooms():
+        room.recording(change)
 
 
 def _update(cursor: Any, memory: Memory, before: Sequence[Any], ours: BaseDatabaseWrapper) -> None:

@@ -50,7 +50,6 @@ from chatmemory.ledger.contradictions import (
     naming,
     stay_name,
 )
-from chatmemory.ledger.indexing import check_index
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.overrides import is_erased
 from chatmemory.ledger.redaction import is_redacted
@@ -63,6 +62,7 @@ from chatmemory.ledger.windows import (
     unprotected,
 )
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.room import rooms
 
 BATCH = 500  # rows that are read at once
 AT_ONCE = 4_000_000  # bytes of messages that are read at once
@@ -185,6 +185,7 @@ class _Replay:
         self.next_stay = next(self.stays, None)
         self.ends: dict[int, dict[int, _End]] = {}  # of the stays that were read, by step
         self.chain = ChainCheck(memory)
+        self.checks = [check for room in rooms() if (check := room.verifying(memory))]
         self.window = Window()
         self.last = Step(n=0, oldest=1)
         self.policy_before: Policy | None = None
@@ -450,7 +451,8 @@ class _Replay:
         with naming(self.memory):
             self.check_memory()
         self.chain.check_end()
-        check_index(self.memory.pk)  # last, because what is missing there hides no alteration
+        for check in self.checks:
+            check.end()
 
     def check_memory(self) -> None:
         memory, (count, tokens) = self.memory, self.window.totals

@@ -4,16 +4,6 @@ import django.db.models.deletion
 import django.utils.timezone
 from django.db import migrations, models
 
-from chatmemory import search
-
-
-def install_search(apps, schema_editor):
-    search.index_of(schema_editor.connection).install()
-
-
-def remove_search(apps, schema_editor):
-    search.index_of(schema_editor.connection).remove()
-
 
 def leave_out_of_the_log(apps, schema_editor):
     """A count that is lost in a crash begins anew, and its commit waits for no disk."""
@@ -724,7 +714,6 @@ class Migration(migrations.Migration):
             },
         ),
         # What models cannot say. The hints tell routers whose tables they are.
-        migrations.RunPython(install_search, remove_search, hints={"model_name": "message"}),
         migrations.RunPython(
             leave_out_of_the_log, migrations.RunPython.noop, hints={"model_name": "requestcount"}
         ),

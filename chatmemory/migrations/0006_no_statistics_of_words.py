@@ -6,8 +6,6 @@ whoever may read the table, until the next ANALYZE. Searches do not need them: s
 
 from django.db import migrations
 
-from chatmemory import search
-
 WORDS = {
     "chatmemory_message": ("text", "frame", "attributes", "salt"),
     "chatmemory_stay": ("overrides",),
@@ -37,7 +35,6 @@ def keep_no_statistics(apps, schema_editor):
                 # The same type again, which removes the samples of the column and of its indexes
                 schema_editor.execute(f"{column} TYPE {kind}")
             schema_editor.execute(f"{column} SET STATISTICS 0")
-    search.index_of(connection).install()
 
 
 class Migration(migrations.Migration):

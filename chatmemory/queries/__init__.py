@@ -25,6 +25,7 @@ from chatmemory.distribution import unreachable_nodes
 from chatmemory.flags import Flag, flag_named, flags
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import CLIENT
+from chatmemory.queries.budget import Budget, budget_of
 from chatmemory.queries.compactions import (
     CompactionOf,
     Compactions,

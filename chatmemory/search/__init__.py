@@ -1,9 +1,10 @@
-"""Full-text search of conversations, with an index of each database.
+"""Full-text search of conversations.
 
 Ids and labels, the names of a conversation, are found as what was said in it is. A search finds
-every message, however old. Where words are in few places, the index tells them all at once. Where
-they are common, the conversations of a page are tried in its order, until it is full. Of a message,
-its first 100,000 characters are searched (`core.phrases.SEARCHED`).
+every message, however old. Without an index it reads every text. A room may register an index for
+a database: where words are in few places, it tells them all at once. Where they are common, the
+conversations of a page are tried in its order, until it is full. Of a message, its first 100,000
+characters are searched (`core.phrases.SEARCHED`).
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models.expressions import Combinable
 
 from chatmemory import database
-from chatmemory.search.postgresql import PostgresqlIndex
 from chatmemory.search.reading import (
     DIGEST_LABEL,
+    INDEXED_AT_ONCE,
     TextIndex,
     beginning,
     given_labels,
     searched_characters,
     searches_messages,
 )
-from chatmemory.search.sqlite import SqliteIndex
+
+INDEXES: dict[str, type[TextIndex]] = {}  # by the names that Django has for kinds of databases
 
 
 def has(words: str, text: str = "text") -> Any:
@@ -42,6 +44,5 @@ def index() -> TextIndex:
 
 
 def index_of(connection: BaseDatabaseWrapper) -> TextIndex:
-    """Return the index of a database. One without an index reads every text."""
-    kinds = {"sqlite": SqliteIndex, "postgresql": PostgresqlIndex}
-    return kinds.get(connection.vendor, TextIndex)(connection)
+    """Return the index of a database, or what reads every text."""
+    return INDEXES.get(connection.vendor, TextIndex)(connection)

@@ -15,6 +15,9 @@ from django.db.models.lookups import IContains, IsNull
 from chatmemory.core.phrases import SEARCHED
 
 TRIGRAM = 3
+# Characters that a transaction writes or removes, where there is an index: without repetition they
+# take less than half a second, in which nobody else writes.
+INDEXED_AT_ONCE = 500_000
 READ_AT_ONCE = 20_000  # messages; an index is asked if there are more
 DIGEST_LABEL = "import_digest"  # set by imports for themselves: not shown, not searched
 
@@ -160,6 +163,9 @@ class TextIndex:
     def place(self, text: Combinable, words: str) -> Combinable:
         """Return where words are in a text, from 1; 0 if they are not."""
         return StrIndex(Upper(text), Upper(Value(words, output_field=TextField())))
+
+    def add(self, memory_id: str, seqs: Sequence[int]) -> None:
+        """Index new messages of a conversation."""
 
     def install(self) -> None:
         """Create the index if it does not exist, and fill it."""

@@ -31,8 +31,7 @@ from chatmemory.models import (
 from chatmemory.queries.compactions import holding_terms, standing_for
 from chatmemory.queries.conversations import copies_of, source_of
 from chatmemory.room import Erased, rooms
-from chatmemory.search import given_labels, searched_characters
-from chatmemory.search.sqlite import INDEXED_AT_ONCE
+from chatmemory.search import INDEXED_AT_ONCE, given_labels, searched_characters
 from chatmemory.services.database_errors import leaving_out_lost_nodes
 from chatmemory.services.keepers import keepers
 from chatmemory.services.sqlite_files import empty_log_after_erasure

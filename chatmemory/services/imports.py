@@ -42,8 +42,7 @@ from chatmemory.ledger.recorder import Recorder, check_bounds
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.search import DIGEST_LABEL
-from chatmemory.search.sqlite import INDEXED_AT_ONCE
+from chatmemory.search import DIGEST_LABEL, INDEXED_AT_ONCE
 from chatmemory.services.conversations import created
 from chatmemory.services.defaults import default_policy
 from chatmemory.services.fingerprints import fingerprint, is_fingerprint
@@ -381,8 +380,11 @@ def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported
 
 
 def _stored_of(memory: Memory, transcript: Transcript) -> int | None:
-    """Return how many messages of a conversation are stored, if all that is stored was imported and
-    is its beginning. System messages that repeat the one in force were not stored.
+    """Return how many messages of a transcript are stored, if the stored conversation was imported
+    and begins as it does. System messages that repeat the one in force were not stored.
+
+    Where all are stored, the conversation may have gone on: its label, the fingerprint of the file,
+    tells that only under the key with which it was made.
     """
     session = transcript.session
     messages = session.messages if session else transcript.messages
@@ -393,7 +395,9 @@ def _stored_of(memory: Memory, transcript: Transcript) -> int | None:
     for row in Message.objects.filter(memory=memory).order_by("seq").iterator():
         while session is None and place < len(messages) and messages[place] == in_force:
             place += 1
-        if place == len(messages) or not _is_same(read_message(row), messages[place]):
+        if place == len(messages):
+            return place
+        if not _is_same(read_message(row), messages[place]):
             return None
         in_force = messages[place] if isinstance(messages[place], SystemMessage) else in_force
         place += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from functools import cached_property
 
@@ -20,6 +21,7 @@ from inspector.conversation.looks import LOOKS, css_of, pairings
 SHOWN = TEXT_SIZE - 1
 # After so long a time without a message, rows say when the next one was said.
 PAUSE = timedelta(minutes=10)
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 
 
 class MessageLine:
@@ -131,8 +133,14 @@ class HistoryPane:
         return seqs[i - 1], seqs[i + 1]
 
 
+def without_escapes(text: str) -> str:
+    """Return a text without the escape sequences by which terminals colour it."""
+    return _ESCAPES.sub("", text) if "\x1b" in text else text
+
+
 def shown(text: str, phrase: str) -> str:
     """Return what a row shows of a text, with the phrase marked; a hit is never cut off."""
+    text = without_escapes(text)
     place = phrase_place(text, phrase) if phrase else None
     if place is None:
         return _cut(text)

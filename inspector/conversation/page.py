@@ -10,6 +10,7 @@ from django.utils.http import urlencode
 from chatmemory import explain, queries
 from chatmemory.explain import Caption
 from chatmemory.queries import ConversationState, Totals
+from inspector.conversation.budget import BudgetBar
 from inspector.conversation.history import HistoryPane
 from inspector.conversation.links import chosen, conversation_url, query_of
 from inspector.conversation.measures import (
@@ -99,6 +100,11 @@ class ConversationPage:
     @cached_property
     def memory_pane(self) -> MemoryPane:
         return MemoryPane(self.state, self._measure)
+
+    @cached_property
+    def budget(self) -> BudgetBar | None:
+        """What fills the window; None if it is empty."""
+        return BudgetBar(self.state) if self.window.rows else None
 
     @cached_property
     def panel(self) -> Panel:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from django.utils.safestring import SafeString
+
 from chatmemory import (
     AiMessage,
     ImageContent,
@@ -32,10 +34,11 @@ from chatmemory.queries import (
 )
 from inspector.conversation.evidence import EvidenceCard
 from inspector.conversation.found import Found
-from inspector.conversation.history import SHOWN
+from inspector.conversation.history import SHOWN, without_escapes
 from inspector.conversation.incident import IncidentCard, UsedTerms, comparison_url
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.markdown import as_markdown
+from inspector.conversation.rich import fields_of, from_markdown
 from inspector.conversation.simulation import SimulationView
 
 UNFOLDED_MAX = 100_000
@@ -211,6 +214,18 @@ class Why:
         """Whether the text is a tool's result as JSON, which is folded."""
         return bool(self.pretty) and self.row.type is MessageType.TOOL_EXECUTION_RESULT
 
+    @cached_property
+    def fields(self) -> list[tuple[str, str]] | None:
+        """The names and values of a result that is a flat JSON object."""
+        return fields_of(self.row.text) if self.is_json else None
+
+    @cached_property
+    def rich(self) -> SafeString | None:
+        """What the assistant said, from its Markdown; None where it has no markup."""
+        if self.row.type is not MessageType.AI or self.row.has_calls or self._state.query.find:
+            return None
+        return from_markdown(self.row.text)
+
     @property
     def draft(self) -> int:
         """The number of the draft, if it is one."""
@@ -246,7 +261,7 @@ class Why:
 
     @property
     def unfolded(self) -> str:
-        return self.row.text[:UNFOLDED_MAX]
+        return without_escapes(self.row.text[:UNFOLDED_MAX])
 
     @property
     def beyond(self) -> int:

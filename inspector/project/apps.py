@@ -8,10 +8,12 @@ from functools import partial
 from typing import Any
 
 from django.apps import AppConfig, apps
+from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin import apps as admin_apps
 from django.db.models.signals import post_migrate, pre_save
 from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
+from django.http.response import HttpResponseBase
 from django.middleware import common
 from django.utils.translation import override
 
@@ -52,7 +54,15 @@ class AdminSite(admin.AdminSite):
 class CommonMiddleware(common.CommonMiddleware):
     """Redirects to the address with a trailing slash by 308: after Django's 301, clients repeat a
     POST as a GET.
+
+    Monitors may ask for their addresses under any host: a balancer, a kubelet and Prometheus name
+    the server by its IP address. None of these answers contains the host.
     """
+
+    def process_request(self, request: HttpRequest) -> HttpResponseBase | None:  # type: ignore[override]
+        if request.path_info in settings.FOR_MONITORS:
+            return None
+        return super().process_request(request)
 
     response_redirect_class = staticmethod(  # type: ignore[assignment]
         partial(HttpResponsePermanentRedirect, preserve_request=True)

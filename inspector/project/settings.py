@@ -139,6 +139,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # Hosts, secret key and browser security
 
 ALLOWED_HOSTS = hosts("CHATMEMORY_HOSTS", "localhost", "127.0.0.1", "[::1]")
+FOR_MONITORS = ("/healthz", "/readyz", "/metrics")  # under any host, and over plain HTTP
 CSRF_TRUSTED_ORIGINS = origins("CHATMEMORY_ORIGINS")
 if PRODUCTION:
     check_production(DEBUG, ALLOWED_HOSTS)
@@ -169,7 +170,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 if PRODUCTION:  # HTTPS everywhere
     SECURE_SSL_REDIRECT = True
-    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$", r"^metrics$"]
+    SECURE_REDIRECT_EXEMPT = [rf"^{path[1:]}$" for path in FOR_MONITORS]
     SECURE_HSTS_SECONDS = number("CHATMEMORY_HSTS_SECONDS", 365 * 24 * 3600)
     SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = True
     SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True

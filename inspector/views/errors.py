@@ -81,7 +81,14 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    page = _told(request, URL_NOT_FOUND, problem=_missing(request, exception))
+    is_inside = isinstance(exception, MessageNotFound | StepNotFound)  # of one that exists
+    found = request.resolver_match.kwargs if is_inside and request.resolver_match else {}
+    page = _told(
+        request,
+        URL_NOT_FOUND,
+        problem=_missing(request, exception),
+        conversation=found.get("memory_id"),
+    )
     if isinstance(exception, MemoryNotFound):  # the page that asked was one of it
         trigger_client_event(page, "inspector:deleted")
     return page

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from django.db.models import Q
 
 from chatmemory.flags import Flag
 from inspector.shell import room
+
+
+def how_many(agent, conversation: str):
+    """Count what was said."""
+    from chatmemory import queries
+    from inspector.shell.agents import Answer
+
+    count = queries.memory(agent.visible(conversation)).said_count
+    return Answer([f"{count} messages"], agent.page_of(conversation), count=count)
+
+
+async def answer_teapot(scope, receive, send):
+    await send({"type": "http.response.start", "status": 418, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
 
 
 class ARoom(room.SiteRoom):
@@ -18,6 +34,8 @@ class ARoom(room.SiteRoom):
     flags = (Flag("short", "Only just begun", Q(last_step__lt=3), is_offered=True, place=90),)
     failing: set[str] = set()
     erased: list[room.kernel.Erased] = []
+    recorded: list[tuple[str, list[str]]] = []
+    observed: list[tuple[str, str, int]] = []
 
     def cards(self, view):
         self._fail("cards")
@@ -40,6 +58,25 @@ class ARoom(room.SiteRoom):
     def erasing(self, erased):
         self._fail("erasing")
         self.erased.append(erased)
+
+    def recording(self, change):
+        self._fail("recording")
+        self.recorded.append((change.memory.pk, [row.text for row in change.messages]))
+
+    def verifying(self, memory):
+        from tests.a_room.checking import Suspicious
+
+        return Suspicious(memory) if "verifying" in self.failing else None
+
+    @contextmanager
+    def observing(self, method, headers):
+        yield lambda *answer: self.observed.append(answer[:3])
+
+    def application(self, scope):
+        return answer_teapot if scope.get("path") == "/tea/" else None
+
+    def tools(self):
+        return (how_many,)
 
     def _fail(self, hook: str) -> None:
         if hook in self.failing:

@@ -94,6 +94,6 @@ def test_slow_bodies_are_cut_off(served):
 
 
 def test_slow_headers_stop_nobody(served):
-    """The proxy cuts them off, see tests/inspector/test_nginx.py."""
+    """The proxy cuts them off, see tests/deploy/test_nginx.py."""
     for each in sending_slowly(served, b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ", 300):
         each.close()

@@ -131,3 +131,24 @@ def test_a_message_is_pinned_and_unpinned_in_place(open_page):
     page.get_by_role("button", name="Pin #2").click()
     expect(page.locator("#kept-2")).to_contain_text("pinned")
     expect(row).not_to_contain_text("pinned")
+
+
+def test_the_text_of_a_row_can_be_selected_and_a_click_chooses_the_message(
+    open_page, demo_conversations
+):
+    page = open_page("/c/order-7741/?at=43")
+    text = page.locator("#said-39 .said__text")
+    text.dblclick(position={"x": 10, "y": 8})
+    assert page.evaluate("getSelection().toString().trim()") == "Yes"
+    page.evaluate("getSelection().removeAllRanges()")
+    page.locator("#said-40 .said__text").click()
+    expect(page.locator("#why")).to_contain_text("Why is #40 still in memory?")
+
+
+def test_the_whole_text_of_a_row_is_copied(open_page, demo_conversations):
+    page = open_page("/c/order-7741/?at=43")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#said-37").hover()
+    page.locator("#said-37 .copy").click()
+    expect(page.locator("[data-announce]")).to_have_text("Copied #37")
+    assert page.evaluate("navigator.clipboard.readText()").startswith('{"policy": "late-delivery"')

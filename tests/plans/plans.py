@@ -21,7 +21,7 @@ _CUT = re.compile(r"LIMIT \S+( OFFSET \S+)?$")
 # The primary keys have other names on each database; PostgreSQL has two indexes of the memory's.
 _PRIMARY_KEY = re.compile(r"(?:sqlite_autoindex_)?(chatmemory_[a-z]+)_(?:1|pkey|id_\w+_like)")
 # The index of texts is a table on SQLite.
-_TEXTS = {"chatmemory_search", "message_by_phrase"}
+_TEXTS = {"chatmemory_search", "chatmemory_search_message"}
 
 
 @dataclass

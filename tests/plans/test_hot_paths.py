@@ -78,7 +78,7 @@ def analyse(*models: type[Model]) -> None:
         for model in models:
             cursor.execute(f"REINDEX TABLE {model._meta.db_table}")
             cursor.execute(f"ANALYZE {model._meta.db_table}")
-        cursor.execute("SELECT gin_clean_pending_list('message_by_phrase')")
+        cursor.execute("SELECT gin_clean_pending_list('chatmemory_search_message')")
 
 
 def calls(browser, api) -> dict[str, Callable[[], Any]]:

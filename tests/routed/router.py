@@ -30,3 +30,13 @@ class TokensRouter:
 
     def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
         return "accounts" if model.__name__ == "ApiToken" else None
+
+
+class KernelRouter:
+    """Sends the tables of chatmemory to a database of their own, and forgets those of its rooms."""
+
+    def db_for_write(self, model: type[Model], **hints: Any) -> str | None:
+        return "conversations" if model._meta.app_label == "chatmemory" else None
+
+    def allow_migrate(self, db: str, app_label: str, **hints: Any) -> bool:
+        return db == ("conversations" if app_label == "chatmemory" else "default")

@@ -27,7 +27,7 @@ class Command(DatabaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         connection = database.connection()
         if connection.vendor != "sqlite":
-            raise CommandError("restore replaces only SQLite files: use pg_restore --clean")
+            raise CommandError("restore replaces only SQLite files: for PostgreSQL use pg_restore")
         file, replaced = options["file"], Path(connection.settings_dict["NAME"])
         if not file.is_file():
             raise CommandError(f"{file}: no such file")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatmemory import database, distribution, search, services
+from chatmemory import database, distribution, services
 from chatmemory.api.idempotency import forget_expired_answers
 from chatmemory.leftovers import drop_leftover_tables
 from chatmemory.management.base import DatabaseCommand
@@ -25,7 +25,6 @@ class Command(DatabaseCommand):
         vacuuming.send(self)
         drop_leftover_tables()
         connection = database.connection()
-        search.index_of(connection).rebuild()
         with connection.cursor() as cursor:
             cursor.execute("VACUUM")
             if tables := distribution.distributed_tables():

@@ -11,13 +11,13 @@ from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.explain import counted
 from chatmemory.ledger.chain import stored, verify_head
 from chatmemory.ledger.contradictions import Contradiction
-from chatmemory.ledger.indexing import repair
 from chatmemory.ledger.lookup import StoredId, stored_ids
 from chatmemory.ledger.verification import verify
 from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
 from chatmemory.reports.printing import add_json_argument
+from chatmemory.room import rooms
 from chatmemory.services import remade
 from chatmemory.services.sqlite_files import damage
 from chatmemory.services.validation import check_id
@@ -167,7 +167,8 @@ class Command(DatabaseCommand):
 
     def repair_index(self, ids: list[str], as_json: bool) -> None:
         found = named_or_all(ids, Memory.objects.all())
-        repaired = sum(repair(memory_id.text) for memory_id in found if memory_id.is_readable)
+        readable = (memory_id.text for memory_id in found if memory_id.is_readable)
+        repaired = sum(room.repairing(memory_id) for memory_id in readable for room in rooms())
         told = f"Names and messages put into the search index: {repaired}"
         (self.stderr if as_json else self.stdout).write(told)
 

@@ -121,6 +121,18 @@ class SettingsForm(forms.Form):
         options = {name: data[OPTION + name] for name in self._names}
         return policy_of(data["kind"], data["limit"], options | {"estimator": data["estimator"]})
 
+    def data_with(self, limit: str) -> QueryDict:
+        """Return what the form of the page would send with another limit."""
+        data = QueryDict(mutable=True)
+        data["limit"], data["options_of"] = limit, self.options_of
+        for field in (self["kind"], self["estimator"], *self._options):
+            value = field.value()
+            if value not in (None, False):
+                data[field.html_name] = "on" if value is True else str(value)
+        data.setlist("name", list(self._stored_labels))
+        data.setlist("value", list(self._stored_labels.values()))
+        return data
+
     @property
     def is_outdated(self) -> bool:
         """Whether someone has changed the settings since the page of a valid form was made."""

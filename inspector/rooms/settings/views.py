@@ -22,10 +22,17 @@ OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show the settings. A POST shows what those of the form would change, and saves nothing."""
+    """Show the settings. A POST shows what those of the form would change, and saves nothing.
+
+    `?limit=` shows what the same policy with this limit would change.
+    """
     memory = queries.memory(memory_id)
-    data = request.POST if request.method == "POST" else None
-    return _settings_page(request, memory, SettingsForm(memory, data))
+    if request.method == "POST":
+        return _settings_page(request, memory, SettingsForm(memory, request.POST))
+    form = SettingsForm(memory)
+    if request.GET.get("limit"):
+        form = SettingsForm(memory, form.data_with(limit=request.GET["limit"]))
+    return _settings_page(request, memory, form)
 
 
 @require_POST

@@ -2,6 +2,7 @@
 import { bindAnswers } from "./answers.js";
 import { bindBulk } from "./bulk.js";
 import { bindComposer } from "./composer.js";
+import { bindCopying } from "./copying.js";
 import { bindFaults } from "./faults.js";
 import { bindKeys } from "./keys.js";
 import { bindMorph } from "./morph.js";
@@ -22,5 +23,6 @@ bindPanes();
 bindTape();
 bindPlay();
 bindComposer();
+bindCopying();
 bindAnswers();
 bindUpload();

@@ -93,8 +93,15 @@ function follow({ step, url }) {
   else goTo(step);
 }
 
+// A click on a row chooses its message, unless it selects text.
+function hitOf(target) {
+  const row = target.closest("[data-seq]");
+  if (!row || target.closest("a, button, input, summary") || !document.getSelection().isCollapsed) return null;
+  return row.querySelector(".hit");
+}
+
 function press(event) {
-  const control = event.target.closest("[data-step-to], [data-step-by], .hit");
+  const control = event.target.closest("[data-step-to], [data-step-by], .hit") || hitOf(event.target);
   if (!control || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   const { stepTo, stepBy } = control.dataset;

@@ -12,15 +12,15 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chatmemory import AiMessage, MessageWindow, UserMessage, queries, search, services
-from chatmemory.ledger import indexing
 from chatmemory.ledger.contradictions import Contradicted
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message
 from chatmemory.queries import searching
 from chatmemory.queries.history import nearest
-from chatmemory.search.sqlite import EMPTY, TABLES, SqliteIndex, _trigrams
+from inspector.rooms.search import checking
+from inspector.rooms.search.sqlite import EMPTY, TABLES, SqliteIndex, _trigrams
 
-from .conversations import create_and_add, numbered, users
+from ...conversations import create_and_add, numbered, users
 
 ON_SQLITE = pytest.mark.skipif(
     connection.vendor != "sqlite", reason="PostgreSQL indexes the texts themselves"
@@ -94,9 +94,9 @@ def test_what_another_program_inserts_is_found_after_a_repair(shop):
     said.save(force_insert=True)
     assert found("ribbon") == []
     with pytest.raises(Contradicted, match="is missing in the search index"):
-        indexing.check_index("alpha")
-    assert indexing.repair("alpha") == 1
-    indexing.check_index("alpha")
+        checking.check_index("alpha")
+    assert checking.repair("alpha") == 1
+    checking.check_index("alpha")
     assert found("ribbon") == ["alpha"]
     said.delete()
     assert [found("ribbon"), indexed("rib")] == [[], 0]
@@ -174,7 +174,7 @@ def test_a_search_uses_the_index(shop):
     else:
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
-        assert "message_by_phrase" in Memory.objects.containing("parcel").explain()
+        assert "chatmemory_search_message" in Memory.objects.containing("parcel").explain()
 
 
 def test_names_are_found_as_they_are_now(shop):
@@ -363,7 +363,7 @@ def test_what_is_not_searched_or_was_redacted_is_not_in_the_index(db, change):
     if change == "repair":
         with connection.cursor() as cursor:
             cursor.execute(EMPTY[0])
-        assert indexing.repair("m") == 3, "two messages and the names"
+        assert checking.repair("m") == 3, "two messages and the names"
     assert [indexed("nee"), indexed("ad ")] == [1, 0]
     services.redact("m", 1)
     assert [indexed("nee"), indexed("ha "), indexed("red")] == [0, 0, 1]

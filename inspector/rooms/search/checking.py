@@ -13,20 +13,27 @@ from collections.abc import Sequence
 from django.db.models import Max
 
 from chatmemory import database
-from chatmemory.ledger.contradictions import Contradicted
+from chatmemory.ledger.contradictions import Contradicted, LedgerCheck
 from chatmemory.models import Message
-from chatmemory.search import index_of, searched_characters
-from chatmemory.search.sqlite import INDEXED_AT_ONCE, PUT_MESSAGES, PUT_NAMES
+from chatmemory.search import INDEXED_AT_ONCE, index_of, searched_characters
+from inspector.rooms.search.sqlite import PUT_MESSAGES, PUT_NAMES
 
 BATCH = 1_000
 
 # The names of a conversation are message 0.
 _SAID = """SELECT 0 AS seq UNION ALL
     SELECT seq FROM chatmemory_message WHERE memory_id = %s AND origin = 'SAID'"""
-_INDEXED = """SELECT s.seq FROM chatmemory_searchable s
+_INDEXED = """SELECT s.seq FROM chatmemory_search_places s
     JOIN chatmemory_search_docsize d ON d.id = s.id WHERE s.memory_id = %s"""
 _MISSING = f"SELECT seq FROM ({_SAID} EXCEPT {_INDEXED}) ORDER BY seq = 0, seq LIMIT 1"
 _WRONG = f"SELECT seq FROM ({_INDEXED} EXCEPT SELECT seq FROM ({_SAID})) ORDER BY seq LIMIT 1"
+
+
+class IndexCheck(LedgerCheck):
+    """The check of the index, at the end: what is missing there hides no alteration."""
+
+    def end(self) -> None:
+        check_index(self.memory.pk)
 
 
 def check_index(memory_id: str) -> None:

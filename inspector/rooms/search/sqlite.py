@@ -6,12 +6,13 @@ message 0. The index does not know where words are, so the texts of what it find
 them: those of ASCII by LIKE, others by a function of ours, as SQLite knows the case of ASCII
 letters alone.
 
-The ledger indexes the messages that it inserts (`ledger.sql`), as FTS5 writes to its tables at
-the end of each statement: one for many takes a fifth of the time of a trigger for each. Triggers
-follow names, changed texts and deletions. FTS5 has to be told the words of a deleted row, so they
-make them from the old values.
+The hook `recording` indexes new messages, as FTS5 writes to its tables at the end of each
+statement: one for many takes a fifth of the time of a trigger for each. Triggers follow names,
+changed texts and deletions, also while the room is not installed, so that nothing erased is left
+in its tables. FTS5 has to be told the words of a deleted row, so they make them from the old
+values.
 """
-# ruff: noqa: S608 - all parts of the statements are constants of this room
+# ruff: noqa: S608 - all parts of the statements are constants of this file
 
 from __future__ import annotations
 
@@ -29,9 +30,6 @@ from chatmemory import database
 from chatmemory.core.phrases import folded
 from chatmemory.search.reading import DIGEST_LABEL, TRIGRAM, TextIndex, beginning_of
 
-# Characters. Without repetition they take less than half a second, in which nobody else writes.
-INDEXED_AT_ONCE = 500_000
-
 # LIKE ignores case from A to Z. Two more characters are k and s for the index.
 _FOLDED = (("\u212a", "k"), ("\u017f", "s"))
 _LIKE = "replace(replace({text}, '\u212a', 'k'), '\u017f', 's') LIKE %s ESCAPE '\\'"
@@ -39,7 +37,7 @@ _PLACE = "chatmemory_place({text}, %s)"
 _DOT_ABOVE = "\u0307"
 # CROSS JOIN keeps the order of the tables: the index finds few rows, the others have all.
 _FOUND = """SELECT said.memory_id, said.seq FROM chatmemory_search
-    CROSS JOIN chatmemory_searchable said ON said.id = chatmemory_search.rowid
+    CROSS JOIN chatmemory_search_places said ON said.id = chatmemory_search.rowid
     WHERE chatmemory_search MATCH %s AND CASE said.seq
     WHEN 0 THEN (SELECT {named} FROM chatmemory_memory m WHERE m.id = said.memory_id)
     ELSE (SELECT {said} FROM chatmemory_message m
@@ -55,10 +53,10 @@ def _names_of(row: str) -> str:
 def _put(table: str, memory_id: str, seq: str, text: str, which: str) -> tuple[str, str]:
     """Return the statements that index those rows of a table that the index lacks."""
     return (
-        f"""INSERT OR IGNORE INTO chatmemory_searchable (memory_id, seq)
+        f"""INSERT OR IGNORE INTO chatmemory_search_places (memory_id, seq)
         SELECT {memory_id}, {seq} FROM {table} m WHERE {which}""",
         f"""INSERT INTO chatmemory_search (rowid, text) SELECT s.id, {text} FROM {table} m
-        CROSS JOIN chatmemory_searchable s ON s.memory_id = {memory_id} AND s.seq = {seq}
+        CROSS JOIN chatmemory_search_places s ON s.memory_id = {memory_id} AND s.seq = {seq}
         WHERE {which} AND NOT EXISTS (SELECT 1 FROM chatmemory_search_docsize d WHERE d.id = s.id)
         """,
     )
@@ -79,8 +77,8 @@ def _take(memory_id: str, seq: str, text: str) -> tuple[str, str]:
     which = f"WHERE memory_id = {memory_id} AND seq = {seq}"
     return (
         f"""INSERT INTO chatmemory_search (chatmemory_search, rowid, text)
-        SELECT 'delete', id, {text} FROM chatmemory_searchable {which}""",
-        f"DELETE FROM chatmemory_searchable {which}",
+        SELECT 'delete', id, {text} FROM chatmemory_search_places {which}""",
+        f"DELETE FROM chatmemory_search_places {which}",
     )
 
 
@@ -97,8 +95,10 @@ _NEW_NAMES = _put_names("m.id = new.id")
 PUT_MESSAGES = _put_messages("m.memory_id = %s AND m.seq BETWEEN %s AND %s")
 PUT_NAMES = _put_names("m.id = %s")
 
+PLACES = "chatmemory_search_places"
+FORMER = "chatmemory_searchable"  # its name before there was this room
 TABLES = (
-    """CREATE TABLE IF NOT EXISTS chatmemory_searchable (
+    """CREATE TABLE IF NOT EXISTS chatmemory_search_places (
         id INTEGER PRIMARY KEY, memory_id varchar(255) NOT NULL, seq bigint NOT NULL,
         UNIQUE (memory_id, seq))""",
     """CREATE VIRTUAL TABLE IF NOT EXISTS chatmemory_search
@@ -119,7 +119,7 @@ _TRIGGERS = {
 }
 EMPTY = (
     "INSERT INTO chatmemory_search (chatmemory_search) VALUES ('delete-all')",
-    "DELETE FROM chatmemory_searchable",
+    "DELETE FROM chatmemory_search_places",
 )
 
 
@@ -184,14 +184,22 @@ class SqliteIndex(TextIndex):
         )
         return _FOUND.format(named=named, said=said), [_trigrams(words), sought, sought]
 
+    def add(self, memory_id: str, seqs: Sequence[int]) -> None:
+        with self.connection.cursor() as cursor:
+            for statement in PUT_MESSAGES:
+                cursor.execute(statement, [memory_id, min(seqs), max(seqs)])
+
     def install(self) -> None:
-        self.run(*TABLES)
-        self.rebuild()
+        if FORMER in self._table_names():
+            self.run(f"ALTER TABLE {FORMER} RENAME TO {PLACES}")
+        elif PLACES not in self._table_names():
+            self.run(*TABLES)
+            self.rebuild()
         self.install_triggers()
 
     def install_triggers(self) -> None:
         """A database whose migration was undone has no index."""
-        if "chatmemory_searchable" not in self.connection.introspection.table_names():
+        if PLACES not in self._table_names():
             return
         self._drop_triggers()
         for name, does in _TRIGGERS.items():
@@ -203,13 +211,16 @@ class SqliteIndex(TextIndex):
 
     def remove(self) -> None:
         self._drop_triggers()
-        for table in ("search", "searchable"):
-            self.run(f"DROP TABLE chatmemory_{table}")
+        for table in ("chatmemory_search", PLACES):
+            self.run(f"DROP TABLE {table}")
 
     def add_functions(self) -> None:
         self.connection.connection.create_function(
             "chatmemory_place", 2, _place, deterministic=True
         )
+
+    def _table_names(self) -> list[str]:
+        return self.connection.introspection.table_names()
 
     def _drop_triggers(self) -> None:
         self.run(*(f"DROP TRIGGER IF EXISTS chatmemory_search_{name}" for name in _TRIGGERS))

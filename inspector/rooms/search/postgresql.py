@@ -27,20 +27,21 @@ from chatmemory.search.reading import (
 _EXTENSION = "CREATE EXTENSION IF NOT EXISTS pg_trgm"
 # Any letter will do; a rare one is seldom taken for a space.
 _JOINED = "TRANSLATE(UPPER({text}), ' ', 'Q')"
-_OF_TEXTS = f"""CREATE INDEX IF NOT EXISTS message_by_phrase ON chatmemory_message
+_OF_TEXTS = f"""CREATE INDEX IF NOT EXISTS chatmemory_search_message ON chatmemory_message
     USING gin ({_JOINED.format(text=beginning_of("text"))} gin_trgm_ops) WHERE origin = 'SAID'"""
 _OF_NAMES = (
-    """CREATE INDEX IF NOT EXISTS memory_by_id_part ON chatmemory_memory
+    """CREATE INDEX IF NOT EXISTS chatmemory_search_id ON chatmemory_memory
         USING gin (UPPER(id::text) gin_trgm_ops)""",
-    """CREATE INDEX IF NOT EXISTS memory_by_labels ON chatmemory_memory
+    """CREATE INDEX IF NOT EXISTS chatmemory_search_labels ON chatmemory_memory
         USING gin (UPPER(labels::text) gin_trgm_ops)""",
 )
 # ANALYZE would keep whole texts and labels, which outlive their redaction
 _NO_SAMPLES = tuple(
     f"ALTER INDEX IF EXISTS {name} ALTER COLUMN 1 SET STATISTICS 0"
-    for name in ("message_by_phrase", "memory_by_labels")
+    for name in ("chatmemory_search_message", "chatmemory_search_labels")
 )
-_INDEXES = ("message_by_phrase", "memory_by_id_part", "memory_by_labels")
+_FORMER = ("message_by_phrase", "memory_by_id_part", "memory_by_labels")
+_INDEXES = ("chatmemory_search_message", "chatmemory_search_id", "chatmemory_search_labels")
 _NUMBER = "SELECT reltuples FROM pg_class WHERE oid = 'chatmemory_message'::regclass"
 _NUMBER_BY_CONVERSATION = "SELECT COALESCE(SUM(last_seq), 0) FROM chatmemory_memory"
 # REPEATABLE takes the same blocks each time: others would have to be read from the disk. On a
@@ -118,6 +119,8 @@ class PostgresqlIndex(TextIndex):
         return Q(self.has(F("id"), words)) | (is_near & Q(self.has(LabelText("labels"), words)))
 
     def install(self) -> None:
+        for former, name in zip(_FORMER, _INDEXES, strict=True):
+            self.run(f"ALTER INDEX IF EXISTS {former} RENAME TO {name}")
         self._try(_EXTENSION, _OF_TEXTS, *_OF_NAMES, *_NO_SAMPLES)
 
     def remove(self) -> None:

@@ -1,0 +1,91 @@
+"""What fills the window: the tokens of each kind of message, beside the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from chatmemory.core.messages import MessageType
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.queries.windows import WindowPlace, WindowRow, WindowView
+
+HEAVY_PERCENT = 40  # of the limit, for a system message
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The tokens of a window by the kind of their messages.
+
+    `overhead` is what a request costs beside its messages. `limit` is that of the policy, if it
+    counts tokens: None otherwise.
+    """
+
+    system: int = 0
+    results: int = 0
+    user: int = 0
+    ai: int = 0
+    calls: int = 0
+    summaries: int = 0
+    overhead: int = 0
+    limit: int | None = None
+
+    @property
+    def talk(self) -> int:
+        """What users and the assistant said, and the calls."""
+        return self.user + self.ai + self.calls
+
+    @property
+    def used(self) -> int:
+        return self.system + self.results + self.talk + self.summaries + self.overhead
+
+    @property
+    def whole(self) -> int:
+        """What shares are of: the limit, or what the window holds if that is more."""
+        return max(self.limit or 0, self.used)
+
+    @property
+    def free(self) -> int:
+        return self.whole - self.used
+
+    def percent(self, tokens: int) -> int:
+        return round(100 * tokens / self.whole) if self.whole else 0
+
+    @property
+    def is_system_heavy(self) -> bool:
+        """Whether the system message takes so much of the limit that little remains for talk."""
+        return self.limit is not None and self.system * 100 > HEAVY_PERCENT * self.limit
+
+    @property
+    def remaining(self) -> int:
+        """What remains of the limit beside the system message."""
+        return max(0, (self.limit or 0) - self.overhead - self.system)
+
+    @property
+    def roomy_limit(self) -> int:
+        """The limit that leaves to talk what the whole limit is today."""
+        return (self.limit or 0) + self.overhead + self.system
+
+
+def budget_of(
+    view: WindowView[WindowPlace] | WindowView[WindowRow], summaries: Container[int] = ()
+) -> Budget:
+    """Return what fills a window. `summaries` are the seqs of messages that stand for others."""
+    tokens = dict.fromkeys(("system", "results", "user", "ai", "calls", "summaries"), 0)
+    for row in view.rows:
+        tokens["summaries" if row.seq in summaries else _kind(row)] += row.tokens
+    policy = view.policy
+    if not can_decide(policy) or policy.unit != "tokens":
+        return Budget(**tokens)
+    overhead = policy.load(*view.totals) - view.totals.tokens
+    return Budget(**tokens, overhead=overhead, limit=policy.limit)
+
+
+def _kind(row: WindowPlace | WindowRow) -> str:
+    match row.type:
+        case MessageType.SYSTEM:
+            return "system"
+        case MessageType.TOOL_EXECUTION_RESULT:
+            return "results"
+        case MessageType.AI:
+            return "calls" if row.has_calls else "ai"
+    return "user"

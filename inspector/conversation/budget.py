@@ -1,0 +1,63 @@
+"""The bar above the messages of memory: what fills the limit."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from chatmemory import explain
+from chatmemory.queries import Budget, ConversationState, budget_of
+
+WIDTH = 1000
+
+
+class Segment(NamedTuple):
+    """A part of the bar: its name and glyph, its class, where it begins and how wide it is."""
+
+    name: str
+    glyph: str
+    css: str
+    tokens: int
+    percent: int
+    start: float
+    width: float
+
+
+class BudgetBar:
+    """The presenter of the bar."""
+
+    width = WIDTH
+
+    def __init__(self, state: ConversationState) -> None:
+        self.budget = budget_of(state.window, state.summaries)
+        self.segments = self._segments(self.budget)
+
+    @property
+    def words(self) -> str:
+        """The bar in words, for those who do not see it."""
+        return ", ".join(f"{each.name} {each.percent} percent" for each in self.segments)
+
+    @property
+    def free_percent(self) -> int | None:
+        """How much is free; None where no limit counts tokens."""
+        return None if self.budget.limit is None else self.budget.percent(self.budget.free)
+
+    @property
+    def finding(self) -> str:
+        """What explains more than evictions do: a system message that takes most of the limit."""
+        return explain.system_share(self.budget) if self.budget.is_system_heavy else ""
+
+    def _segments(self, budget: Budget) -> list[Segment]:
+        kinds = (
+            ("System", "system", "b-sys", budget.system),
+            ("Summaries", "ai", "b-sum", budget.summaries),
+            ("Results", "result", "b-res", budget.results),
+            ("Talk", "user", "b-talk", budget.talk),
+        )
+        found, start = [], 0.0
+        for name, glyph, css, tokens in kinds:
+            if tokens:
+                width = round(WIDTH * tokens / budget.whole, 1)
+                percent = budget.percent(tokens)
+                found.append(Segment(name, glyph, css, tokens, percent, round(start, 1), width))
+                start += width
+        return found

@@ -1,0 +1,81 @@
+"""Texts as people read them: the Markdown of an assistant, and the JSON of a result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils.safestring import SafeString, mark_safe
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+
+from chatmemory import InvalidMessage, load_json
+
+RENDERED_MAX = 20_000  # characters
+FIELDS_MAX = 40
+_MARKUP = frozenset("*_`#|[>~-+1")
+
+
+class _Renderer(RendererHTML):
+    """Without headings, which would be among those of the page."""
+
+    def heading_open(self, *_: Any) -> str:
+        return "<p><b>"
+
+    def heading_close(self, *_: Any) -> str:
+        return "</b></p>\n"
+
+    def link_open(self, tokens: list[Token], place: int, *rest: Any) -> str:
+        tokens[place].attrSet("rel", "noopener noreferrer nofollow")
+        tokens[place].attrSet("class", "link")
+        return self.renderToken(tokens, place, *rest[:2])
+
+
+# HTML in a text is shown as it was written, and pictures are not loaded.
+_MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer)
+_MARKDOWN.enable(["table", "strikethrough"]).disable("image")
+
+
+def from_markdown(text: str) -> SafeString | None:
+    """Return the HTML of a Markdown text; None if it has no markup, or is too long."""
+    if len(text) > RENDERED_MAX or not _MARKUP & set(text):
+        return None
+    html = _MARKDOWN.render(text)
+    plain = html.strip().removeprefix("<p>").removesuffix("</p>")
+    return mark_safe(html) if "<" in plain else None  # noqa: S308  (it escapes HTML)
+
+
+def fields_of(text: str) -> list[tuple[str, str]] | None:
+    """Return the names and values of a JSON object whose values are no deeper than one level; None
+    for any other text.
+    """
+    try:
+        found = load_json(text)
+    except InvalidMessage:
+        return None
+    if not isinstance(found, dict) or not 0 < len(found) <= FIELDS_MAX:
+        return None
+    values = [_in_words(value) for value in found.values()]
+    if any(value is None for value in values):
+        return None
+    return [(str(name), value or "") for name, value in zip(found, values, strict=True)]
+
+
+def _in_words(value: object) -> str | None:
+    """Return a value of one level in words; None if it is deeper."""
+    if isinstance(value, dict):
+        parts = [(name, _scalar(each)) for name, each in value.items()]
+        is_flat = all(each is not None for _, each in parts)
+        return ", ".join(f"{name} {each}" for name, each in parts) if is_flat else None
+    if isinstance(value, list):
+        items = [_scalar(each) for each in value]
+        return ", ".join(map(str, items)) if None not in items else None
+    return _scalar(value)
+
+
+def _scalar(value: object) -> str | None:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict | list):
+        return None
+    return "none" if value is None else str(value)

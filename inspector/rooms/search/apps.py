@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.signals import connection_created
+from django.db.models.signals import post_migrate
+
+from chatmemory import search
+from chatmemory.database import has_tables
+from chatmemory.room import Recorded
+from chatmemory.signals import vacuuming
+from inspector.shell import room
+
+if TYPE_CHECKING:
+    from chatmemory.ledger.contradictions import LedgerCheck
+    from chatmemory.models import Memory
+
+
+class Search(room.SiteRoom):
+    name = "inspector.rooms.search"
+    verbose_name = "Search"
+
+    def ready(self) -> None:
+        from inspector.rooms.search.postgresql import PostgresqlIndex
+        from inspector.rooms.search.sqlite import SqliteIndex
+
+        search.INDEXES.update(sqlite=SqliteIndex, postgresql=PostgresqlIndex)
+        connection_created.connect(_add_functions)
+        post_migrate.connect(_install_triggers, sender=self)
+        vacuuming.connect(_rebuild, dispatch_uid=self.label)
+
+    def recording(self, change: Recorded) -> None:
+        if change.messages:
+            search.index().add(change.memory.pk, [row.seq for row in change.messages])
+
+    def verifying(self, memory: Memory) -> LedgerCheck:
+        from inspector.rooms.search.checking import IndexCheck
+
+        return IndexCheck(memory)
+
+    def repairing(self, memory_id: str) -> int:
+        from inspector.rooms.search.checking import repair
+
+        return repair(memory_id)
+
+
+def _add_functions(connection: BaseDatabaseWrapper, **_: object) -> None:
+    search.index_of(connection).add_functions()
+
+
+def _install_triggers(using: str, **_: object) -> None:
+    if has_tables(using):
+        search.index_of(connections[using]).install_triggers()
+
+
+def _rebuild(**_: object) -> None:
+    search.index().rebuild()

@@ -1,0 +1,8 @@
+from __future__ import annotations
+
+from chatmemory.ledger.contradictions import Contradicted, LedgerCheck
+
+
+class Suspicious(LedgerCheck):
+    def end(self) -> None:
+        raise Contradicted("the room", "is suspicious")
