@@ -283,8 +283,8 @@ class _Causes:
             for name, cases in by_provider.items():
                 alike.setdefault(frozenset(cases), []).append(name)
             for names in alike.values():
-                cases = tuple(by_provider[names[0]].values())
-                found.append(Issue(rule, tuple(filter(None, names)), severity, cases))
+                of_these = tuple(by_provider[names[0]].values())
+                found.append(Issue(rule, tuple(filter(None, names)), severity, of_these))
         oldest = datetime.min.replace(tzinfo=UTC)
         found.sort(key=lambda each: each.newest or oldest, reverse=True)
         return sorted(found, key=lambda each: each.severity != "refused")
@@ -302,4 +302,5 @@ def missed_steps(ids: Sequence[str], lately: int) -> dict[str, int]:
     """Return the newest step, of the last ones, whose message never reached the model."""
     rows = KeptDiagnosis.objects.filter(memory__in=ids, missed_step__isnull=False)
     rows = rows.filter(Q(missed_step__gt=F("memory__last_step") - lately))
-    return dict(rows.values_list("memory", "missed_step"))
+    steps = rows.values_list("memory", "missed_step")
+    return {memory: step for memory, step in steps if step is not None}

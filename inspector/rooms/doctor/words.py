@@ -43,6 +43,12 @@ def provider_names(providers: Sequence[str]) -> str:
     return ", ".join(PROVIDERS[name] for name in providers)
 
 
+def title_and_who_refuses(problem: Problem) -> str:
+    """`Tool call without a result (refused by OpenAI, Anthropic).`"""
+    by = f" (refused by {provider_names(problem.refused_by)})" if problem.refused_by else ""
+    return f"{problem_title(problem.rule)}{by}."
+
+
 def refused(found: KnownDiagnosis) -> str:
     """`refused by OpenAI, as of step 12`."""
     as_of = "" if found.as_of is None else f", as of step {found.as_of:,}"
