@@ -196,6 +196,11 @@ class Case:
     problem: Problem
     step: int
 
+    @property
+    def query(self) -> str:
+        """What follows the address of the conversation, to show the step since which it is so."""
+        return f"?at={self.problem.since}" if self.problem.since else ""
+
 
 @dataclass(frozen=True)
 class Issue:
