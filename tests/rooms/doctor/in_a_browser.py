@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from chatmemory import (
@@ -20,8 +21,7 @@ from .diagnosed import diagnosed
 PHONE = {"width": 390, "height": 844}
 
 
-@pytest.fixture
-def ill(demo_conversations):
+def make_ill() -> None:
     call = AiMessage(None, [ToolExecutionRequest("1", "find", "{}")])
     orphan = ToolExecutionResultMessage("9", "find", "found")
     hi = UserMessage("Where is it?")
@@ -31,7 +31,8 @@ def ill(demo_conversations):
 
 
 @pytest.mark.parametrize("javascript", [True, False])
-def test_a_repair_is_previewed_made_and_undone(open_page, ill, javascript):
+def test_a_repair_is_previewed_made_and_undone(open_page, demo_conversations, javascript):
+    make_ill()
     page = open_page("/doctor/?rule=dangling_call", javascript=javascript)
     page.get_by_role("link", name="Repair ill").click()
     expect(page.locator("#preview")).to_contain_text("Tool call #2: a placeholder")
@@ -48,13 +49,16 @@ def test_a_repair_is_previewed_made_and_undone(open_page, ill, javascript):
 
 def test_providers_are_chosen_at_the_first_visit(open_page, demo_conversations):
     page = open_page("/doctor/")
+    User.objects.update(is_superuser=True)
+    page.reload()
     page.locator("input[value=anthropic]").check()
     page.get_by_role("button", name="Show what needs me").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Nothing would fail now.")
     assert list(choices().by_prefix[""].use.models) == ["anthropic"]
 
 
-def test_axe_finds_nothing(open_page, ill, violations, violations_in_both_schemes):
+def test_axe_finds_nothing(open_page, demo_conversations, violations, violations_in_both_schemes):
+    make_ill()
     page = open_page("/doctor/")
     for path in ("/doctor/", "/doctor/providers/", "/doctor/rules/", "/c/ill/repair/"):
         page.goto(page.url.split("/", 3)[0] + "//" + page.url.split("/", 3)[2] + path)
