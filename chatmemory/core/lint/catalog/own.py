@@ -241,7 +241,7 @@ OWN = [
             },
         ],
         began="a tool call came without its thoughtSignature",
-        since=since.when_it_came,
+        since=since.unknown,
         prevention="Keep Gemini's answers as it gives them. For calls of other providers, Google "
         "documents the signature skip_thought_signature_validator.",
     ),
