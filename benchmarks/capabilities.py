@@ -47,7 +47,6 @@ FILES: Mapping[str, tuple[str, ...]] = {
     ),
     "observability": (
         "inspector/observability/*",
-        "inspector/views/monitoring.py",
         "tests/inspector/test_observability.py",
     ),
     "agents": ("chatmemory/mcp.py", f"{_COMMANDS}/mcp.py", "tests/test_mcp.py"),
@@ -58,7 +57,6 @@ FILES: Mapping[str, tuple[str, ...]] = {
         "static/inspector/js/stream.js",
         "tests/live/*",
         "tests/browser/test_live.py",
-        "tests/inspector/test_keeping.py",
     ),
     "search": (
         "chatmemory/search/*",

@@ -22,7 +22,7 @@ COMPUTED = ("new_salt", "commitment_of", "encoded_stay", "digest_of")
 
 def figures(_: str) -> Iterator[Figure]:
     from chatmemory import UserMessage, services
-    from chatmemory.ledger import chain
+    from inspector.rooms.integrity import chain
 
     said = texts()
     fill("m", said)

@@ -35,6 +35,7 @@ from chatmemory.given_settings import BYTES, Wanted, is_list, is_text, read, set
 
 PAGE_MAX = 200
 HOURS_MAX = 87_600  # ten years
+TOKEN_DAYS_MAX = 3650
 WINDOW_MESSAGES_MAX, WINDOW_BYTES_MAX = 100_000, 2**30
 MESSAGE_MAX = 16 * 2**20  # characters of a text, or bytes of media: what a window may hold
 
@@ -59,6 +60,7 @@ class Configuration:
     - `ESTIMATOR` is the token count estimator of conversations without a policy.
     - `PAGE_SIZE` is the number of rows on a page of the API, at most PAGE_MAX.
     - `IDEMPOTENCY_HOURS` is the time for which the response to an Idempotency-Key is stored.
+    - `TOKEN_DAYS` is after how many days a new token expires by default; 0 is never.
     - `TEXT_CHARACTERS` is the length up to which a text of a message is stored, `MEDIA_BYTES` that
       of the base64 of an image, a sound, a video or a file.
     - `POST_BYTES` and `PUT_BYTES` are the most bytes that a body of the API may have; POST_BYTES
@@ -79,6 +81,7 @@ class Configuration:
     ESTIMATOR: str = setting(DEFAULT_ESTIMATOR, _NAME)
     PAGE_SIZE: int = setting(50, whole_number(1, PAGE_MAX))
     IDEMPOTENCY_HOURS: int = setting(24, whole_number(1, HOURS_MAX))
+    TOKEN_DAYS: int = setting(365, whole_number(0, TOKEN_DAYS_MAX))
     TEXT_CHARACTERS: int = setting(500_000, whole_number(1, MESSAGE_MAX))
     MEDIA_BYTES: int = setting(4 * 2**20, whole_number(1, MESSAGE_MAX))
     POST_BYTES: int = setting(2 * 2**20, BYTES)

@@ -40,6 +40,14 @@ def connection() -> BaseDatabaseWrapper:
     return connections[alias()]
 
 
+def described() -> str:
+    """Return which database this is, for operators: the file, or the name and host, no password."""
+    settings = connection().settings_dict
+    if connection().vendor == "sqlite":
+        return str(settings["NAME"])
+    return f"{settings['NAME']} on {settings['HOST'] or 'this machine'}"
+
+
 def refusal() -> str | None:
     """Return why a PostgreSQL database of the project refuses connections; None if none does.
 

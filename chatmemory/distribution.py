@@ -53,11 +53,15 @@ _LABEL = "chatmemory_"  # with which the labels of rooms begin
 def placements() -> list[Placement]:
     """Return the placements of the tables that name conversations, Memory first."""
     memory = apps.get_model("chatmemory", "Memory")
-    ours = [each for each in apps.get_app_configs() if f"{each.label}_".startswith(_LABEL)]
-    others = [model for each in ours for model in each.get_models() if model != memory]
+    others = [model for model in _models() if model != memory]
     found = [_placement(model, memory) for model in others]
     first = Placement(memory._meta.db_table, memory._meta.pk.column)
     return [first, *(each for each in found if each)]
+
+
+def _models() -> list[type[Model]]:
+    """Return the models of the kernel and of the rooms."""
+    return [each for each in apps.get_models() if each._meta.app_label.startswith("chatmemory")]
 
 
 def _placement(model: type[Model], memory: type[Model]) -> Placement | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from django.db import models
 from django.db.models import F, Q
-from django.utils import timezone
 
 from chatmemory.core.codec import payload_of
 from chatmemory.core.eviction import Reason
@@ -34,7 +33,6 @@ __all__ = [
     "KeptIncidents",
     "Memory",
     "Message",
-    "RecallFigures",
     "Stay",
     "Step",
     "Trial",
@@ -75,7 +73,7 @@ class Memory(PolicyColumns):
         null=True, help_text="load in the policy's unit; null without an installed policy"
     )
 
-    # The chain of digests; see ledger.chain.
+    # The chain of digests; see the hook `sealing`. Without a room that seals, they are empty.
     head = models.BinaryField(help_text="digest of the newest step")
     labels_salt = models.BinaryField()
     first_labels = models.BinaryField(help_text="commitment of the first labels")
@@ -87,7 +85,7 @@ class Memory(PolicyColumns):
     oldest = models.BigIntegerField(default=1)
     ordered_from = models.BigIntegerField(default=0)
 
-    # Changes that are made in several transactions; see services.erasure and services.imports.
+    # Changes that are made in several transactions; see services.erasure and services.slices.
     deleted_at = models.DateTimeField(null=True, help_text="when its deletion began")
     imported = models.BigIntegerField(
         null=True, help_text="messages of an unfinished import that are stored"
@@ -301,26 +299,3 @@ class Trial(models.Model):
 
     def __str__(self) -> str:
         return f"{self.memory_id} trial {self.key}"
-
-
-class RecallFigures(models.Model):
-    """What the lab has computed of a conversation: numbers only, and no part of it.
-
-    They are those of a `state` of the ledger, and of a question: see `queries.lab`.
-    """
-
-    pk = models.CompositePrimaryKey("memory_id", "key")
-    memory = models.ForeignKey(Memory, models.CASCADE, related_name="+", db_index=False)
-    key = models.CharField(max_length=32, help_text="digest of the question")
-    state = models.CharField(max_length=64, help_text="head of the ledger, and its last step")
-    figures = models.JSONField()
-    computed_at = models.DateTimeField(default=timezone.now)
-
-    objects = TableManager()
-
-    class Meta:
-        verbose_name_plural = "recall figures"
-        indexes = [models.Index("key", "memory", name="figures_by_question")]
-
-    def __str__(self) -> str:
-        return f"{self.memory_id} figures {self.key}"

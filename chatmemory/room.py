@@ -7,7 +7,7 @@ INSTALLED_APPS. A hook never changes what the kernel decides. docs/rooms.md desc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -18,19 +18,25 @@ from django.core.checks import CheckMessage, Error
 if TYPE_CHECKING:
     from chatmemory.flags import Flag
     from chatmemory.keeper import Keeper
-    from chatmemory.ledger.contradictions import LedgerCheck
+    from chatmemory.ledger.contradictions import Contradiction, LedgerCheck
     from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
-    from chatmemory.models import Memory
+    from chatmemory.models import Memory, Message
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """The new rows of a conversation, whose own row is as it is after them."""
+    """The new rows of a conversation, whose own row is as it is after them.
+
+    What is to be sealed is one step, or a new conversation without one. `ended` are the numbers and
+    the reasons of the stays that it ended, by number, `redacted` the message whose words it erases.
+    """
 
     memory: Memory
     messages: Sequence[InsertedMessage] = ()
     stays: Sequence[InsertedStay] = ()
     steps: Sequence[InsertedStep] = ()
+    ended: Sequence[tuple[int, str]] = ()
+    redacted: Message | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +56,7 @@ class Room(AppConfig):
     """
 
     needs: tuple[str, ...] = ()  # the names of rooms without which this one cannot be
+    services: Mapping[str, str] = {}  # the modules of what it adds to `chatmemory.services`
     api_urls: str = ""  # a module whose `urlpatterns` stand below /api/v1/
     flags: Sequence[Flag] = ()
 
@@ -61,6 +68,9 @@ class Room(AppConfig):
     def keepers(self) -> Iterable[Keeper]:
         """Return what derives rows from ledgers after the commit of a change."""
         return ()
+
+    def sealing(self, change: Recorded) -> None:
+        """Fill in digests of a step that is not written yet. An exception undoes the change."""
 
     def recording(self, change: Recorded) -> None:
         """Index new rows, in the transaction that has written them. An exception undoes it."""
@@ -76,6 +86,13 @@ class Room(AppConfig):
         """Return what checks the room's columns and tables while a ledger is replayed; or None."""
         return None
 
+    def verify_head(self, memory_id: str, step: int, head: str) -> Contradiction | None:
+        """Return what contradicts a digest that was kept elsewhere, in hexadecimal; or None.
+
+        `manage.py verify_memories --heads` calls it.
+        """
+        return None
+
     def repairing(self, memory_id: str) -> int:
         """Put into the room's index what is missing of a conversation; return how much that was.
 
@@ -87,6 +104,12 @@ class Room(AppConfig):
 def rooms() -> Iterator[Room]:
     """Yield the installed rooms, in the order of INSTALLED_APPS."""
     return (each for each in apps.get_app_configs() if isinstance(each, Room))
+
+
+def seal(change: Recorded) -> None:
+    """Let rooms fill in the digests of a step, or of a new conversation."""
+    for room in rooms():
+        room.sealing(change)
 
 
 def has_room(name: str) -> bool:

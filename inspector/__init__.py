@@ -5,11 +5,16 @@ import chatmemory.reports  # noqa: F401  (refuses another package named chatmemo
 # Each is a capability in folders of its own: docs/rooms.md
 ROOMS = [
     "inspector.rooms.doctor",
+    "inspector.rooms.integrity",
     "inspector.rooms.lessons",
     "inspector.rooms.settings",
+    "inspector.rooms.transfer",
+    "inspector.rooms.erasure",
     "inspector.rooms.live",
     "inspector.rooms.agents",
+    "inspector.rooms.lab",
     "inspector.rooms.observability",
+    "inspector.rooms.evidence_file",
     "inspector.rooms.search",
 ]
 MIDDLEWARE = ["inspector.middleware.own_pages.InspectorMiddleware"]

@@ -29,6 +29,7 @@ class InspectorConfiguration:
     - `DISK_FREE_MB` is the free space below which `readyz` tells of a full disk.
     - `TRACES` sends traces, with the extra `otel`.
     - `LESSONS` is a folder of lessons of one's own (docs/lessons.md).
+    - `LEAST_SAVING` is how many percent of the cost of everything a window must save to be advised.
     - `MANAGE` is how commands are typed, as pages tell it.
     - `OPEN_FORM_BYTES` is the most bytes of a form that needs no account, and `FORM_BYTES` of one
       that does. `MESSAGES_FORM_BYTES` is that of a form with messages, sent as multipart/form-data,
@@ -41,6 +42,7 @@ class InspectorConfiguration:
     DISK_FREE_MB: int = setting(100, whole_number(0, 10**9))
     TRACES: bool = setting(False, _FLAG)
     LESSONS: str | Path = setting("", _FOLDER)  # noqa: RUF009  (this makes a field)
+    LEAST_SAVING: int = setting(10, whole_number(0, 100))
     MANAGE: str = setting("python manage.py", _COMMAND)
     OPEN_FORM_BYTES: int = setting(64 * 2**10, BYTES)
     FORM_BYTES: int = setting(256 * 2**10, BYTES)

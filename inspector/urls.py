@@ -3,7 +3,6 @@ from django.urls import path
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 import inspector.installed  # noqa: F401  (refuses a project without the applications)
 from inspector.access import (
-    erase_required,
     read_required,
     write_required,
 )
@@ -15,7 +14,6 @@ from inspector.views import (
     lab,
     monitoring,
     overview,
-    transfer,
 )
 
 app_name = "inspector"
@@ -28,7 +26,6 @@ urlpatterns = [
     path("bulk/", read_required(overview.bulk), name="bulk"),
     path(_conversation, read_required(conversation.conversation), name="conversation"),
     path(f"{_conversation}pin/<int:seq>/", write_required(conversation.pin), name="pin"),
-    path(f"{_conversation}redact/<int:seq>/", erase_required(conversation.redact), name="redact"),
     path(f"{_conversation}simulate/", read_required(conversation.simulate), name="simulate"),
     path(f"{_conversation}verdict/", read_required(conversation.verdict), name="verdict"),
     path(f"{_conversation}compact/", write_required(conversation.compact), name="compact"),
@@ -36,11 +33,7 @@ urlpatterns = [
     path(f"{_conversation}branch/", write_required(conversation.branch), name="branch"),
     path(f"{_conversation}compare/", read_required(compare.compare_policies), name="compare"),
     path(f"{_conversation}adopt/", write_required(compare.adopt), name="adopt"),
-    path(f"{_conversation}export/", read_required(transfer.export), name="export"),
-    path("lab/", read_required(lab.lab), name="lab"),
     path("lab/compactions/", read_required(lab.compactions), name="lab-compactions"),
-    path("lab/adopt/", write_required(lab.adopt_for_many), name="adopt-for-many"),
-    path("import/", write_required(transfer.import_file), name="import"),
     path("demo/", write_required(overview.add_demo), name="demo"),
     *urlpatterns_of_rooms(),
     path("sign-in/", accounts.SignIn.as_view(), name="sign-in"),

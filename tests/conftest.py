@@ -21,8 +21,10 @@ from chatmemory import ChatMessage, MessageWindow, SystemMessage, TokenWindow, U
 from chatmemory.access.rates import process_rates, shared_rates
 from chatmemory.access.tokens import create_token
 from chatmemory.core.estimators import ESTIMATORS
-from chatmemory.formats import FORMATS, Reading, Transcript
-from chatmemory.services import add, create, import_all
+from chatmemory.formats import FORMATS
+from chatmemory.search import DIGEST_LABEL
+from chatmemory.services import add, create
+from chatmemory.services.slices import import_labelled
 from inspector import demo
 
 from . import processes
@@ -51,7 +53,7 @@ def _quick_settings():
     """
     with override_settings(
         PASSWORD_HASHERS=["django.contrib.auth.hashers.MD5PasswordHasher"],
-        MIDDLEWARE=[name for name in settings.MIDDLEWARE if not name.startswith("servestatic.")],
+        MIDDLEWARE=[name for name in settings.MIDDLEWARE if not name.endswith(".StaticFiles")],
     ):
         yield
 
@@ -291,9 +293,11 @@ def pytest_terminal_summary(terminalreporter) -> None:
 
 @pytest.fixture
 def imported(db) -> str:
-    """The id of a conversation from a file, which is known again by a label of its own."""
-    (result,) = import_all(Reading("json", (Transcript("imported", (UserMessage("hi"),)),), ()))
-    return result.memory_id
+    """The id of a conversation that is known again by the label of an import."""
+    list(
+        import_labelled("imported", [UserMessage("hi")], MessageWindow(20), {DIGEST_LABEL: "1"}, "")
+    )
+    return "imported"
 
 
 @pytest.fixture

@@ -204,14 +204,14 @@ def test_the_index_of_decisions_has_each():
 def test_the_map_of_contributing_is_true():
     table = re.findall(r"^\|.*$", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE)
     paths = [path for row in table for path in re.findall(r"`([\w.]+/[\w./]*)`", row)]
-    assert len(paths) > 30
+    assert len(paths) > 20
     assert not [path for path in paths if not (ROOT / path).exists()]
 
 
 def test_the_map_of_architecture_is_true():
     """Its rooms, and the modules and packages that it names in them."""
     text = (ROOT / "docs/architecture.md").read_text("utf-8")
-    rows = re.findall(r"^\| (`.*?) \|.*?\| (.*) \|$", text, re.MULTILINE)
+    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", text, re.MULTILINE)
     assert len(rows) > 10
     homes = [ROOT, ROOT / "chatmemory", ROOT / "inspector"]
     for first, last in rows:

@@ -84,6 +84,13 @@ def test_a_flag_is_a_filter_of_pages_and_the_api(operator_client, api):
     assert queries.MemoryFilter(flag=queries.flag_named("any")).rows().count() == 1
 
 
+def test_its_services_are_among_all_services(room, settings):
+    assert services.answer() == "An answer"
+    settings.INSTALLED_APPS = [each for each in settings.INSTALLED_APPS if each != "tests.a_room"]
+    with pytest.raises(AttributeError, match="no attribute 'answer'"):
+        _ = services.answer
+
+
 def test_an_erasure_asks_the_rooms(room):
     services.redact("m", 2, actor="operator")
     services.delete("m", actor="operator")

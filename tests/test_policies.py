@@ -29,6 +29,7 @@ from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
 from chatmemory.models import DefaultPolicy
 from chatmemory.stores.database import DjangoChatMemoryStore
+from inspector.rooms.transfer.imports import import_all
 
 from .conversations import numbered
 
@@ -174,7 +175,7 @@ WITH_THE_ORDER = {
         lambda: services.branch("source", "m", [ORDER], policy=GIVEN),
     ],
     "imported": [lambda: services.import_conversation("m", [ORDER], GIVEN)],
-    "imported from a file": [lambda: list(services.import_all(READING, GIVEN))],
+    "imported from a file": [lambda: list(import_all(READING, GIVEN))],
 }
 
 

@@ -33,6 +33,7 @@ from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import NewMessage, protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
+from inspector.rooms.transfer.imports import import_all
 
 from .conversations import BRIEF, texts, users
 
@@ -307,7 +308,7 @@ ACTING = {
     "import_conversation": lambda actor: services.import_conversation(
         "c", [UserMessage("hello")], MessageWindow(3), actor=actor
     ),
-    "import_all": lambda actor: list(services.import_all(READING, actor=actor)),
+    "import_all": lambda actor: list(import_all(READING, actor=actor)),
     "keep_trial": lambda actor: services.keep_trial("a", [UserMessage("draft")], actor=actor),
     "set_default_policy": lambda actor: services.set_default_policy("a", MessageWindow(3), actor),
     "remove_default_policy": lambda actor: services.remove_default_policy("a", actor),

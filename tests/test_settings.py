@@ -285,7 +285,7 @@ def test_the_api_and_the_pages_offer_items_of_the_settings(tmp_path):
     done = run(
         "import django; django.setup()\n"
         "from chatmemory.api.requests import MessagesRequest\n"
-        "from inspector.forms.actions import ImportForm\n"
+        "from inspector.rooms.transfer.forms import ImportForm\n"
         "print(*MessagesRequest().fields['format'].names())\n"
         "print(*dict(ImportForm().fields['format'].choices))\n",
         str(tmp_path),

@@ -33,6 +33,7 @@ from chatmemory.core.sessions import Compaction, Session
 from chatmemory.formats import Reading, Transcript, read_transcripts
 from chatmemory.models import KeptCompactions, Memory, Message, Step
 from chatmemory.services import protocol
+from inspector.rooms.transfer.imports import import_all
 
 from .conversations import create_and_add, users
 from .core.test_compaction_evidence import sessions, tool
@@ -106,7 +107,7 @@ def test_an_imported_session_has_the_evidence_of_its_file(session):
     name = f"s{next(NUMBERS)}"
     said = [each for n, each in enumerate(session.messages) if n not in session.summaries]
     transcript = Transcript(name, tuple(said), session=session)
-    (result,) = services.import_all(Reading("codex", (transcript,), ()))
+    (result,) = import_all(Reading("codex", (transcript,), ()))
     assert result.refused == ""
     check_same(name, session)
 

@@ -20,9 +20,10 @@ from chatmemory.core.messages import text_of
 from chatmemory.core.stored_policies import load_of
 from chatmemory.core.window import Totals
 from chatmemory.ledger import verification
-from chatmemory.ledger.chain import first_digest, verify_head
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+from inspector.rooms.integrity.chain import first_digest
+from inspector.rooms.integrity.checking import verify_head
 
 from .conversations import create_and_add, numbered
 

@@ -13,12 +13,12 @@ from django.utils import timezone
 
 from chatmemory import database
 from chatmemory.access.roles import Role
+from chatmemory.conf import TOKEN_DAYS_MAX, configuration
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.given import check_text
 from chatmemory.models import ApiToken
 from chatmemory.services.transaction import audit
 
-DAYS_MAX = 3650
 _LAST_USED_RESOLUTION = timedelta(minutes=1)
 
 
@@ -33,14 +33,16 @@ def create_token(
     days: int | None = None,
     created_by: str = "",
 ) -> str:
-    """Create a token and return its secret. Without `days`, the token does not expire.
+    """Create a token and return its secret. Without `days` it expires after those of the setting
+    TOKEN_DAYS; with 0, never.
 
     Raises ValidationError, UnstorableText, and IntegrityError if the name is taken.
     """
     check_text(name, "the name of a token")
     check_text(prefix, "the prefix of a token")
-    if days is not None and not 1 <= days <= DAYS_MAX:
-        raise ValidationError({"days": f"Enter 1 to {DAYS_MAX}, or nothing for no expiry."})
+    days = configuration().TOKEN_DAYS if days is None else days
+    if not 0 <= days <= TOKEN_DAYS_MAX:
+        raise ValidationError({"days": f"Enter 1 to {TOKEN_DAYS_MAX}, or 0 for no expiry."})
     secret = f"cm_{secrets.token_urlsafe(32)}"
     token = ApiToken(
         name=name,
@@ -75,12 +77,14 @@ def all_tokens() -> list[ApiToken]:
     return list(ApiToken.objects.order_by("-created_at", "-pk"))
 
 
-def revoke_token(key: int, actor: str = "") -> None:
-    """Revoke a token, which stays in the list. A second time changes nothing."""
+def revoke_token(key: int, actor: str = "") -> bool:
+    """Revoke a token, which stays in the list. Return whether it was valid until now."""
     token = ApiToken.objects.filter(pk=key, revoked_at=None)
     name = token.values_list("name", flat=True).first()
-    if name is not None and token.update(revoked_at=timezone.now()):
-        audit(f"revoke token {name!r}", action="revoke_token", actor=actor, token=name)
+    if name is None or not token.update(revoked_at=timezone.now()):
+        return False
+    audit(f"revoke token {name!r}", action="revoke_token", actor=actor, token=name)
+    return True
 
 
 def digest(secret: bytes) -> str:

@@ -112,20 +112,6 @@ class ChangeMemoryRequest(Body):
     labels = fields.LabelsField(required=False)
 
 
-class RedactRequest(Body):
-    """What else is to be redacted."""
-
-    branches = fields.BranchesField(
-        default=list,
-        help_text="The branches whose copies of the text are removed too: their ids, or true.",
-    )
-    summaries = fields.SummariesField(
-        default=list,
-        help_text="The summaries that stand for the message and are redacted too: their seqs, or "
-        "true for those that hold one of its exact terms.",
-    )
-
-
 class CompactRequest(Body):
     """A summary, and what it stands for: one of `covering`, `keep_last` and `keep_tokens`."""
 

@@ -32,7 +32,7 @@ from chatmemory.services import ChangeResult
 
 Json = serializers.Serializer[Any]
 
-_ADDRESS = "The id as a segment of a URL."
+ADDRESS = "The id as a segment of a URL."
 _REASONS = f"Why it left: {', '.join(Reason)}."
 
 
@@ -105,7 +105,7 @@ class TotalsSerializer(Json):
 
 class MemorySerializer(Json):
     id = serializers.CharField()
-    address = AddressField(source="id", read_only=True, help_text=_ADDRESS)
+    address = AddressField(source="id", read_only=True, help_text=ADDRESS)
     policy = StoredPolicyField(allow_null=True)
     labels = LabelsField(source="given_labels")
     created_at = serializers.DateTimeField()
@@ -569,28 +569,6 @@ class MessageDetailSerializer(HistoryMessageSerializer):
     )
     pinned = serializers.BooleanField(help_text="Whether it is in memory and does not leave.")
     why = WhySerializer(allow_null=True, help_text="Why it left; null while it is in memory.")
-
-
-class CopySerializer(Json):
-    """A copy of a message in a branch."""
-
-    id = serializers.CharField(help_text="The id of the branch.")
-    address = AddressField(source="id", help_text=_ADDRESS)
-    seq = serializers.IntegerField()
-
-
-class RedactedMessageSerializer(MessageDetailSerializer):
-    copies = CopySerializer(
-        many=True,
-        allow_null=True,
-        help_text="Those in branches that still have the text; null if it was removed before, and "
-        "while a node of a cluster is down, which may have some.",
-    )
-    summaries = SeqsField(
-        allow_null=True,
-        help_text="The seqs of the summaries that stand for the message and still hold one of its "
-        "exact terms; null if its text was removed before, and its terms with it.",
-    )
 
 
 class CurrentSerializer(Json):

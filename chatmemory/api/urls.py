@@ -14,7 +14,6 @@ from chatmemory.api.views.messages import (
     MemoryMessage,
     MemoryMessages,
     Pin,
-    Redaction,
     Store,
 )
 from chatmemory.api.views.schema import Docs, Schema
@@ -31,7 +30,6 @@ _v1 = [
     path(f"{_one}messages/", MemoryMessages.as_view(), name="messages"),
     path(f"{_one}messages/<int:seq>/", MemoryMessage.as_view(), name="message"),
     path(f"{_one}messages/<int:seq>/pin/", Pin.as_view(), name="pin"),
-    path(f"{_one}messages/<int:seq>/redact/", Redaction.as_view(), name="redact"),
     path(f"{_one}compact/", Compaction.as_view(), name="compact"),
     path(f"{_one}history/", MemoryHistory.as_view(), name="history"),
     path(f"{_one}steps/", MemorySteps.as_view(), name="steps"),

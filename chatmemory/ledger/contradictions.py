@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -40,6 +40,18 @@ class LedgerCheck:
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
+
+    def message(self, row: Message) -> None:
+        """Check a message, with the step that stored it."""
+
+    def stay(self, row: Stay) -> None:
+        """Check a stay, with the step that began it."""
+
+    def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
+        """Check a step, after its messages and the stays that it began.
+
+        `ended` are the numbers and the reasons of the stays that it ended, by number.
+        """
 
     def end(self) -> None:
         """Check what is known after the last step, once all else is verified."""

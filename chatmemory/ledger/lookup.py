@@ -27,6 +27,14 @@ def find_memory(memory_id: str) -> Memory:
     raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
 
 
+Bytes = bytes | memoryview  # what databases return
+
+
+def stored(value: Bytes | None) -> bytes:
+    """Return the content of a column of bytes; of a number, `bytes` would make as many zeros."""
+    return b"" if value is None else bytes(memoryview(value))
+
+
 class StoredId(NamedTuple):
     """The id of a conversation, with escapes for bytes that are no readable text."""
 

@@ -24,7 +24,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import load_of
 from chatmemory.core.transitions import Change, Transition, set_pinned, unchanged
 from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
-from chatmemory.ledger import chain, sql
+from chatmemory.ledger import sql
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
 from chatmemory.ledger.client_list import (
     Replacement,
@@ -33,7 +33,7 @@ from chatmemory.ledger.client_list import (
     rank_of_summary,
 )
 from chatmemory.ledger.overrides import erased
-from chatmemory.ledger.redaction import check_commitment, redacted
+from chatmemory.ledger.redaction import redacted
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.windows import (
     SAID,
@@ -46,6 +46,7 @@ from chatmemory.ledger.windows import (
     unprotected,
 )
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.room import Recorded, seal
 
 # The kinds of steps that a full window refuses. Lowering a limit and clearing always work.
 BOUNDED = (
@@ -190,11 +191,8 @@ class Recorder:
         """Change the labels, as a step; equal labels change nothing."""
         if labels == self.memory.labels:
             return None
-        memory = self.memory
-        memory.labels, memory.labels_salt = labels, chain.new_salt()
-        commitment = chain.commitment_of_labels(labels, memory.labels_salt)
-        transition = unchanged(self.window, self.policy)
-        return self._step(transition, Step.Kind.LABELS, commitment=commitment)
+        self.memory.labels = labels
+        return self._step(unchanged(self.window, self.policy), Step.Kind.LABELS)
 
     def pin(self, entry: StayEntry, pinned: bool) -> ChangeResult:
         """Pin or unpin a message of the window, with what belongs to it: a call and its results."""
@@ -208,13 +206,9 @@ class Recorder:
         return self._step(transition, kind, seq=entry.seq)
 
     def redact(self, row: Message) -> ChangeResult | None:
-        """Remove a message's text permanently; a second time changes nothing.
-
-        Raises CorruptRow for a message that was altered: its redaction would hide that.
-        """
+        """Remove a message's text permanently; a second time changes nothing."""
         if row.redacted_step is not None:
             return None
-        check_commitment(row)
         replacement = redacted(read_message(row), row.seq)
         row.text, row.frame, row.attributes = text_of(replacement), frame_of(replacement), None
         row.redacted_step = self.memory.last_step + 1
@@ -222,8 +216,7 @@ class Recorder:
         row.save(update_fields=["text", "frame", "attributes", "redacted_step", "salt"])
         self._erase_overrides(row.seq)
         transition = unchanged(self.window, self.policy)
-        commitment = chain.commitment_of(row)
-        return self._step(transition, Step.Kind.REDACT, seq=row.seq, commitment=commitment)
+        return self._step(transition, Step.Kind.REDACT, seq=row.seq, redacted=row)
 
     def _erase_overrides(self, seq: int) -> None:
         stays = Stay.objects.filter(memory=self.memory, seq=seq, overrides__isnull=False)
@@ -325,7 +318,7 @@ class Recorder:
         by_client: bool = False,
         seq: int | None = None,
         note: str = "",
-        commitment: bytes | None = None,
+        redacted: Message | None = None,
     ) -> ChangeResult:
         """Apply a transition whose entries are numbered, and make its step.
 
@@ -359,7 +352,6 @@ class Recorder:
                 oldest=memory.oldest,
                 seq=seq,
                 note=note or transition.note or self._note,
-                commitment=commitment,
                 policy_kind=memory.policy_kind,
                 policy_limit=memory.policy_limit,
                 policy_estimator=memory.policy_estimator,
@@ -373,6 +365,7 @@ class Recorder:
                     each.n: str(reason)
                     for each, (_, reason, _) in zip(leaving, transition.evictions, strict=True)
                 },
+                redacted,
             )
         result = self._result(transition, kind, last_seq, entering, leaving, seq, by_client)
         self.results.append(result)
@@ -421,7 +414,7 @@ class Recorder:
 
     def _message(self, entry: StayEntry, sent: NewMessage | None) -> InsertedMessage:
         assert entry.message is not None
-        row = InsertedMessage(
+        return InsertedMessage(
             memory_id=self.memory.id,
             seq=entry.seq,
             type=str(entry.type),
@@ -432,10 +425,7 @@ class Recorder:
             origin=entry.origin,
             said_at=(sent.said_at if sent else None) or self._now,
             client_id=sent.client_id if sent else None,
-            salt=chain.new_salt(),
         )
-        row.commitment = chain.commitment_of(row)
-        return row
 
     def _stay(self, entry: StayEntry) -> InsertedStay:
         return InsertedStay(
@@ -458,18 +448,14 @@ class Recorder:
         messages: Sequence[InsertedMessage],
         stays: Sequence[InsertedStay],
         ended: Mapping[int, str],
+        redacted: Message | None,
     ) -> None:
-        """Keep the rows of a step until they are written, with its digest over them.
+        """Keep the rows of a step until they are written, once rooms have sealed them.
 
         A stay that began since the last write ends before it is written.
         """
-        self.memory.head = step.digest = chain.digest_of(
-            self.memory.head,
-            step,
-            [row.commitment for row in messages],
-            [chain.encoded_stay(row) for row in stays],
-            sorted(ended.items()),
-        )
+        rows = messages, stays, [step], sorted(ended.items())
+        seal(Recorded(self.memory, *rows, redacted))
         self._messages += messages
         for stay in stays:
             self._stays[stay.n] = stay

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 
 from chatmemory.core.compaction import is_summary, summary_message
-from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
@@ -22,8 +21,6 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
-from chatmemory.ledger import chain
-from chatmemory.models import Message
 
 _MARK = re.compile(r"\[redacted #(\d{1,19})\]")
 
@@ -41,12 +38,6 @@ def redacted(message: ChatMessage, seq: int) -> ChatMessage:
         case ToolExecutionResultMessage():
             return ToolExecutionResultMessage(message.id, message.tool_name, text)
     return CustomMessage({"text": text})
-
-
-def check_commitment(row: Message) -> None:
-    """Raise CorruptRow if a message is not the one that was said."""
-    if chain.commitment_of(row) != chain.stored(row.commitment):
-        raise CorruptRow(f"message #{row.seq} of {row.memory_id!r} is not what was said")
 
 
 def mark_of(seq: int) -> str:

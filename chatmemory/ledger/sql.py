@@ -48,8 +48,8 @@ class InsertedMessage:
     origin: str
     said_at: datetime
     client_id: str | None
-    salt: bytes
-    commitment: bytes = b""  # once the other columns are known
+    salt: bytes | None = None  # filled in by the hook `sealing`, as are digests
+    commitment: bytes = b""
     redacted_step: int | None = None
 
 
@@ -93,12 +93,12 @@ class InsertedStep:
     oldest: int
     seq: int | None
     note: str
-    commitment: bytes | None
     policy_kind: str | None
     policy_limit: int | None
     policy_estimator: str
     policy_options: dict[str, Any]
-    digest: bytes = b""  # once the other columns are known
+    commitment: bytes | None = None
+    digest: bytes = b""
 
 
 class OpenStay(NamedTuple):

@@ -39,8 +39,6 @@ from chatmemory.core.transitions import (
     unchanged,
 )
 from chatmemory.core.window import Totals, Window
-from chatmemory.ledger import chain
-from chatmemory.ledger.chain import ChainCheck, check_hidden
 from chatmemory.ledger.client_list import appended_rank, head_rank
 from chatmemory.ledger.contradictions import (
     Contradicted,
@@ -50,6 +48,7 @@ from chatmemory.ledger.contradictions import (
     naming,
     stay_name,
 )
+from chatmemory.ledger.deletions import check_hidden
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.overrides import is_erased
 from chatmemory.ledger.redaction import is_redacted
@@ -184,7 +183,6 @@ class _Replay:
         self.stays = self.rows.stays()
         self.next_stay = next(self.stays, None)
         self.ends: dict[int, dict[int, _End]] = {}  # of the stays that were read, by step
-        self.chain = ChainCheck(memory)
         self.checks = [check for room in rooms() if (check := room.verifying(memory))]
         self.window = Window()
         self.last = Step(n=0, oldest=1)
@@ -210,14 +208,12 @@ class _Replay:
             self.policy_before = self.policy
         name = step.policy_estimator
         self.estimator = estimator_for(name) if is_known(name) else None
-        commitments: list[chain.Bytes] = []
-        begun: list[tuple[Any, ...]] = []
         self.arrived = []
         for stay, row in self.begun_by(step):
             with naming(row):
-                if self.read_stay(step, stay, row):
-                    commitments.append(row.commitment)
-            begun.append(chain.encoded_stay(stay))
+                self.read_stay(step, stay, row)
+            for check in self.checks:
+                check.stay(stay)
         self.left = self.ends.pop(step.n, {})
         self.check_counters(step)
         try:
@@ -225,7 +221,8 @@ class _Replay:
         except (OversizedMessage, NoRoomBesidePins) as error:
             raise Contradicted(step, f"the policy refuses what it adds: {error}") from error
         ended = [(n, self.left[n].reason) for n in sorted(self.left)]
-        self.chain.check_step(step, commitments, begun, ended)
+        for check in self.checks:
+            check.step(step, ended)
 
     # Rows
 
@@ -235,8 +232,8 @@ class _Replay:
             yield self.next_stay
             self.next_stay = next(self.stays, None)
 
-    def read_stay(self, step: Step, stay: Stay, row: Message) -> bool:
-        """Check a stay; return whether its message is new."""
+    def read_stay(self, step: Step, stay: Stay, row: Message) -> None:
+        """Check a stay, and its message if that is new."""
         message, is_new = shown_message(row, stay.overrides), stay.seq > self.last_seq
         if is_new:
             self.check_message(stay, row, message)
@@ -249,7 +246,6 @@ class _Replay:
         if stay.left_step is not None:
             self.ends.setdefault(stay.left_step, {})[stay.n] = _End(entry, stay.reason or "")
         self.last_stay = stay.n
-        return is_new
 
     def check_message(self, stay: Stay, row: Message, message: ChatMessage) -> None:
         self.last_seq += 1
@@ -258,7 +254,8 @@ class _Replay:
             raise Contradicted(stay, what)
         expect(row, "type", row.type, message.type.value)
         expect(row, "text", row.text, text_of(message))
-        self.chain.check_message(row)
+        for check in self.checks:
+            check.message(row)
         if row.origin == Message.Origin.SAID:
             self.said = Totals(self.said.count + 1, self.said.tokens + row.tokens)
 
@@ -450,7 +447,6 @@ class _Replay:
                 raise Contradicted(stay_name(entry.n, entry.seq), what)
         with naming(self.memory):
             self.check_memory()
-        self.chain.check_end()
         for check in self.checks:
             check.end()
 

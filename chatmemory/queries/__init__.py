@@ -16,15 +16,15 @@ from chatmemory.core.recall.compactions import (
 )
 from chatmemory.core.recall.compactions import LIMIT as TERMS_APPENDED
 from chatmemory.core.recall.comparison import Compared, Followed
+from chatmemory.core.recall.cost import Bill, Provider, providers
 from chatmemory.core.recall.facts import IncidentKind, Use, examples_first
-from chatmemory.core.recall.figures import LimitPoint
-from chatmemory.core.recall.figures import smallest as smallest_limit
 from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.core.window import Counted, Totals
 from chatmemory.distribution import unreachable_nodes
 from chatmemory.flags import Flag, flag_named, flags
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import CLIENT
+from chatmemory.queries.adoption import PolicyAdoption, adopting
 from chatmemory.queries.budget import Budget, budget_of
 from chatmemory.queries.compactions import (
     CompactionOf,
@@ -84,16 +84,6 @@ from chatmemory.queries.incidents import (
     latest_incidents,
 )
 from chatmemory.queries.keeping import WhatWouldKeep
-from chatmemory.queries.lab import (
-    Fleet,
-    FleetLists,
-    FleetQuery,
-    Loser,
-    Repeat,
-    adopting,
-    fleet,
-    fleet_lists,
-)
 from chatmemory.queries.overview import (
     ORDERINGS,
     OverviewRow,

@@ -265,16 +265,21 @@ class StepSamples:
     stays: Sequence[Stay]
 
 
+# When a conversation was created, its last step, and the digest of that step, if it has one
+LedgerState = tuple[datetime, int, bytes]
+
+
 def step_samples(memory: Memory, at: int) -> StepSamples:
     """Return the steps around `at`, and an outline of all.
 
     They are read by key, so that the cost does not depend on their number.
     """
-    part, head = part_around(memory.last_step, at), bytes(memory.head)
-    points = _points(memory.pk, range(part.start - 1, part.stop), head)
+    part = part_around(memory.last_step, at)
+    state = memory.created_at, memory.last_step, bytes(memory.head)
+    points = _points(memory.pk, range(part.start - 1, part.stop), state)
     seqs = [_new_seqs(points.get(n - 1), points[n]) for n in part]
     single = tuple(new[0] for new in seqs if len(new) == 1)
-    stays = _stays_of(memory.pk, single, head)
+    stays = _stays_of(memory.pk, single, state)
     arrivals = _arrivals(stays, at)
     samples = (
         StepSample(
@@ -283,7 +288,7 @@ def step_samples(memory: Memory, at: int) -> StepSamples:
         for n, new in zip(part, seqs, strict=True)
     )
     outline = outline_of(memory.last_step)
-    return StepSamples(tuple(samples), _points(memory.pk, outline, head) if outline else {}, stays)
+    return StepSamples(tuple(samples), _points(memory.pk, outline, state) if outline else {}, stays)
 
 
 def part_around(steps: int, at: int) -> range:
@@ -302,8 +307,8 @@ def outline_of(steps: int) -> Sequence[int]:
 
 
 @lru_cache(maxsize=KEPT)
-def _points(memory_id: str, numbers: Sequence[int], head: bytes) -> Mapping[int, StepPoint]:
-    """Return points of the conversation with this head, which is a digest of all its steps.
+def _points(memory_id: str, numbers: Sequence[int], state: LedgerState) -> Mapping[int, StepPoint]:
+    """Return points of a conversation whose ledger has not changed since this state.
 
     Each policy is made once.
     """
@@ -327,8 +332,8 @@ def _new_seqs(before: StepPoint | None, point: StepPoint) -> range:
 
 
 @lru_cache(maxsize=KEPT)
-def _stays_of(memory_id: str, seqs: Sequence[int], head: bytes) -> Sequence[Stay]:
-    """Return the stays of messages of the conversation with this head."""
+def _stays_of(memory_id: str, seqs: Sequence[int], state: LedgerState) -> Sequence[Stay]:
+    """Return the stays of messages of a conversation in this state."""
     return stays_of_messages(memory_id, seqs)
 
 

@@ -1,13 +1,20 @@
 """All writes. Each is one transaction; within `atomic`, several are one. They return the changes of
 the window.
 
-The bare store protocol is in `services.protocol`.
+The bare store protocol is in `services.protocol`. The services of installed rooms are here under
+their names, too.
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
 
 from chatmemory.database import atomic
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.ledger.adding import Recount, count_ahead
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
+from chatmemory.room import rooms
 from chatmemory.services.branches import branch
 from chatmemory.services.compaction import (
     CompactionPreview,
@@ -29,16 +36,11 @@ from chatmemory.services.erasure import (
     delete_all,
     finish_deletions,
     known_branches,
-    known_copies,
-    redact,
     unaudited_deletions,
 )
 from chatmemory.services.findings import (
-    compute_figures,
     current_incidents,
-    forget_old_figures,
 )
-from chatmemory.services.imports import Imported, Report, import_all, import_conversation
 from chatmemory.services.keepers import keepers
 from chatmemory.services.keeping import Rounds, keep, newest_kept, remade
 from chatmemory.services.messages import (
@@ -59,6 +61,7 @@ from chatmemory.services.repair import (
     repair_all,
     undo_repair,
 )
+from chatmemory.services.slices import import_conversation
 from chatmemory.services.sqlite_files import empty_leftover_log, try_to_empty_log
 from chatmemory.services.transaction import CHANNEL
 from chatmemory.services.trials import forget_old_trials, keep_trial
@@ -71,13 +74,11 @@ __all__ = [
     "ChangeResult",
     "CompactionPreview",
     "EvictedMessage",
-    "Imported",
     "NamedDefault",
     "NewMessage",
     "Recount",
     "RepairPreview",
     "Repairs",
-    "Report",
     "Rounds",
     "add",
     "adopt_policy",
@@ -88,7 +89,6 @@ __all__ = [
     "chosen_policy",
     "clear_messages",
     "compact",
-    "compute_figures",
     "count_ahead",
     "create",
     "current_incidents",
@@ -98,15 +98,12 @@ __all__ = [
     "delete_all",
     "empty_leftover_log",
     "finish_deletions",
-    "forget_old_figures",
     "forget_old_trials",
-    "import_all",
     "import_conversation",
     "keep",
     "keep_trial",
     "keepers",
     "known_branches",
-    "known_copies",
     "label",
     "new_messages",
     "newest_kept",
@@ -115,7 +112,6 @@ __all__ = [
     "plan_compaction",
     "preview_compaction",
     "preview_repair",
-    "redact",
     "remade",
     "remove_default_policy",
     "repair",
@@ -128,3 +124,12 @@ __all__ = [
     "undo_repair",
     "unpin",
 ]
+
+if not TYPE_CHECKING:  # types come from the modules of rooms
+
+    def __getattr__(name: str) -> Any:
+        """Return a service of an installed room."""
+        for room in rooms() if apps.apps_ready else ():
+            if name in room.services:
+                return getattr(import_module(room.services[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

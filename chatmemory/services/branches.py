@@ -30,8 +30,8 @@ from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.conversations import source_of
 from chatmemory.services.conversations import create
 from chatmemory.services.erasure import delete
-from chatmemory.services.imports import SLICE, add_slices, is_long
 from chatmemory.services.messages import new_messages
+from chatmemory.services.slices import SLICE, add_slices, is_long
 from chatmemory.services.transaction import locked
 from chatmemory.services.validation import check_policy, storable_additions
 

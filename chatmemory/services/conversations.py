@@ -17,7 +17,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.ledger.adding import Recount, change_policy
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import Memory
-from chatmemory.queries.lab import having_another
+from chatmemory.queries.adoption import having_another
 from chatmemory.queries.searching import MemoryFilter
 from chatmemory.search import DIGEST_LABEL, given_labels
 from chatmemory.services.defaults import Default, chosen_policy

@@ -148,4 +148,6 @@ def explain_error(error: BaseException) -> str | None:
     found = outage(error)
     if found is not None and found.state == "down":
         found = Outage(found.state, database.refusal() or str(error))
+    if found is _NOT_MIGRATED:
+        found = Outage(f"not migrated ({database.described()})", found.detail)
     return str(found) if found else None

@@ -2,52 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain
-from typing import Literal
 
 from django.db.models import Model, QuerySet, Value
 from django.db.models.expressions import Combinable
 from django.utils import timezone
 
 from chatmemory import database, queries
-from chatmemory.core.exceptions import InvalidValue, MemoryNotFound, MessageNotFound
-from chatmemory.ledger.chain import check_hidden
-from chatmemory.ledger.changes import ChangeResult
+from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.ledger.contradictions import Contradicted, naming
-from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.deletions import check_hidden
 from chatmemory.models import (
     AuditEntry,
     IdempotentAnswer,
     Memory,
     Message,
-    RecallFigures,
     Stay,
     Step,
     Trial,
 )
-from chatmemory.queries.compactions import holding_terms, standing_for
-from chatmemory.queries.conversations import copies_of, source_of
+from chatmemory.queries.conversations import source_of
 from chatmemory.room import Erased, rooms
-from chatmemory.search import INDEXED_AT_ONCE, given_labels, searched_characters
+from chatmemory.search import INDEXED_AT_ONCE, searched_characters
 from chatmemory.services.database_errors import leaving_out_lost_nodes
 from chatmemory.services.keepers import keepers
 from chatmemory.services.sqlite_files import empty_log_after_erasure
 from chatmemory.services.transaction import (
     audit,
     lock_memory,
-    locked,
     notify_followers,
     row_count,
     sizes_of,
 )
 from chatmemory.services.validation import (
     check_change,
-    check_ids,
-    check_seqs,
-    check_whole_number,
 )
 
 # Rows. A transaction that removes so many takes less than a second.
@@ -69,7 +60,7 @@ def delete(memory_id: str, *, actor: str = "", expected_version: int | None = No
             "messages": memory.last_seq,
             "head": bytes(memory.head).hex(),
         }
-        _record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
+        record_erasure(AuditEntry.Action.DELETE, memory_id, actor, detail)
         _erase_responses(memory_id)
         _ask_rooms(Erased(memory_id))
         database.on_commit(lambda: notify_followers(memory_id))
@@ -169,75 +160,6 @@ def _being_deleted(memory_id: str) -> QuerySet[Memory]:
     return rows
 
 
-def redact(
-    memory_id: str,
-    seq: int,
-    *,
-    actor: str = "",
-    expected_version: int | None = None,
-    branches: Iterable[str] = (),
-    summaries: Iterable[int] | Literal[True] = (),
-) -> ChangeResult | None:
-    """Remove a message's text from history, window and search, as a step. This cannot be undone.
-
-    The type and the token count stay. Whatever else may contain the words, or lets somebody guess
-    them, is erased as well: the conversation's trials, stored responses, and the fingerprint of its
-    import; with `branches`, also the copies of the message in these branches; with `summaries`,
-    also these summaries that stand for the message, each as a step, or all that hold one of its
-    exact terms (True, in these branches too). Return None if the message was already redacted.
-    Raises InvalidValue, also for what is no summary of it, MemoryNotFound, MessageNotFound,
-    VersionConflict.
-    """
-    check_whole_number(seq, "seq")
-    chosen = check_ids(branches)
-    wanted = summaries if summaries is True else check_seqs(summaries, "summaries")
-    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
-        row = Message.objects.filter(memory=recorder.memory, seq=seq).first()
-        if row is None:
-            raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
-        if row.redacted_step is not None:
-            return None
-        with_it = _chosen_summaries(row, wanted)
-        nested: Literal[True] | tuple[()] = True if wanted is True else ()
-        for each in (row, *with_it):
-            for copy in copies_of(each, chosen):
-                redact(copy.memory_id, copy.seq, actor=actor, summaries=nested)
-        _erase_responses(memory_id)
-        _erase_findings(recorder.memory)
-        _ask_rooms(Erased(memory_id, [each.seq for each in (row, *with_it)]))
-        recorder.set_labels(given_labels(recorder.memory.labels))
-        result, *_ = [_redact_one(recorder, each, actor) for each in (row, *with_it)]
-        return result
-
-
-def _chosen_summaries(row: Message, wanted: Set[int] | Literal[True]) -> list[Message]:
-    """Return the summaries that are to be redacted with a message."""
-    if not wanted:
-        return []
-    standing = standing_for(row.memory_id, row.seq)
-    if wanted is True:
-        return holding_terms(row, standing)
-    for seq in sorted(wanted - {summary.seq for summary in standing})[:1]:
-        raise InvalidValue(f"#{seq} is no summary that stands for #{row.seq}")
-    return [summary for summary in standing if summary.seq in wanted]
-
-
-def _redact_one(recorder: Recorder, row: Message, actor: str) -> ChangeResult | None:
-    result = recorder.redact(row)
-    if result is not None:
-        detail: dict[str, int | str] = {"seq": row.seq, "step": result.step or 0}
-        _record_erasure(AuditEntry.Action.REDACT, row.memory_id, actor, detail)
-        database.on_commit(empty_log_after_erasure)
-    return result
-
-
-def known_copies(memory_id: str, seq: int) -> list[tuple[str, int]] | None:
-    """Return `queries.copies`; None while a node of a cluster is down, which may have some."""
-    with leaving_out_lost_nodes():
-        return queries.copies(memory_id, seq)
-    return None
-
-
 def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
     """Return `queries.branches`; None while a node of a cluster is down, which may have some."""
     with leaving_out_lost_nodes():
@@ -247,10 +169,18 @@ def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
 
 def _erase_findings(memory: Memory) -> None:
     """Erase what was tried on a conversation, or found of it."""
-    for model in (Trial, RecallFigures):
-        model.objects.filter(memory=memory).delete()
+    Trial.objects.filter(memory=memory).delete()
     for keeper in keepers():
         keeper.model.objects.filter(memory=memory).delete()
+
+
+def erase_derived(memory: Memory, seqs: Sequence[int]) -> None:
+    """Erase what else may contain the words of messages, or lets somebody guess them: stored
+    responses, trials, what was found, and what rooms have of them.
+    """
+    _erase_responses(memory.pk)
+    _erase_findings(memory)
+    _ask_rooms(Erased(memory.pk, seqs))
 
 
 def _ask_rooms(erased: Erased) -> None:
@@ -265,7 +195,7 @@ def _erase_responses(memory_id: str) -> None:
     responses.update(request="", headers={}, body="")
 
 
-def _record_erasure(action: str, memory_id: str, actor: str, detail: dict[str, int | str]) -> None:
+def record_erasure(action: str, memory_id: str, actor: str, detail: dict[str, int | str]) -> None:
     AuditEntry.objects.create(
         at=timezone.now(), actor=actor, action=action, memory_id=memory_id, detail=detail
     )

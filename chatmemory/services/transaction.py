@@ -28,12 +28,13 @@ from chatmemory.core.exceptions import (
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, load_of
 from chatmemory.core.window import Totals
-from chatmemory.ledger import chain, sql
+from chatmemory.ledger import sql
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import AuditEntry, Memory
+from chatmemory.room import Recorded, seal
 from chatmemory.services.validation import check_change, check_ids
 from chatmemory.signals import memory_changed
 
@@ -204,8 +205,8 @@ def check_deleted(memory_id: str) -> None:
 def unsaved_memory(
     memory_id: str, labels: dict[str, str] | None = None, policy: Policy | None = None
 ) -> Memory:
-    """Return the unsaved row of a new conversation. Its chain has begun, behind the head of the
-    conversation with this id that was deleted last.
+    """Return the unsaved row of a new conversation. It knows the head of the conversation with
+    this id that was deleted last.
     """
     now = timezone.now()
     memory = Memory(
@@ -217,7 +218,8 @@ def unsaved_memory(
     )
     memory.policy, memory.window_load = policy, load_of(policy, Totals())
     head = sql.newest_detail(memory_id, AuditEntry.Action.DELETE).get("head")
-    chain.begin(memory, bytes.fromhex(head) if head else None)
+    memory.previous_head = bytes.fromhex(head) if head else None
+    seal(Recorded(memory))
     return memory
 
 

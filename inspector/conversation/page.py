@@ -31,7 +31,7 @@ from inspector.conversation.simulation import (
 from inspector.conversation.timeline import Timeline
 from inspector.conversation.timeline.strip import cells
 from inspector.shell import room
-from inspector.shell.room import Card, Link
+from inspector.shell.room import Card, Link, Section
 
 NEW_ID_LENGTH = 200
 LINKS = "inspector/conversation/links"
@@ -39,7 +39,6 @@ OWN_LINKS = (
     Link(f"{LINKS}/simulate.html", place=10),
     Link(f"{LINKS}/compact.html", place=20),
     Link(f"{LINKS}/compare.html", place=30),
-    Link(f"{LINKS}/export.html", place=40),
 )
 
 
@@ -85,7 +84,7 @@ class ConversationPage:
         # What rooms add, which they read here
         asks_nothing = not self.msg and not self.find
         self._cards = room.cards(state) if asks_nothing else []
-        self.sections = room.sections(state, state.selected) if state.selected else []
+        self._sections = room.sections(state, state.selected) if state.selected else []
         links = sorted([*OWN_LINKS, *room.links(state)], key=lambda link: link.place)
         self.flags = [link for link in links if link.is_flag]
         self.links = [link for link in links if not link.is_flag]
@@ -109,6 +108,16 @@ class ConversationPage:
     @cached_property
     def panel(self) -> Panel:
         return Panel(self.state, self.simulation)
+
+    @property
+    def sections(self) -> list[Section]:
+        """The sections of rooms below the text of the selected message."""
+        return [section for section in self._sections if not section.is_below]
+
+    @property
+    def sections_below(self) -> list[Section]:
+        """The sections of rooms below all that is known of it."""
+        return [section for section in self._sections if section.is_below]
 
     @property
     def cards_above(self) -> list[Card]:

@@ -1,24 +1,17 @@
-"""The forms of actions: on several conversations, and files."""
+"""The forms of actions on one conversation, or on several."""
 
 from __future__ import annotations
 
 import json
-from decimal import Decimal
-from typing import Any
 
 from django import forms
 
-from chatmemory import InvalidValue, Oversized, Policy, policy_kinds
-from chatmemory.formats import readable_formats, writable_formats
 from chatmemory.services.validation import ID_LENGTH, is_id
-from inspector.conf import inspector_configuration
-from inspector.forms.fields import STEP_MAX, option_field, policy_of, select
-from inspector.middleware.bodies import upload_limit
+from inspector.forms.fields import STEP_MAX, select
 
 ACTIONS = ("count", "export", "label", "delete")
 MAX_CONVERSATIONS = 5_000
 QUERY_LENGTH = 12_000  # several fields of 200 characters, each in up to 12 of a URL
-OPTIONS = ("low_water", "oversized", "snap_to_user")
 
 
 class BulkForm(forms.Form):
@@ -116,65 +109,3 @@ class CompactForm(forms.Form):
         self.is_valid()
         number: int | None = getattr(self, "cleaned_data", {}).get(name)
         return number
-
-
-class ExportForm(forms.Form):
-    """The part of a conversation to export, its format, and a step (empty: the newest)."""
-
-    format = forms.ChoiceField(
-        choices=lambda: [(name, name) for name in writable_formats()], widget=select()
-    )
-    what = forms.ChoiceField(
-        choices=[("history", "Everything said"), ("window", "The window")], widget=select()
-    )
-    at = forms.IntegerField(required=False, min_value=0, max_value=STEP_MAX)
-
-
-class ImportForm(forms.Form):
-    """A transcript file, and the policy of the conversations that are made from it."""
-
-    file = forms.FileField()
-    format = forms.ChoiceField(
-        choices=lambda: [("auto", "Detect"), *((name, name) for name in readable_formats())],
-        widget=select(),
-    )
-    kind = forms.ChoiceField(
-        choices=lambda: [(name, kind.unit) for name, kind in policy_kinds().items()],
-        widget=select(**{"aria-label": "Unit"}),
-    )
-    limit = forms.IntegerField(min_value=1, max_value=STEP_MAX, initial=20)
-    begin = forms.CharField(required=False, max_length=100, strip=True)
-    low_water = option_field("low_water", Decimal, "1")
-    oversized = option_field("oversized", Oversized, Oversized.EVICT)
-    snap_to_user = option_field("snap_to_user", bool, False)
-
-    def clean_file(self) -> Any:
-        file = self.cleaned_data["file"]
-        limit = upload_limit()
-        if file.size is None or file.size > limit.size:
-            raise forms.ValidationError(
-                f"The file is larger than {limit}. "
-                f"Import it with {inspector_configuration().MANAGE} import_transcripts."
-            )
-        return file
-
-    def clean(self) -> dict[str, Any]:
-        """Check that the options go together with the limit."""
-        if not self.errors:
-            try:
-                _ = self.policy
-            except InvalidValue as error:
-                raise forms.ValidationError(str(error)) from error
-        return self.cleaned_data
-
-    @property
-    def policy(self) -> Policy:
-        """The policy of the form. Raises InvalidValue for options that do not go together."""
-        data = self.cleaned_data
-        return policy_of(data["kind"], data["limit"], {name: data[name] for name in OPTIONS})
-
-    @property
-    def id_prefix(self) -> str:
-        """The start of the new ids; by default the file's name and a dash, as in the command."""
-        name: str = self.cleaned_data["file"].name or "import"
-        return self.cleaned_data["begin"] or f"{name.partition('.')[0]}-"

@@ -13,12 +13,11 @@ from chatmemory import explain
 from chatmemory.queries import TAILS, CompactionOf, Compactions, Level, NeededTerms
 from inspector.conversation.evidence import Held, bars_in_words, bars_of
 from inspector.conversation.links import conversation_url
-from inspector.lab.asked import FleetAsked
+from inspector.shell.chosen import FIELDS, ChosenAsked
 
 LISTED = 50
 LEVELS = {Level.ALL: "All terms", Level.TOLD: "Told ones"}
 WITH_TERMS = (25, 50)
-FIELDS = ("q", "label", "prefix", "since", "flagged")
 
 
 class CompactionRow(NamedTuple):
@@ -48,7 +47,7 @@ class LosingCompaction(NamedTuple):
 class CompactionsPage:
     """The presenter of compactions at a level."""
 
-    def __init__(self, found: Compactions, asked: FleetAsked, level: Level) -> None:
+    def __init__(self, found: Compactions, asked: ChosenAsked, level: Level) -> None:
         self.found, self.asked, self.level = found, asked, level
         self._all = _sum(found.measured)
         self.rows = self._rows()

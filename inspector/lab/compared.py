@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import cached_property
 from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 from chatmemory import Policy, explain, policy_kinds, text_of_policy
 from chatmemory.queries import (
     FACTS_ENOUGH,
+    Bill,
     Compared,
     ComparedRow,
     Comparison,
@@ -129,6 +131,9 @@ class ComparePage:
             "output_tokens": sums.output,
             "cache_breaks": sums.breaks,
             "reusable_tokens": sums.reusable,
+            "read_tokens": self._bill(each).read,
+            "relative_cost": self._relative(each),
+            "priced": self.asked.prices.prices.priced,
             "cost": None if cost is None else str(cost),
             **{f"refused_by_{name.lower()}": count for name, count in sums.refused.items()},
             "phrase": self.phrase or None,
@@ -136,9 +141,22 @@ class ComparePage:
             "phrase_kept_by": followed.keeping.limit if followed.keeping else None,
         }
 
-    def _cost(self, each: Compared) -> Any:
-        sums = each.prompts
-        return self.asked.prices.cost(sums.tokens, sums.reusable, sums.output)
+    def _bill(self, each: Compared) -> Bill:
+        return each.prompts.bill(self.asked.prices.rules)
+
+    def _cost(self, each: Compared) -> Decimal | None:
+        """Return what the prompts and the answers cost; None without an input price."""
+        asked = self.asked.prices
+        prompts = asked.prices.cost(self._bill(each)) if asked.has_money else None
+        return None if prompts is None else prompts + each.prompts.output * asked.answer
+
+    def _relative(self, each: Compared) -> float | None:
+        """Return what the prompts cost relative to sending everything."""
+        return self.asked.prices.prices.relative(self._bill(each), self._everything)
+
+    @cached_property
+    def _everything(self) -> Bill:
+        return self.found.policies[0].everything.bill(self.asked.prices.rules)
 
     # The answer
 
@@ -255,14 +273,17 @@ class ComparePage:
         yield ranked("Prompt tokens per call", per_call, lambda p: round(p.prompts.per_call))
         in_all = "of all calls together"
         yield ranked("Prompt tokens in all", in_all, lambda p: p.prompts.tokens)
-        if self.asked.prices.input is not None:
+        yield self._relative_costs()
+        if self.asked.prices.has_money:
             yield self._costs()
         note = "prompts that do not begin like the one before"
         yield ranked("Prompt-cache breaks", note, lambda p: p.prompts.breaks)
         prompts = [each.prompts for each in policies]
         shares = [explain.percent(each.reusable, each.tokens) or "no prompts" for each in prompts]
-        note = "of prompts that begin alike; minimums of providers are ignored"
-        yield ValueRow("Reusable tokens", note, list(map(Value, shares)))
+        yield ValueRow("Reusable tokens", "of prompts that begin alike", list(map(Value, shares)))
+        read = [(self._bill(each).read, each.prompts.tokens) for each in policies]
+        cells = [Value(explain.percent(*each) or "no prompts") for each in read]
+        yield ValueRow("Read from the cache", self.asked.prices.words, cells)
         for name in prompts[0].refused:
             yield _refused(name, [each.refused[name] for each in prompts], calls)
         if self.phrase:
@@ -287,9 +308,26 @@ class ComparePage:
 
     def _costs(self) -> ValueRow:
         prices = self.asked.prices
-        costs = (self._cost(each) for each in self.found.policies)
-        cells = [Value(prices.words(cost, 1_000)) for cost in costs]
+        costs = (self._cost(each) or Decimal(0) for each in self.found.policies)
+        cells = [Value(f"{prices.currency}{cost * 1_000:,.2f}") for cost in costs]
         return ValueRow("Cost of 1,000 such conversations", prices.said, cells)
+
+    def _relative_costs(self) -> ValueRow:
+        """The cost of the prompts, of which sending everything costs 1.00."""
+        prices = self.asked.prices
+        costs = [self._relative(each) for each in self.found.policies]
+        least = min((cost for cost in costs if cost is not None), default=None)
+        cells = [
+            Value(
+                "no prompts" if cost is None else f"{cost:.2f}",
+                css="bad" if cost and cost > 1.005 else "best" if cost == least != 1 else "",
+            )
+            for cost in costs
+        ]
+        is_priced = prices.prices.priced == "cache"
+        name = "Cost of the prompts" if is_priced else "Tokens of the prompts"
+        note = f"of sending everything; {prices.words}" if is_priced else "of sending everything"
+        return ValueRow(name, note, cells)
 
     def _remembered(self) -> ValueRow:
         """Whether each policy remembers the phrase at the place, and by which message."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
@@ -111,7 +112,9 @@ class Asked:
         if self.flagged != SAID_AGAIN.name:
             return ""
         chosen = {"q": self.q, "label": self.label, "flagged": self.flagged}
-        return f"{reverse('inspector:lab')}?{urlencode({k: v for k, v in chosen.items() if v})}"
+        with suppress(NoReverseMatch):  # without the room
+            return f"{reverse('inspector:lab')}?{urlencode({k: v for k, v in chosen.items() if v})}"
+        return ""
 
     def link(self, **changes: str) -> str:
         then = replace(self, **changes)

@@ -70,6 +70,12 @@ def rate(name: str, default: str) -> str:
     return env.str(name, default, validate=_RATE)
 
 
+def earlier_secrets(name: str) -> list[str]:
+    """Read secret keys of before, separated by commas, by default none."""
+    long = validate.Length(min=SECRET_LENGTH, error=f"must be keys of {SECRET_LENGTH} characters")
+    return list(env.list(name, [], subcast=str.strip, validate=_each(long)))
+
+
 def redis(name: str) -> str:
     """Read the URL of a Redis, by default none. It needs the extra `redis`."""
     return env.str(name, "", validate=[_REDIS_URL, _has_a_port, _is_installed])

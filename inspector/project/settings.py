@@ -21,6 +21,7 @@ from inspector.project.environment import (
     bounds,
     check_production,
     database,
+    earlier_secrets,
     env,
     flag,
     folder,
@@ -63,7 +64,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "servestatic.middleware.ServeStaticMiddleware",
+    "inspector.project.static_files.StaticFiles",
     "django.middleware.gzip.GZipMiddleware",  # pads at random against BREACH
     *inspector.MIDDLEWARE,
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -160,6 +161,7 @@ def _local_secret() -> str:
 
 
 SECRET_KEY = env.str("CHATMEMORY_SECRET_KEY", "") or _local_secret()
+SECRET_KEY_FALLBACKS = earlier_secrets("CHATMEMORY_SECRET_KEY_FALLBACKS")
 
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = True
@@ -172,7 +174,9 @@ if PRODUCTION:  # HTTPS everywhere
     SECURE_SSL_REDIRECT = True
     SECURE_REDIRECT_EXEMPT = [rf"^{path[1:]}$" for path in FOR_MONITORS]
     SECURE_HSTS_SECONDS = number("CHATMEMORY_HSTS_SECONDS", 365 * 24 * 3600)
-    SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = True
+    # Which other sites a domain has is not for this one to decide
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = flag("CHATMEMORY_HSTS_SUBDOMAINS")
+    SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
     SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = True
     if flag("CHATMEMORY_PROXY"):  # which tells whether a request came over HTTPS
         SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -229,9 +233,11 @@ USE_TZ = True
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR / "static"
 STATICFILES_DIRS = [ROOT / "static"] if IS_CHECKOUT else []
-# Files are served from their source folders unless collectstatic has been run.
-SERVESTATIC_USE_FINDERS = not STATIC_ROOT.exists()
-SERVESTATIC_AUTOREFRESH = DEBUG
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "inspector.project.static_files.CollectedFiles"},
+}
+SERVESTATIC_AUTOREFRESH = SERVESTATIC_USE_FINDERS = DEBUG
 
 
 # API
@@ -248,6 +254,7 @@ REST_FRAMEWORK = {
 }
 CHATMEMORY: dict[str, Any] = {
     **bounds("CHATMEMORY", "WINDOW_MESSAGES", "WINDOW_BYTES", "TEXT_CHARACTERS", "MEDIA_BYTES"),
+    **bounds("CHATMEMORY", "TOKEN_DAYS"),
     **bounds("CHATMEMORY", "POST_BYTES", "PUT_BYTES", "ADDED_MESSAGES", "LISTED_MESSAGES"),
 }
 DATA_UPLOAD_MAX_MEMORY_SIZE = CHATMEMORY.get("PUT_BYTES", 4 * 2**20)

@@ -10,8 +10,6 @@ from inspector.shell.room import MenuItem, rooms
 
 OWN = (
     MenuItem("Conversations", "overview", 0),
-    MenuItem("Lab", "lab", 20, ("lab-compactions",)),
-    MenuItem("Import", "import", 40, permission="chatmemory.change_memory"),
     MenuItem("API", "docs", 50, namespace="chatmemory"),
 )
 

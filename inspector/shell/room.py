@@ -82,8 +82,13 @@ class Card(Fragment):
     is_below: bool = False
 
 
+@dataclass(frozen=True)
 class Section(Fragment):
-    """What a room says below the reason of the selected message."""
+    """What a room says of the selected message: below its reason and its text, or with `is_below`
+    below all that is known of it.
+    """
+
+    is_below: bool = False
 
 
 @dataclass(frozen=True)

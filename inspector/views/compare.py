@@ -23,7 +23,7 @@ from inspector.conversation.simulation import PolicyChange
 from inspector.forms.fields import settings_digest
 from inspector.lab.asked import ComparisonAsked
 from inspector.lab.compared import ComparePage
-from inspector.lab.files import csv_file, json_file, no_numbers
+from inspector.shell.files import csv_file, json_file, no_numbers
 
 OUTDATED = "Someone set another policy meanwhile. Look at the preview, then use it."
 CHANGED = "The conversation has changed meanwhile. Look at the preview, then use it."

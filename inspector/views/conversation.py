@@ -126,27 +126,6 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 
 @require_POST
-def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
-    """Redact a message, then show it. Ask first if summaries hold exact terms of it, and if
-    branches have copies of it, or may have some on a node that is down.
-    """
-    copies = services.known_copies(memory_id, seq)
-    summaries = queries.summaries_holding(memory_id, seq)
-    if (copies != [] or summaries) and "confirmed" not in request.POST:
-        context = {"memory_id": memory_id, "seq": seq, "copies": copies, "summaries": summaries}
-        return render(request, "inspector/conversation/redact.html", context)
-    chosen = (number_in_text(text, NUMBER_DIGITS) for text in request.POST.getlist("summary"))
-    services.redact(
-        memory_id,
-        seq,
-        actor=actor_of(request),
-        branches=request.POST.getlist("branch"),
-        summaries=[number for number in chosen if number is not None],
-    )
-    return redirect(conversation_url(memory_id, msg=seq))
-
-
-@require_POST
 def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Keep the drafts and the limit as a trial, and go to the page that simulates it."""
     form = DraftForm(request.POST)

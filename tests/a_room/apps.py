@@ -29,6 +29,7 @@ class ARoom(room.SiteRoom):
     verbose_name = "The room of tests"
     menu = (room.MenuItem("Tests", "overview", 5),)
     parameters = ("counted",)
+    services = {"answer": "tests.a_room.answers"}
     also_on = ("conversation",)
     styles = ("a_room/room.css",)
     flags = (Flag("short", "Only just begun", Q(last_step__lt=3), is_offered=True, place=90),)

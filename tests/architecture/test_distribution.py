@@ -10,9 +10,15 @@ from django.db.models import AutoField
 from chatmemory.distribution import Placement, placements
 from chatmemory.room import rooms
 
-OURS = (apps.get_app_config("chatmemory"), *rooms())
-MODELS = {model._meta.db_table: model for each in OURS for model in each.get_models()}
+CONFIGS = [apps.get_app_config("chatmemory"), *rooms()]
+MODELS = {model._meta.db_table: model for config in CONFIGS for model in config.get_models()}
 DISTRIBUTED = [each for each in placements() if each.column]
+OF_ROOMS = {
+    model.__name__
+    for room in rooms()
+    for model in room.get_models()
+    if any(field.column == "memory_id" for field in model._meta.local_concrete_fields)
+}
 pytestmark = pytest.mark.django_db
 
 
@@ -23,7 +29,8 @@ def test_each_table_has_its_place():
     assert {MODELS[table].__name__: column for table, column in placed.items()} == {
         "Memory": "id",
         **dict.fromkeys(("Message", "Stay", "Step", "Trial"), "memory_id"),
-        **dict.fromkeys(("RecallFigures", "KeptIncidents", "KeptCompactions"), "memory_id"),
+        **dict.fromkeys(("KeptIncidents", "KeptCompactions"), "memory_id"),
+        **dict.fromkeys(OF_ROOMS, "memory_id"),
         **dict.fromkeys(("IdempotentAnswer", "AuditEntry"), None),
     }
     others = {MODELS[table].__name__ for table in names - placed.keys()}

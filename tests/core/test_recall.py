@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from bisect import bisect_right
 from dataclasses import replace
@@ -28,7 +27,7 @@ from chatmemory import (
 from chatmemory.conf import fact_words
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.lint import verdicts
-from chatmemory.core.recall import Recall, figures, recall_of
+from chatmemory.core.recall import Recall, recall_of
 from chatmemory.core.recall.comparison import curve_of
 from chatmemory.core.recall.facts import (
     IncidentKind,
@@ -38,7 +37,6 @@ from chatmemory.core.recall.facts import (
     history_of,
     uses,
 )
-from chatmemory.core.recall.figures import Figures, Grid, LimitPoint, Sums, figures_of, smallest
 from chatmemory.core.recall.prompts import Refusals, prompts_of
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window, total
@@ -301,63 +299,5 @@ kinds = st.sampled_from(
 )
 
 
-@examples(40)
-@given(st.lists(histories(st.one_of(none, one_system, many_systems)), max_size=3), kinds)
-def test_sums_are_those_of_replays_at_every_limit_of_the_grid(said, kind):
-    grid = Grid(kind.unit, (17,))
-    found = [figures_of(history, kind, grid) for history in said]
-    sums = Sums(grid)
-    for each in found:
-        as_json = json.dumps(each.to_dict())
-        assert Figures.from_dict(json.loads(as_json)) == each
-        assert "ab12" not in as_json, "figures hold no word of a message"
-        sums.add(each)
-    for point in sums.points():
-        if point.limit < kind.least_limit:
-            continue
-        rows = [recall_of(history, replace(kind, limit=point.limit)) for history in said]
-        assert point.held == sum(row.held for row in rows)
-        assert point.lossless == sum(row.nothing_lost for row in rows)
-        assert point.prompts == sum(row.prompt_tokens for row in rows)
-        assert point.incidents == sum(row.said_again + row.fetched_again for row in rows)
-    assert sums.everything == sum(recall_of(history, None).prompt_tokens for history in said)
-    assert sums.recalls == sum(recall_of(history, kind).recalls for history in said)
-
-
-@pytest.mark.parametrize("kind", [MessageWindow(1), TokenWindow(1)])
-def test_between_the_limits_that_were_replayed_tokens_are_estimated(monkeypatch, kind):
-    said = [(UserMessage, AiMessage)[n % 2](f"ab{n}") for n in range(200)]
-    history = history_from(said, [250] * 200, 3, range(1, 201))
-    monkeypatch.setattr(figures, "MOST_SUMMED", 200 * 12)
-    grid = Grid(kind.unit)
-    coarse, short = figures_of(history, kind, grid), figures_of(SHORT, kind, grid)
-    sums = Sums(grid)
-    for each in (short, coarse, short):
-        sums.add(each)
-    points = [point for point in sums.points() if point.limit >= kind.least_limit]
-    for point in points:
-        exact = prompts_at(history, kind, point.limit)
-        others = 2 * prompts_at(SHORT, kind, point.limit)
-        if between := point.limit % grid.farthest:
-            above = prompts_at(history, kind, point.limit - between + grid.farthest)
-            assert point.prompts - others <= above, "small limits matter in short chats only"
-            continue
-        assert abs(point.prompts - others - exact) <= 0.05 * exact + 1
-        if point.limit in coarse.prompts:
-            assert point.prompts == exact + others
-    assert coarse.is_coarse > short.is_coarse
-    assert sums.is_coarse
-    assert coarse.recalls == sum(coarse.held.values())
-    assert points[-1].prompts == sums.everything
-
-
 def prompts_at(history, kind, limit: int) -> int:
     return recall_of(history, replace(kind, limit=limit)).prompt_tokens
-
-
-def test_the_smallest_limit_is_the_one_from_which_every_larger_one_holds():
-    points = [LimitPoint(limit, held, 0, 0) for limit, held in enumerate((9, 5, 9, 10), 1)]
-    assert smallest(points, 10, 0.9) == points[2]
-    assert smallest(points, 10, 1.0) == points[3]
-    assert smallest(points[:3], 10, 1.0) is None
-    assert smallest([], 0, 0.9) is None

@@ -22,6 +22,7 @@ from chatmemory.models import Memory
 from chatmemory.services import protocol
 from chatmemory.services.keeping import current
 from inspector import demo
+from inspector.rooms.transfer.imports import import_all
 
 from ..rooms import of_rooms
 from .states import State
@@ -34,7 +35,7 @@ RUNS = Path(__file__).parent / "tau_bench.json"
 def build() -> dict[str, str]:
     """Store the conversations; return the keys of trials by the names that states have for them."""
     demo.load()
-    list(services.import_all(read_transcripts(RUNS.read_bytes()), TokenWindow(1000), "tau-"))
+    list(import_all(read_transcripts(RUNS.read_bytes()), TokenWindow(1000), "tau-"))
     _the_client_decides()
     _a_limit_is_lowered()
     _support()
@@ -119,12 +120,6 @@ def _a_summary_loses_terms() -> None:
 
 ORDER, CLASS, SUPPORT = "/c/order-7741/", "/c/classroom/", "/c/support/"
 POLICIES = "policy=message_window:10&policy=token_window:400"
-CHATS = b"""[
-    [{"role": "user", "content": "My order is A-1182."},
-     {"role": "assistant", "content": "Yes?", "name": "bot"},
-     {"role": "user", "content": "Where is A-1182?"}],
-    [{"role": "robot", "content": "hi"}]
-]"""
 
 # They are read in this order from one site: what stores something comes last.
 STATES = {
@@ -149,7 +144,6 @@ STATES = {
     ),
     "order-compared": State(f"{ORDER}compare/?{POLICIES}&at=43&phrase=A-1182"),
     "order-adopt": State(f"{ORDER}adopt/", form={"policy": "message_window:10"}),
-    "order-export": State(f"{ORDER}export/?what=window&at=43&format=sharegpt"),
     "class-viewer": State(f"{CLASS}?msg=3", by="viewer"),
     "class-step-fragment": State(f"{CLASS}?at=9&msg=2", htmx=True),
     "class-earlier-history": State(f"{CLASS}?before=9"),
@@ -176,18 +170,8 @@ STATES = {
     "oversized": State("/c/oversized/?msg=2"),
     "empty": State("/c/shop~2Fempty/"),
     "missing": State("/c/nobody/"),
-    "redact-asked": State(f"{CLASS}redact/2/", form={}),
     "delete-asked": State("/bulk/", form={"action": "delete", "id": ["classroom", "support"]}),
-    "lab-not-computed": State("/lab/"),
-    "lab": State("/lab/", form={"kind": "token_window"}),
-    "lab-limit": State("/lab/?limit=800&input=2.5"),
-    "lab-adopt": State("/lab/adopt/", form={"kind": "token_window", "limit": "800"}),
     "lab-compactions": State("/lab/compactions/?level=told"),
     "sign-in": State("/sign-in/", by="stranger", whole=True),
-    "import": State("/import/"),
-    "imported": State(
-        "/import/",
-        form={"file": CHATS, "format": "auto", "kind": "message_window", "limit": "2"},
-    ),
 }
 STATES |= {name: state for each in of_rooms("golden") for name, state in each.STATES.items()}

@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from difflib import unified_diff
-from functools import partial
 from itertools import count, islice
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
-from chatmemory import services
 from chatmemory.access.roles import GROUPS, Role
 
 from ..rooms import FOLDER, of_rooms
@@ -41,8 +39,8 @@ MORNING, NOON = (datetime(2026, 3, 2, hour, tzinfo=UTC) for hour in (8, 12))
 def pages(db, django_user_model, monkeypatch) -> dict[str, str]:
     """The texts of all states by name, at noon, of a site that was filled in the morning."""
     moments = (MORNING + timedelta(microseconds=n) for n in count())
-    patient = partial(services.compute_figures, seconds=60)  # on a slow machine, too
-    monkeypatch.setattr(services, "compute_figures", patient)
+    for room in of_rooms("golden"):
+        getattr(room, "prepare", lambda patch: None)(monkeypatch)
     monkeypatch.setattr(timezone, "now", lambda: next(moments))
     clients = {name: Client() for name in ("operator", "viewer", "stranger")}
     clients["operator"].force_login(django_user_model.objects.create_superuser("operator"))

@@ -19,11 +19,11 @@ from django.db import connection, transaction
 from chatmemory import ChatMessage, MessageWindow, TokenWindow, UserMessage, queries, services
 from chatmemory.core.compaction import summary_message
 from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.formats import Reading, Transcript
 from chatmemory.models import Memory
 from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
 
+from ..rooms import of_rooms
 from .shapes import POLICIES, SHAPES, assert_grows_in_line
 
 N = 1_000
@@ -63,21 +63,16 @@ ROWS: dict[str, Callable[[Filled], object]] = {
     "count_ahead": lambda it: services.count_ahead(it.id, it.messages),
     "current_incidents": lambda it: services.current_incidents(it.id),
     "delete": lambda it: services.delete(it.id),
-    "import_all": lambda it: list(
-        services.import_all(Reading("json", (Transcript("new", tuple(it.messages)),), ()))
-    ),
     "import_conversation": lambda it: services.import_conversation(
         "new", it.messages, MessageWindow(9_999)
     ),
     "keep": lambda it: services.keep(it.id),
-    "known_copies": lambda it: services.known_copies(it.id, it.text),
     "new_messages": lambda it: services.new_messages(it.id, it.messages),
     "newest_repair": lambda it: services.newest_repair(it.id),
     "pin": lambda it: services.pin(it.id, it.text),
     "plan_compaction": lambda it: services.plan_compaction(it.id, "They talked.", keep_tokens=9),
     "preview_compaction": lambda it: services.preview_compaction(it.id, "They.", keep_last=9),
     "preview_repair": lambda it: services.preview_repair(it.id, "openai"),
-    "redact": lambda it: services.redact(it.id, it.text),
     "remade": lambda it: (services.keep(it.id), services.remade(it.id)),
     "repair": lambda it: services.repair(it.id, "anthropic"),
     "repair_all": lambda it: services.repair_all([it.id], "openai"),
@@ -86,6 +81,7 @@ ROWS: dict[str, Callable[[Filled], object]] = {
     "undo_repair": undo,
     "unpin": lambda it: (services.pin(it.id, it.text), services.unpin(it.id, it.text)),
 }
+OF_ROOMS = {name: act for room in of_rooms("growth") for name, act in room.ROWS.items()}
 PROTOCOL: dict[str, Callable[[Filled], object]] = {
     "get_messages": lambda it: protocol.get_messages(it.id),
     "get_window": lambda it: protocol.get_window(it.id).with_messages(),
@@ -103,11 +99,11 @@ READS: dict[str, Callable[[Filled], object]] = {
 }
 # What is about several conversations, settings, or rows without messages
 OF_NO_WINDOW = {
-    "ArrivedMessage", "ChangeResult", "CompactionPreview", "EvictedMessage", "Imported",
-    "NamedDefault", "NewMessage", "Recount", "RepairPreview", "Repairs", "Report", "Rounds",
+    "ArrivedMessage", "ChangeResult", "CompactionPreview", "EvictedMessage",
+    "NamedDefault", "NewMessage", "Recount", "RepairPreview", "Repairs", "Rounds",
     "CHANNEL", "keepers", "QUICK_MESSAGES", "adopt_policy", "atomic", "chosen_policy",
-    "compute_figures", "create", "default_policies", "default_policy", "delete_all",
-    "empty_leftover_log", "finish_deletions", "forget_old_figures", "forget_old_trials",
+    "create", "default_policies", "default_policy", "delete_all",
+    "empty_leftover_log", "finish_deletions", "forget_old_trials",
     "keep_trial", "known_branches", "label", "newest_kept", "remove_default_policy",
     "set_default_policy", "try_to_empty_log", "unaudited_deletions",
 }  # fmt: skip
@@ -118,7 +114,7 @@ def test_every_service_has_a_row():
 
 
 def cases():
-    for name, act in (ROWS | PROTOCOL | READS).items():
+    for name, act in (ROWS | OF_ROOMS | PROTOCOL | READS).items():
         for shape in SHAPES:
             for policy in POLICIES:
                 is_quick = shape in QUICK and policy == "plain"
@@ -151,7 +147,7 @@ ALLOWED = {"redact": {"core/recall/"}}
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="on PostgreSQL a read is a transaction")
-@pytest.mark.parametrize("name", ROWS | PROTOCOL)
+@pytest.mark.parametrize("name", ROWS | OF_ROOMS | PROTOCOL)
 def test_nothing_is_derived_under_a_lock(transactional_db, name):
     filled = Filled("m", [UserMessage("It is A-1182."), *SHAPES["n calls"](20)])
     services.create("m", MessageWindow(100))
@@ -166,7 +162,7 @@ def test_nothing_is_derived_under_a_lock(transactional_db, name):
     sys.setprofile(called)
     try:
         with suppress(ChatMemoryError):
-            (ROWS | PROTOCOL)[name](filled)
+            (ROWS | OF_ROOMS | PROTOCOL)[name](filled)
     finally:
         sys.setprofile(None)
     assert derived <= ALLOWED.get(name, set())

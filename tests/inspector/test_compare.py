@@ -128,8 +128,10 @@ def test_without_policies_those_worth_a_look_are_compared(page):
 
 def test_prices_are_those_of_the_user(page):
     assert "Cost of 1,000" not in page()
-    html = page(f"{POLICIES}&input=2.5&cached=1,25&output=10&currency=€&source=the+bill&as_of=May")
-    row = told(page, f"{POLICIES}&input=2.5&cached=1.25&output=10")[1]
+    html = page(
+        f"{POLICIES}&provider=own&input=2.5&cached=1,25&output=10&currency=€&source=the+bill&as_of=May"
+    )
+    row = told(page, f"{POLICIES}&provider=own&input=2.5&cached=1.25&output=10")[1]
     cost = (row["prompt_tokens"] - row["reusable_tokens"]) * 2.5 + row["reusable_tokens"] * 1.25
     cost = (cost + row["output_tokens"] * 10) / 1e6
     assert float(row["cost"]) == pytest.approx(cost)

@@ -20,7 +20,6 @@ from chatmemory import (
 from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.formats import read_transcripts
 from inspector import demo
-from inspector.lab.asked import FleetAsked
 
 from ..conversations import create_and_add, users
 from ..core.test_incidents import conversations, installed_policies
@@ -70,25 +69,6 @@ def test_a_comparison_has_the_incidents_of_the_ledger(messages, policy):
         at, above, below = (compared(memory_id, replace(policy, limit=n))[0] for n in limits)
         assert (each.again, each.fact) not in at | above
         assert each.keeping.tried_every > 1 or (each.again, each.fact) in below
-
-
-@given(conversations.filter(bool), installed_policies)
-@examples(30)
-def test_the_lab_and_commands_count_what_is_compared(messages, policy):
-    messages, memory_id = list(without_ignored(messages)), f"counted-{next(NUMBERS)}"
-    create_and_add(memory_id, policy, messages)
-    asked = FleetAsked.read({"prefix": memory_id, "kind": policy.kind, "limit": str(policy.limit)})
-    query = replace(asked.query, kind=replace(policy, limit=10**9))
-    services.compute_figures(query, 60)
-    sums = queries.fleet(query).sums
-    (found,) = queries.comparison(memory_id, [policy]).policies
-    (told,) = queries.recall_of_stored(query.which, [policy]).rows
-    assert (sums.recalls, sums.today_held) == (found.recalls, found.held)
-    assert (told.recalls, told.held) == (found.recalls, found.held)
-    assert sums.today_incidents == len(found.incidents) == told.said_again + told.fetched_again
-    at = [point for point in queries.fleet(query).points if point.limit == policy.limit]
-    for point in at:
-        assert (point.held, point.incidents) == (found.held, len(found.incidents))
 
 
 def test_what_is_needed_is_the_same_under_every_limit():

@@ -19,7 +19,7 @@ from chatmemory import (
 from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.queries import searching
 from chatmemory.queries.searching import MENTIONS_COUNTED
-from chatmemory.services import imports, protocol
+from chatmemory.services import protocol, slices
 from inspector.overview import selection, table
 from inspector.templatetags.inspector import ago
 from inspector.views import overview
@@ -228,7 +228,7 @@ def left() -> list[tuple[str, int]]:
 def test_what_left_unseen_or_while_a_conversation_was_made_is_not_forgotten_today(db):
     services.create("ours", MessageWindow(1))
     say("ours", "a", "b")
-    many = numbered(imports.SLICE + 1)
+    many = numbered(slices.SLICE + 1)
     services.import_conversation("short", users("a", "b"), MessageWindow(1))
     services.import_conversation("long", many, MessageWindow(1))
     services.branch("long", "copied", users("a draft"))

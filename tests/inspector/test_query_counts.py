@@ -17,6 +17,7 @@ from inspector.conversation.page import ConversationPage
 from inspector.forms.composer import DraftForm
 
 from ..conversations import create_and_add, numbered
+from ..rooms import of_rooms
 
 PAGES = [
     "/",
@@ -37,8 +38,6 @@ PAGES = [
     "/c/m/?before=50",
     "/c/m/export/",
     "/c/m/compare/",
-    "/lab/",
-    "/lab/?limit=1000&q=said",
     "/lab/compactions/",
     "/c/m/compare/?policy=message_window:5&policy=everything&at=100&phrase=said",
 ]
@@ -47,9 +46,11 @@ ANSWERS = ["messages/", "messages/?at=100", "history/", "steps/", "steps/50/", "
 FORMS = [
     ("/c/m/simulate/", {"role": "user", "text": "what if", "at": "100"}),
     ("/c/m/simulate/", {"role": "user", "text": "what if", "limit": "5"}),
-    ("/lab/adopt/", {"kind": "message_window", "limit": "20"}),
     ("/bulk/", {"action": "delete", "id": [f"c{n}" for n in range(25)]}),
 ]
+for room in of_rooms("routes"):  # each may have more
+    PAGES += getattr(room, "COUNTED", [])
+    FORMS += getattr(room, "COUNTED_FORMS", [])
 MOST, MOST_OF_THE_API, MOST_OF_AN_ADD = 30, 10, 16
 KEEPING = 9  # a trial, before the page
 

@@ -35,6 +35,7 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
+from inspector.rooms.transfer.imports import import_all
 
 from ..conversations import create_and_add
 from ..properties import examples
@@ -120,7 +121,7 @@ def test_they_come_with_messages_of_a_format(api, memory_id):
 def test_an_import_keeps_them_and_knows_its_content_by_them():
     def imported(role: str):
         content = f'[{{"role":"{role}","content":"Be brief."}},{{"role":"user","content":"hi"}}]'
-        (result,) = services.import_all(read_transcripts(content), prefix="i-")
+        (result,) = import_all(read_transcripts(content), prefix="i-")
         return result
 
     assert imported("developer").messages == 2

@@ -30,21 +30,22 @@ def fill() -> None:
     """Store conversations of each sort, and at least one row in each table that they have."""
     from django.utils import timezone
 
-    from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, services
+    from chatmemory import AiMessage, TokenWindow, UserMessage, services
     from chatmemory.access.tokens import create_token
     from chatmemory.formats import read_transcripts
     from chatmemory.models import IdempotentAnswer, RequestCount
     from inspector import demo
+    from inspector.rooms.transfer.imports import import_all
 
     demo.load()
-    list(services.import_all(read_transcripts(RUNS.read_bytes()), TokenWindow(1000), "tau-"))
+    list(import_all(read_transcripts(RUNS.read_bytes()), TokenWindow(1000), "tau-"))
     services.delete_all(
         [each for each in all_ids() if each.startswith("tau-") and each != HELD], "operator"
     )
     with tarfile.open(SESSIONS) as archive:
         session = archive.extractfile(SESSION)
         assert session
-        list(services.import_all(read_transcripts(session.read()), None, "session-"))
+        list(import_all(read_transcripts(session.read()), None, "session-"))
     repaired_and_pinned()
     drafts = [UserMessage("Is my favourite colour red?"), AiMessage("It is green.")]
     services.branch("classroom", "classroom-from-9", drafts, at=9, actor="operator")
@@ -53,8 +54,6 @@ def fill() -> None:
     services.create("shop/empty", labels={"team": "support"})
     for memory_id in all_ids():
         services.current_incidents(memory_id)
-    question = queries.FleetQuery(queries.MemoryFilter(), MessageWindow(10))
-    services.compute_figures(question, seconds=60)
     create_token("shop", role="viewer", prefix="shop/", days=7)
     IdempotentAnswer.objects.create(
         caller="token-1", key="k", memory_id="support", status=201, headers={}, body="{}"

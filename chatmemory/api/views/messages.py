@@ -12,10 +12,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from chatmemory import explain, queries, services
-from chatmemory.access.roles import ERASE
 from chatmemory.api import requests
 from chatmemory.api.fields import SentMessages
-from chatmemory.api.guard import Resource, prefix_of
+from chatmemory.api.guard import Resource
 from chatmemory.api.openapi import MESSAGES
 from chatmemory.api.operations import Asked, changes, reads
 from chatmemory.api.responses import (
@@ -23,7 +22,6 @@ from chatmemory.api.responses import (
     LossSerializer,
     MessageChangesSerializer,
     MessageDetailSerializer,
-    RedactedMessageSerializer,
     WindowSerializer,
     response,
     whole_json,
@@ -168,7 +166,7 @@ class MemoryMessage(Resource):
 
         Its content, its stays in memory, and why it left.
         """
-        answer = _message(memory_id, seq)
+        answer = message_response(memory_id, seq)
         return _not_modified(request, memory_id) or answer
 
 
@@ -181,7 +179,7 @@ class Pin(Resource):
         memory is cleared, or set to a list without it.
         """
         services.pin(memory_id, seq, **requests.changed_by(request))
-        return _message(memory_id, seq)
+        return message_response(memory_id, seq)
 
     @changes(MessageDetailSerializer, name="unpin_message")
     def delete(self, request: Request, memory_id: str, seq: int) -> Response:
@@ -190,7 +188,7 @@ class Pin(Resource):
         It may leave again when there is no room.
         """
         services.unpin(memory_id, seq, **requests.changed_by(request))
-        return _message(memory_id, seq)
+        return message_response(memory_id, seq)
 
 
 class Compaction(Resource):
@@ -205,56 +203,14 @@ class Compaction(Resource):
         return _changes(memory_id, [result])
 
 
-class Redaction(Resource):
-    needs = {"POST": ERASE}
-
-    @changes(RedactedMessageSerializer, body=requests.RedactRequest, name="redact_message")
-    def post(self, request: Request, memory_id: str, seq: int, asked: Asked) -> Response:
-        """Redact a message.
-
-        Its text is removed from this conversation for good; a tombstone stays. A second time
-        changes nothing. Branches keep their copies unless they are named, and so does the
-        conversation that this one is a branch of. The response lists the copies that still have the
-        text: redact them where they are. Summaries that stand for the message keep its exact terms
-        unless they are named, too, and are listed likewise.
-        """
-        chosen, summaries = asked["branches"], asked["summaries"]
-        with services.atomic():
-            queries.memory(memory_id)
-            prefix = prefix_of(request)
-            # All have to be known for all to be reached; those that are named are found by name.
-            known = queries.copies if chosen is True else services.known_copies
-            copies = _copies(known(memory_id, seq), prefix)
-            named = [copy["id"] for copy in copies or ()] if chosen is True else chosen
-            reached = {branch for branch in named if branch.startswith(prefix)}
-            holding = queries.summaries_holding(memory_id, seq)
-            made = services.redact(
-                memory_id,
-                seq,
-                branches=reached,
-                summaries=summaries,
-                **requests.changed_by(request),
-            )
-        if made is None:
-            return _message(memory_id, seq, copies=None, summaries=None)
-        left = copies and [copy for copy in copies if copy["id"] not in reached]
-        still = [] if summaries is True else [each for each in holding if each not in summaries]
-        return _message(memory_id, seq, copies=left, summaries=still)
-
-
-def _copies(found: Iterable[tuple[str, int]] | None, prefix: str) -> list[dict[str, Any]] | None:
-    """Return the copies of a message in branches that the caller may see; None if they are
-    unknown.
-    """
-    if found is None:
-        return None
-    return [{"id": branch, "seq": number} for branch, number in found if branch.startswith(prefix)]
-
-
 @one_snapshot()
-def _message(memory_id: str, seq: int, **more: Any) -> Response:
-    """Answer with a message; `more` are members of the answer to a redaction."""
-    shape = RedactedMessageSerializer if more else MessageDetailSerializer
+def message_response(
+    memory_id: str,
+    seq: int,
+    shape: type[MessageDetailSerializer] = MessageDetailSerializer,
+    **more: Any,
+) -> Response:
+    """Answer with a message, in a shape that may have `more` members."""
     memory, row = queries.memory(memory_id), queries.message(memory_id, seq)
     left = row.stays[-1].left_step if row.stays else None
     answer = {

@@ -6,9 +6,10 @@ them, and in those that are not used for choosing. Else everything is sent: it l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import NamedTuple
 
 from chatmemory.core.policies import Policy
@@ -96,19 +97,18 @@ class Chooser:
     def everything(self) -> Costed:
         return Costed(None, self.sums.everything, 1.0)
 
-    @property
+    @cached_property
     def today(self) -> Costed | None:
         """What the policies in force give together; None unless each conversation has one."""
         tally = self.sums.today_point
         cost = None if tally is None else self._relative(self.sums, tally)
         return None if tally is None or cost is None else Costed(None, tally, cost)
 
-    def points(self) -> Iterator[Costed]:
-        """Yield the policies of the frontier, without everything."""
-        for policy, tally in self.sums.points:
-            cost = self._relative(self.sums, tally)
-            if cost is not None:
-                yield Costed(policy, tally, cost)
+    @cached_property
+    def points(self) -> list[Costed]:
+        """The policies of the frontier, without everything."""
+        found = ((each, self._relative(self.sums, each.tally)) for each in self.sums.points())
+        return [Costed(*each, cost) for each, cost in found if cost is not None]
 
     def unbeaten(self) -> list[Costed]:
         """Return the policies that no other one beats, nor everything, from the cheapest on.
@@ -116,7 +116,7 @@ class Chooser:
         Those that hold less than three quarters of what is asked are left out.
         """
         found: list[Costed] = []
-        for each in sorted(self.points(), key=_cheapest):
+        for each in sorted(self.points, key=_cheapest):
             if (not found or each.tally.held > found[-1].tally.held) and each.cost < 1 - CLOSE:
                 found.append(each)
         least = 0.75 * self.wanted.share * self.sums.recalls
@@ -137,7 +137,7 @@ class Chooser:
         """Return the advice for a share of the facts, and no fewer than today in whole percent."""
         if not self.sums.recalls:
             return Advice(Why.NOTHING_NEEDED)
-        return self._advised(list(filter(self._holds, self.points())), self.wanted.share)
+        return self._advised(list(filter(self._holds, self.points)), self.wanted.share)
 
     def as_today(self) -> Advice:
         """Return the advice that holds as many facts as today, and adds nothing that has to be said
@@ -149,7 +149,7 @@ class Chooser:
         least = today.tally if today else self.sums.everything
         holding = [
             each
-            for each in self.points()
+            for each in self.points
             if each.tally.held >= least.held and each.tally.again <= least.again
         ]
         return self._advised(holding, share=0)
@@ -172,7 +172,7 @@ class Chooser:
 
     def _best_of(self, today: Costed) -> Costed | None:
         """Return what beats the policies in force, everything first, else the cheapest."""
-        found = sorted((each for each in self.points() if each.beats(today)), key=_cheapest)
+        found = sorted((each for each in self.points if each.beats(today)), key=_cheapest)
         return self.everything if self.everything.beats(today) else next(iter(found), None)
 
     def _holds(self, point: Costed) -> bool:

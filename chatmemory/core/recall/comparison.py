@@ -71,6 +71,11 @@ class Compared:
         """Return whether the message at a position is in the window after `at` messages."""
         return position < at <= self.left[position]
 
+    @cached_property
+    def everything(self) -> Prompts:
+        """The prompts if everything was sent."""
+        return prompts_of(self.history, self.history.loads.left_at(None))
+
     def prompt_sizes(self) -> list[int]:
         """Return the tokens that the window after each message would be sent with."""
         return prompt_sizes(self.history, self.left)

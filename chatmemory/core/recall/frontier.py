@@ -215,7 +215,6 @@ class Sums:
                 less = self._less.get((variant, limit), NOTHING)
                 self._less[variant, limit] = less.plus(tally.minus(figures.everything))
 
-    @property
     def points(self) -> list[Point]:
         """What each policy gives at whose limit anything leaves."""
         variants = self.tried.variants

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, compress, islice, takewhile
+from itertools import accumulate, islice, takewhile
 
 from chatmemory.core.lint import ASKED, COMBINING, PROVIDERS, RULES, Turn, Waiting, verdicts
 from chatmemory.core.messages import MessageType
@@ -71,13 +71,6 @@ def prompt_sizes(history: History, left: Sequence[int]) -> list[int]:
         counts[until] -= 1
     sums = zip(accumulate(tokens[:-1]), accumulate(counts[:-1]), strict=True)
     return [size + history.overhead if number else 0 for size, number in sums]
-
-
-def prompt_tokens(history: History, left: Sequence[int]) -> int:
-    """Return the tokens of all prompts of a replay."""
-    before = [0, *prompt_sizes(history, left)]
-    calls = (entry.type is MessageType.AI for entry in history.entries)
-    return sum(compress(before, calls))
 
 
 def prompts_of(

@@ -19,7 +19,7 @@ class Command(DatabaseCommand):
         parser.add_argument("name", help="a unique name, such as that of the client")
         parser.add_argument("--role", choices=Role.values, default=Role.OPERATOR)
         parser.add_argument("--prefix", default="", help="limit the token to ids with this prefix")
-        parser.add_argument("--days", type=int, help="days until it expires; default: never")
+        parser.add_argument("--days", type=int, help="days until it expires; 0: never")
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:

@@ -9,9 +9,8 @@ from django.core.management.base import CommandError, CommandParser
 
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.explain import counted
-from chatmemory.ledger.chain import stored, verify_head
 from chatmemory.ledger.contradictions import Contradiction
-from chatmemory.ledger.lookup import StoredId, stored_ids
+from chatmemory.ledger.lookup import StoredId, stored, stored_ids
 from chatmemory.ledger.verification import verify
 from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
 from chatmemory.managers import MemoryQuerySet
@@ -155,14 +154,17 @@ class Command(DatabaseCommand):
         except UnicodeDecodeError as error:
             why = f"not UTF-8: {error.reason} at byte {error.start}"
             raise wrong_arguments(f"{file}: {why}") from error
-        found = []
+        comparing = [room.verify_head for room in rooms() if "verify_head" in vars(type(room))]
+        if not comparing:
+            raise wrong_arguments("no room is installed that compares heads, such as integrity")
+        found = list[Contradiction | None]()
         for number, line in enumerate(text.split("\n") if text else (), 1):
             parts = line.removesuffix("\r").split("\t")
             if len(parts) != 3 or not parts[1].isdecimal() or len(parts[1]) > STEP_DIGITS:
                 raise wrong_arguments(
                     f"{file}, line {number}: expected id, step and digest, by tabs"
                 )
-            found.append(verify_head(id_of(parts[0]), int(parts[1]), parts[2]))
+            found += [each(id_of(parts[0]), int(parts[1]), parts[2]) for each in comparing]
         return [contradiction for contradiction in found if contradiction]
 
     def repair_index(self, ids: list[str], as_json: bool) -> None:

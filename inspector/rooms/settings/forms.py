@@ -17,7 +17,7 @@ from chatmemory import (
     policy_kinds,
 )
 from chatmemory.access.roles import Role, roles_within
-from chatmemory.access.tokens import DAYS_MAX
+from chatmemory.conf import TOKEN_DAYS_MAX, configuration
 from chatmemory.queries import MemoryRow
 from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX
 from inspector.forms.fields import (
@@ -168,22 +168,23 @@ class DefaultPolicyForm(forms.Form):
 
 
 class TokenForm(forms.Form):
-    """A new API token. Without `days` it never expires. The roles on offer are those that allow
-    nothing beyond what the giver may do.
+    """A new API token. If `days` is emptied, it never expires. The roles on offer are those that
+    allow nothing beyond what the giver may do.
     """
 
     name = forms.CharField(max_length=100)
     role = forms.ChoiceField(choices=(), initial=Role.OPERATOR, widget=select())
     beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
-    days = forms.IntegerField(required=False, min_value=1, max_value=DAYS_MAX)
+    days = forms.IntegerField(required=False, min_value=1, max_value=TOKEN_DAYS_MAX)
 
     def __init__(self, giver: Any, data: Any = None) -> None:
-        super().__init__(data)
+        super().__init__(data, initial={"days": configuration().TOKEN_DAYS or None})
         role = cast(forms.ChoiceField, self.fields["role"])
         role.choices = [(each.value, each.label) for each in roles_within(giver)]
 
     @property
     def options(self) -> dict[str, Any]:
         """The arguments of `create_token`."""
-        named = {name: self.cleaned_data[name] for name in ("name", "role", "days")}
-        return named | {"prefix": self.cleaned_data["beginning"]}
+        named = {name: self.cleaned_data[name] for name in ("name", "role")}
+        days = self.cleaned_data["days"] or 0
+        return named | {"days": days, "prefix": self.cleaned_data["beginning"]}

@@ -11,7 +11,6 @@ import { bindPanes } from "./panes.js";
 import { bindPlay } from "./play.js";
 import { bindSteps } from "./steps.js";
 import { bindTape } from "./tape.js";
-import { bindUpload } from "./upload.js";
 
 bindMorph();
 bindBulk();
@@ -25,4 +24,3 @@ bindPlay();
 bindComposer();
 bindCopying();
 bindAnswers();
-bindUpload();

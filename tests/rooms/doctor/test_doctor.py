@@ -30,11 +30,11 @@ from chatmemory.core.lint import PROVIDERS
 from chatmemory.ledger.verification import verify
 from chatmemory.linting import lint
 from chatmemory.models import AuditEntry, Memory, Step
-from chatmemory.queries.archives import archive_lines
-from chatmemory.services.archives import import_archive
 from chatmemory.signals import problems_found
 from inspector.rooms.doctor.choosing import choose_providers
 from inspector.rooms.doctor.reads import IllFilter, doctor_counts, doctor_page
+from inspector.rooms.transfer.archives import import_archive
+from inspector.rooms.transfer.exports import archive_lines
 
 from ...conversations import BRIEF, HI, call, create_and_add, result, seqs
 from ...peaks import MEGABYTE, bounded_growth

@@ -1,0 +1,47 @@
+"""What audit entries tell of the deletions of conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from chatmemory.ledger.contradictions import Contradicted
+from chatmemory.ledger.lookup import stored
+from chatmemory.models import AuditEntry, Memory
+
+
+class Deletion(NamedTuple):
+    """What an audit entry tells of a deletion: how many steps there were, and the head."""
+
+    steps: int | str | None
+    head: int | str | None
+
+    def covers(self, step: int, head: str) -> bool:
+        """Return whether a head may have been that of the conversation at a step.
+
+        The entry knows the head at the last step only. Nothing is left of earlier steps to compare
+        with, so any head is accepted there; but a conversation whose heads were kept had one.
+        """
+        if not isinstance(self.steps, int) or not isinstance(self.head, str):
+            return False
+        return step < self.steps or (step, head) == self
+
+
+def deletions(memory_id: str) -> Iterator[Deletion]:
+    entries = AuditEntry.objects.filter(memory_id=memory_id, action=AuditEntry.Action.DELETE)
+    for detail in entries.values_list("detail", flat=True):
+        yield Deletion(value_of(detail, "steps"), value_of(detail, "head"))
+
+
+def check_hidden(memory_id: str) -> None:
+    """Raise Contradicted for a conversation that is hidden as if its deletion had begun."""
+    hidden = Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False)
+    for steps, head in hidden.values_list("last_step", "head"):
+        if Deletion(steps, stored(head).hex()) not in deletions(memory_id):
+            what = "is hidden as one that is being deleted, but no audit entry tells of that"
+            raise Contradicted("the conversation", what)
+
+
+def value_of(detail: Any, name: str) -> int | str | None:
+    found = detail.get(name) if isinstance(detail, dict) else None
+    return found if isinstance(found, (int, str)) else None

@@ -1,0 +1,116 @@
+"""Styles and scripts: `collectstatic` stores each under a name with a hash of its content, and
+compressed, and browsers keep it for good.
+
+A start compares the collected files with those of the installed version. If they differ, or none
+are collected, the files are served from where they are installed, under their own names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.contrib.staticfiles import finders
+from django.contrib.staticfiles.storage import staticfiles_storage
+from django.core.files.base import ContentFile
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from servestatic.middleware import ServeStaticMiddleware
+from servestatic.storage import CompressedManifestStaticFilesStorage
+
+_HASHED = re.compile(r"\.[0-9a-f]{12}(\.[^./]+)?(\.gz|\.br|\.zstd)?$")
+# Django's own pattern would also read comments of other packages as imports.
+_IMPORT = (
+    r"""(?m)(?P<matched>^import (?P<names>\{[^}]*\}) from "(?P<url>\.[^"]*)";)""",
+    """import %(names)s from "%(url)s";""",
+)
+_SOURCES = "sources"  # the name in the manifest
+
+
+class CollectedFiles(CompressedManifestStaticFilesStorage):  # type: ignore[misc]
+    """Collected files, of this version and of the one before: pages that are open ask for those.
+
+    A file with a hash in its name is never written again, because a server may be sending it.
+    """
+
+    patterns = (
+        *CompressedManifestStaticFilesStorage.patterns,
+        *((modules, (_IMPORT,)) for modules in ("inspector/*.js", "rooms/*.js")),
+    )
+    keep_only_hashed_files = True
+
+    @cached_property
+    def is_current(self) -> bool:
+        """Whether the collected files are those of the installed version."""
+        content = self.read_manifest()
+        return content is not None and json.loads(content).get(_SOURCES) == _digest_of_sources()
+
+    def stored_name(self, name: str) -> str:
+        return str(super().stored_name(name)) if self.is_current else name
+
+    def post_process(self, *args: Any, **options: Any) -> Iterator[Any]:
+        before = {*self.hashed_files.values()}
+        yield from super().post_process(*args, **options)
+        if not options.get("dry_run"):
+            self._remove_all_but(before | {*self.hashed_files.values()})
+
+    def add_stats_to_manifest(self) -> None:
+        """Store from which files the manifest was made, instead of sizes and times."""
+        manifest = json.loads(self.read_manifest()) | {_SOURCES: _digest_of_sources()}
+        self.manifest_storage.delete(self.manifest_name)
+        self.manifest_storage.save(self.manifest_name, ContentFile(json.dumps(manifest).encode()))
+
+    def delete(self, name: str) -> None:
+        if not _HASHED.search(name):
+            super().delete(name)
+
+    def compress_files(self, paths: set[str]) -> Iterator[tuple[str, str]]:
+        yield from super().compress_files({each for each in paths if not self.exists(f"{each}.gz")})
+
+    def _save(self, name: str, content: Any) -> str:
+        is_there = _HASHED.search(name) and self.exists(name)
+        return name if is_there else str(super()._save(name, content))
+
+    def _remove_all_but(self, kept: set[str]) -> None:
+        root = Path(self.location)
+        for file in root.rglob("*"):
+            name = str(file.relative_to(root))
+            if _HASHED.search(name) and re.sub(r"\.(gz|br|zstd)$", "", name) not in kept:
+                file.unlink()
+
+
+class StaticFiles(ServeStaticMiddleware):  # type: ignore[misc]
+    """Serves the collected files if they are of this version, else the installed ones."""
+
+    def add_files_from_manifest(self) -> None:
+        if staticfiles_storage.is_current:  # type: ignore[attr-defined]
+            self.add_files(self.static_root, prefix=self.static_prefix)
+        else:
+            self.add_files_from_finders()
+
+    async def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        """Serve also what was collected after this process started: during a reload, a page of a
+        new process may ask an old one for its files.
+        """
+        path = request.path_info
+        is_new = path.startswith(self.static_prefix) and path not in self.files
+        if is_new and _HASHED.search(path):
+            found = await sync_to_async(self.find_file)(path)
+            self.files |= {path: found} if found else {}
+        return await super().__call__(request)  # type: ignore[no-any-return]
+
+
+def _digest_of_sources() -> str:
+    """Return a digest of the names and contents of all files that collectstatic would collect."""
+    digest = hashlib.sha256()
+    found = ((name, storage) for each in finders.get_finders() for name, storage in each.list([]))
+    for name, storage in sorted(found, key=lambda pair: str(pair[0])):
+        content = Path(storage.path(name)).read_bytes()
+        digest.update(f"{name} {hashlib.sha256(content).hexdigest()}\n".encode())
+    return digest.hexdigest()

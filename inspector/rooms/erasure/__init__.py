@@ -1,0 +1,1 @@
+"""Erasure: redacting messages, and deleting conversations by age and label."""

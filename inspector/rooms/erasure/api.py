@@ -1,0 +1,114 @@
+"""REST: the redaction of a message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.urls import path
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatmemory import queries, services
+from chatmemory.access.roles import ERASE
+from chatmemory.api import fields
+from chatmemory.api.guard import Resource, prefix_of
+from chatmemory.api.operations import Asked, changes
+from chatmemory.api.requests import Body, changed_by
+from chatmemory.api.responses import ADDRESS, AddressField, Json, MessageDetailSerializer, SeqsField
+from chatmemory.api.views.messages import message_response
+from inspector.rooms.erasure.redaction import known_copies, redact
+
+
+class RedactRequest(Body):
+    """What else is to be redacted."""
+
+    branches = fields.BranchesField(
+        default=list,
+        help_text="The branches whose copies of the text are removed too: their ids, or true.",
+    )
+    summaries = fields.SummariesField(
+        default=list,
+        help_text="The summaries that stand for the message and are redacted too: their seqs, or "
+        "true for those that hold one of its exact terms.",
+    )
+
+
+class CopySerializer(Json):
+    """A copy of a message in a branch."""
+
+    id = serializers.CharField(help_text="The id of the branch.")
+    address = AddressField(source="id", help_text=ADDRESS)
+    seq = serializers.IntegerField()
+
+
+class RedactedMessageSerializer(MessageDetailSerializer):
+    copies = CopySerializer(
+        many=True,
+        allow_null=True,
+        help_text="Those in branches that still have the text; null if it was removed before, and "
+        "while a node of a cluster is down, which may have some.",
+    )
+    summaries = SeqsField(
+        allow_null=True,
+        help_text="The seqs of the summaries that stand for the message and still hold one of its "
+        "exact terms; null if its text was removed before, and its terms with it.",
+    )
+
+
+class Redaction(Resource):
+    needs = {"POST": ERASE}
+
+    @changes(RedactedMessageSerializer, body=RedactRequest, name="redact_message")
+    def post(self, request: Request, memory_id: str, seq: int, asked: Asked) -> Response:
+        """Redact a message.
+
+        Its text is removed from this conversation for good; a tombstone stays. A second time
+        changes nothing. Branches keep their copies unless they are named, and so does the
+        conversation that this one is a branch of. The response lists the copies that still have the
+        text: redact them where they are. Summaries that stand for the message keep its exact terms
+        unless they are named, too, and are listed likewise.
+        """
+        chosen, summaries = asked["branches"], asked["summaries"]
+        with services.atomic():
+            queries.memory(memory_id)
+            prefix = prefix_of(request)
+            # All have to be known for all to be reached; those that are named are found by name.
+            known = queries.copies if chosen is True else known_copies
+            copies = _copies(known(memory_id, seq), prefix)
+            named = [copy["id"] for copy in copies or ()] if chosen is True else chosen
+            reached = {branch for branch in named if branch.startswith(prefix)}
+            holding = queries.summaries_holding(memory_id, seq)
+            made = redact(
+                memory_id,
+                seq,
+                branches=reached,
+                summaries=summaries,
+                **changed_by(request),
+            )
+        if made is None:
+            return message_response(
+                memory_id, seq, RedactedMessageSerializer, copies=None, summaries=None
+            )
+        left = copies and [copy for copy in copies if copy["id"] not in reached]
+        still = [] if summaries is True else [each for each in holding if each not in summaries]
+        return message_response(
+            memory_id, seq, RedactedMessageSerializer, copies=left, summaries=still
+        )
+
+
+def _copies(found: Iterable[tuple[str, int]] | None, prefix: str) -> list[dict[str, Any]] | None:
+    """Return the copies of a message in branches that the caller may see; None if they are
+    unknown.
+    """
+    if found is None:
+        return None
+    return [{"id": branch, "seq": number} for branch, number in found if branch.startswith(prefix)]
+
+
+urlpatterns = [
+    path(
+        "memories/<memory:memory_id>/messages/<int:seq>/redact/", Redaction.as_view(), name="redact"
+    ),
+]

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from inspector.shell import room
+
+if TYPE_CHECKING:
+    from chatmemory.queries import ConversationState, MessageDetail
+
+REDACTION = "inspector.rooms.erasure.redaction"
+
+
+class Erasure(room.SiteRoom):
+    name = "inspector.rooms.erasure"
+    verbose_name = "Redaction"
+    urls = "inspector.rooms.erasure.urls"
+    api_urls = "inspector.rooms.erasure.api"
+    services = {"redact": REDACTION, "known_copies": REDACTION}
+
+    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[room.Section]:
+        if message.redacted is None:
+            yield room.Section("rooms/erasure/_redact.html", is_below=True)

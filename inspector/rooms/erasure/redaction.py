@@ -1,0 +1,87 @@
+"""Redaction: the text of a message is removed for good, also where copies of it are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Set
+from typing import Literal
+
+from chatmemory import database, queries
+from chatmemory.core.exceptions import InvalidValue, MessageNotFound
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.models import AuditEntry, Message
+from chatmemory.queries.compactions import holding_terms, standing_for
+from chatmemory.queries.conversations import copies_of
+from chatmemory.search import given_labels
+from chatmemory.services.database_errors import leaving_out_lost_nodes
+from chatmemory.services.erasure import erase_derived, record_erasure
+from chatmemory.services.sqlite_files import empty_log_after_erasure
+from chatmemory.services.transaction import locked
+from chatmemory.services.validation import check_ids, check_seqs, check_whole_number
+
+
+def redact(
+    memory_id: str,
+    seq: int,
+    *,
+    actor: str = "",
+    expected_version: int | None = None,
+    branches: Iterable[str] = (),
+    summaries: Iterable[int] | Literal[True] = (),
+) -> ChangeResult | None:
+    """Remove a message's text from history, window and search, as a step. This cannot be undone.
+
+    The type and the token count stay. Whatever else may contain the words, or lets somebody guess
+    them, is erased as well: the conversation's trials, stored responses, and the fingerprint of its
+    import; with `branches`, also the copies of the message in these branches; with `summaries`,
+    also these summaries that stand for the message, each as a step, or all that hold one of its
+    exact terms (True, in these branches too). Return None if the message was already redacted.
+    Raises InvalidValue, also for what is no summary of it, MemoryNotFound, MessageNotFound,
+    VersionConflict.
+    """
+    check_whole_number(seq, "seq")
+    chosen = check_ids(branches)
+    wanted = summaries if summaries is True else check_seqs(summaries, "summaries")
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        row = Message.objects.filter(memory=recorder.memory, seq=seq).first()
+        if row is None:
+            raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
+        if row.redacted_step is not None:
+            return None
+        with_it = _chosen_summaries(row, wanted)
+        nested: Literal[True] | tuple[()] = True if wanted is True else ()
+        for each in (row, *with_it):
+            for copy in copies_of(each, chosen):
+                redact(copy.memory_id, copy.seq, actor=actor, summaries=nested)
+        erase_derived(recorder.memory, [each.seq for each in (row, *with_it)])
+        recorder.set_labels(given_labels(recorder.memory.labels))
+        result, *_ = [_redact_one(recorder, each, actor) for each in (row, *with_it)]
+        return result
+
+
+def _chosen_summaries(row: Message, wanted: Set[int] | Literal[True]) -> list[Message]:
+    """Return the summaries that are to be redacted with a message."""
+    if not wanted:
+        return []
+    standing = standing_for(row.memory_id, row.seq)
+    if wanted is True:
+        return holding_terms(row, standing)
+    for seq in sorted(wanted - {summary.seq for summary in standing})[:1]:
+        raise InvalidValue(f"#{seq} is no summary that stands for #{row.seq}")
+    return [summary for summary in standing if summary.seq in wanted]
+
+
+def _redact_one(recorder: Recorder, row: Message, actor: str) -> ChangeResult | None:
+    result = recorder.redact(row)
+    if result is not None:
+        detail: dict[str, int | str] = {"seq": row.seq, "step": result.step or 0}
+        record_erasure(AuditEntry.Action.REDACT, row.memory_id, actor, detail)
+        database.on_commit(empty_log_after_erasure)
+    return result
+
+
+def known_copies(memory_id: str, seq: int) -> list[tuple[str, int]] | None:
+    """Return `queries.copies`; None while a node of a cluster is down, which may have some."""
+    with leaving_out_lost_nodes():
+        return queries.copies(memory_id, seq)
+    return None

@@ -1,0 +1,36 @@
+"""The redaction of a message on the page."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from chatmemory import queries
+from chatmemory.access.roles import actor_of
+from inspector.conversation.links import conversation_url
+from inspector.forms.fields import number_in_text
+from inspector.rooms.erasure import redaction
+
+NUMBER_DIGITS = 18
+
+
+@require_POST
+def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
+    """Redact a message, then show it. Ask first if summaries hold exact terms of it, and if
+    branches have copies of it, or may have some on a node that is down.
+    """
+    copies = redaction.known_copies(memory_id, seq)
+    summaries = queries.summaries_holding(memory_id, seq)
+    if (copies != [] or summaries) and "confirmed" not in request.POST:
+        context = {"memory_id": memory_id, "seq": seq, "copies": copies, "summaries": summaries}
+        return render(request, "rooms/erasure/redact.html", context)
+    chosen = (number_in_text(text, NUMBER_DIGITS) for text in request.POST.getlist("summary"))
+    redaction.redact(
+        memory_id,
+        seq,
+        actor=actor_of(request),
+        branches=request.POST.getlist("branch"),
+        summaries=[number for number in chosen if number is not None],
+    )
+    return redirect(conversation_url(memory_id, msg=seq))

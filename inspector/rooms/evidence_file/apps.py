@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from inspector.shell import room
+
+if TYPE_CHECKING:
+    from chatmemory.queries import ConversationState
+
+
+class EvidenceFile(room.SiteRoom):
+    name = "inspector.rooms.evidence_file"
+    verbose_name = "The evidence file"
+    urls = "inspector.rooms.evidence_file.urls"
+    styles = ("rooms/evidence_file/form.css",)
+
+    def links(self, view: ConversationState) -> Iterable[room.Link]:
+        if not view.is_simulated:
+            yield room.Link("rooms/evidence_file/_link.html", place=45)

@@ -1,0 +1,148 @@
+"""What an evidence file tells of a conversation: its messages, and what each step did."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from django.db.models import Q
+
+from chatmemory import InvalidValue, explain, queries
+from chatmemory.database import in_list
+from chatmemory.models import Message, Stay
+from chatmemory.queries import MessageDetail
+from chatmemory.queries.rows import StepDetail, with_stays
+from inspector.conversation.history import without_escapes
+from inspector.conversation.looks import LOOKS
+from inspector.conversation.measures import Measure
+from inspector.rooms.evidence_file.masking import Masker
+
+STEPS_MAX = 600  # of a file, around the step that is asked for
+MESSAGES_MAX = 1_500
+TEXT_MAX = 20_000  # characters of a message
+# The parts of the bar: their names, their classes, and the glyphs of the messages that they add up
+KINDS = [
+    ["System", "b-system", ["system"]],
+    ["Results", "b-result", ["result"]],
+    ["Talk", "b-talk", ["user", "ai", "call"]],
+]
+# The classes of the lines of a sum
+LINES = {"over": "k-over", "minus": "k-minus", "total": "k-total", "sub": "is-sub"}
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The content of a file: `data` as JSON, and how many steps the conversation has."""
+
+    data: dict[str, Any]
+    last_step: int
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the file has not all steps of the conversation."""
+        first, last = self.data["steps"][0]["n"], self.data["steps"][-1]["n"]
+        return bool((first, last) != (1, self.last_step))
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the data as the file has it."""
+        return sha256(as_json(self.data).encode()).hexdigest()
+
+
+def as_json(data: object) -> str:
+    """Return JSON that can stand in a script element."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
+    """Return what a file tells of a conversation at a step (None: the last one).
+
+    Raises MemoryNotFound, StepNotFound, and InvalidValue for a conversation without steps.
+    """
+    with queries.one_snapshot():
+        memory = queries.memory(memory_id)
+        state = queries.window(memory_id, at)
+        if not memory.last_step:
+            raise InvalidValue(f"{memory_id!r} has no steps yet")
+        first, last = _range(state.step, memory.last_step)
+        details = [queries.step(memory_id, n) for n in range(first, last + 1)]
+        messages = _messages(memory_id, first, last)
+    policy = memory.policy
+    data = {
+        "id": memory.id,
+        "policy": explain.policy_words(policy),
+        "estimator": policy.estimator if policy else "",
+        "unit": Measure.of(policy).unit,
+        "at": state.step,
+        "last_step": memory.last_step,
+        "kinds": KINDS,
+        "lines": LINES,
+        "messages": [_message(each, masker) for each in messages],
+        "steps": [_step(each) for each in details],
+    }
+    left_out = [row.seq for row in messages if _is_whole(row, masker)]
+    masked = masker.data(data) | {"head": memory.head, "left_out": left_out}
+    return Evidence(masked, memory.last_step)
+
+
+def _range(at: int, last: int) -> tuple[int, int]:
+    """Return the first and the last step of a file."""
+    first = max(1, min(at - STEPS_MAX // 2, last - STEPS_MAX + 1))
+    return first, min(last, first + STEPS_MAX - 1)
+
+
+def _messages(memory_id: str, first: int, last: int) -> tuple[MessageDetail, ...]:
+    """Return the messages that were in memory at one of these steps, the last ones of very many."""
+    stays = Stay.objects.filter(
+        Q(left_step=None) | Q(left_step__gte=first), memory_id=memory_id, entered_step__lte=last
+    )
+    seqs = stays.order_by("-seq").values_list("seq", flat=True).distinct()[:MESSAGES_MAX]
+    rows = Message.objects.filter(in_list("seq", list(seqs)), memory_id=memory_id).order_by("seq")
+    return with_stays(memory_id, list(rows))
+
+
+def _is_whole(row: MessageDetail, masker: Masker) -> bool:
+    return masker.is_whole(row.seq, LOOKS[row.type, row.has_calls].glyph)
+
+
+def _message(row: MessageDetail, masker: Masker) -> dict[str, Any]:
+    look = LOOKS[row.type, row.has_calls]
+    is_whole = _is_whole(row, masker)
+    text = without_escapes(row.readable)
+    return {
+        "seq": row.seq,
+        "role": "Summary" if row.is_summary else look.role,
+        "glyph": look.glyph,
+        "code": look.is_code,
+        "text": "[redacted message]" if is_whole else text[:TEXT_MAX],
+        "cut": 0 if is_whole else max(0, len(text) - TEXT_MAX),
+        "tokens": row.tokens,
+        "said": row.origin == "SAID",
+        "times": [[entered, left] for entered, left, _ in row.visits],
+    }
+
+
+def _step(detail: StepDetail) -> dict[str, Any]:
+    change = detail.change
+    caption = explain.caption(change, detail.row.note)
+    return {
+        "n": change.step,
+        "at": detail.row.at.isoformat(timespec="seconds"),
+        "words": caption.summary,
+        "load": explain.load_words(change.policy, change.after),
+        "limit": change.policy.limit if change.policy else None,
+        "arrived": [each.seq for each in change.arrived],
+        "left": [_left(detail, each.seq) for each in change.evicted],
+        "sums": [
+            [line.label, line.amount, line.kind, line.sub]
+            for line in explain.shortened(explain.receipt(change))
+        ],
+    }
+
+
+def _left(detail: StepDetail, seq: int) -> dict[str, Any]:
+    why = explain.why_left(detail.change, seq)
+    return {"seq": seq, "why": f"{why.cause} {why.detail}".strip()}

@@ -1,0 +1,138 @@
+"""The form of an evidence file, with a preview of what is masked, and the file."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from django import forms
+from django.contrib.staticfiles import finders
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils import timezone
+from django.utils.safestring import mark_safe
+from django.views.decorators.http import require_http_methods
+
+from chatmemory import queries
+from chatmemory.access.roles import actor_of
+from inspector.conversation.looks import LOOKS
+from inspector.forms.fields import STEP_MAX, first_problem
+from inspector.rooms.evidence_file.masking import KINDS, WORD_LENGTH, WORDS_MAX, Choice, Masker
+from inspector.rooms.evidence_file.reads import Evidence, as_json, evidence
+
+STYLES = ("inspector/css/tokens.css", "rooms/evidence_file/file.css")
+SCRIPT = "rooms/evidence_file/file.js"
+SEQS_MAX = 200
+PREVIEWED = 30  # messages with marks
+_NO_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]")
+ROLES = sorted({(look.glyph, look.role) for look in LOOKS.values() if look.role != "Custom"})
+
+
+class EvidenceForm(forms.Form):
+    """The step, and what is masked. Words are one in a line."""
+
+    at = forms.IntegerField(required=False, min_value=0, max_value=STEP_MAX)
+    kinds = forms.MultipleChoiceField(
+        required=False,
+        choices=[(kind, kind) for kind in KINDS],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    roles = forms.MultipleChoiceField(
+        required=False,
+        choices=ROLES,
+        widget=forms.CheckboxSelectMultiple,
+    )
+    words = forms.CharField(
+        required=False, max_length=WORDS_MAX * WORD_LENGTH, widget=forms.Textarea(attrs={"rows": 3})
+    )
+    seqs = forms.CharField(required=False, max_length=2_000)
+
+    def clean_words(self) -> tuple[str, ...]:
+        words = [line.strip() for line in self.cleaned_data["words"].splitlines()]
+        found = tuple(dict.fromkeys(filter(None, words)))
+        if len(found) > WORDS_MAX or any(len(word) > WORD_LENGTH for word in found):
+            raise forms.ValidationError(
+                f"At most {WORDS_MAX} words, each of at most {WORD_LENGTH} characters."
+            )
+        return found
+
+    def clean_seqs(self) -> frozenset[int]:
+        texts = self.cleaned_data["seqs"].replace("#", " ").replace(",", " ").split()
+        if len(texts) > SEQS_MAX or not all(each.isdecimal() and len(each) < 19 for each in texts):
+            raise forms.ValidationError(f"Messages are numbers such as 12 27, at most {SEQS_MAX}.")
+        return frozenset(map(int, texts))
+
+    @property
+    def choice(self) -> Choice:
+        data = self.cleaned_data
+        kinds, roles = frozenset(data["kinds"]), frozenset(data["roles"])
+        return Choice(kinds, data["words"], roles, data["seqs"])
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def evidence_page(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Show the form, and after a POST what is masked; with `download`, send the file."""
+    memory = queries.memory(memory_id)
+    is_sent = request.method == "POST"
+    form = EvidenceForm(request.POST if is_sent else {"at": request.GET.get("at", "")})
+    if not form.is_valid():
+        if not is_sent:
+            raise Http404("in the address, 'at' must be a step")
+        context = {"memory": memory, "form": form, "problem": first_problem(form)}
+        return render(request, "rooms/evidence_file/form.html", context, status=422)
+    masker = Masker(form.choice)
+    found = evidence(memory_id, form.cleaned_data["at"], masker)
+    if is_sent and "download" in request.POST:
+        return _download(found, masker, actor_of(request))
+    marked = [each for each in found.data["messages"] if "[redacted " in each["text"]]
+    context = {
+        "memory": memory,
+        "form": form,
+        "evidence": found,
+        "masked": masker.found,
+        "marked": marked[:PREVIEWED],
+        "more": max(0, len(marked) - PREVIEWED),
+        "is_previewed": is_sent,
+    }
+    return render(request, "rooms/evidence_file/form.html", context)
+
+
+def _download(found: Evidence, masker: Masker, actor: str) -> HttpResponse:
+    html = file_of(found, masker, actor)
+    response = HttpResponse(html, content_type="text/html; charset=utf-8")
+    name = _NO_FILE_NAME.sub("_", found.data["id"])[:80]
+    named = f'attachment; filename="{name}-step-{found.data["at"]}.html"'
+    response["Content-Disposition"] = named
+    return response
+
+
+def file_of(found: Evidence, masker: Masker, actor: str) -> str:
+    """Return the HTML of a file, which opens from disk and asks nothing of any server."""
+    style, script = "".join(map(_source, STYLES)), _source(SCRIPT)
+    context: dict[str, Any] = {
+        "evidence": found,
+        "data": found.data,
+        "json": mark_safe(as_json(found.data)),  # noqa: S308  (it has no angle bracket)
+        "style": mark_safe(style),  # noqa: S308  (our own file)
+        "script": mark_safe(script),  # noqa: S308  (the same)
+        "policy": f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'",
+        "masked": masker.found,
+        "actor": masker.text(actor),
+        "made": timezone.now(),
+    }
+    return render_to_string("rooms/evidence_file/file.html", context)
+
+
+def _source(name: str) -> str:
+    path = finders.find(name)
+    assert isinstance(path, str), f"{name} is a file of the package"
+    return Path(path).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

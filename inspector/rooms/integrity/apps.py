@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from chatmemory.room import Erased, Recorded
+from inspector.shell import room
+
+if TYPE_CHECKING:
+    from chatmemory.ledger.contradictions import Contradiction, LedgerCheck
+    from chatmemory.models import Memory
+
+
+class Integrity(room.SiteRoom):
+    name = "inspector.rooms.integrity"
+    verbose_name = "Integrity"
+
+    def sealing(self, change: Recorded) -> None:
+        from inspector.rooms.integrity.chain import seal
+
+        seal(change)
+
+    def erasing(self, erased: Erased) -> None:
+        """Refuse to redact a message that was altered: the redaction would hide that."""
+        from inspector.rooms.integrity.chain import check_commitments
+
+        check_commitments(erased.memory_id, erased.seqs or ())
+
+    def verifying(self, memory: Memory) -> LedgerCheck:
+        from inspector.rooms.integrity.checking import ChainCheck
+
+        return ChainCheck(memory)
+
+    def verify_head(self, memory_id: str, step: int, head: str) -> Contradiction | None:
+        from inspector.rooms.integrity.checking import verify_head
+
+        return verify_head(memory_id, step, head)

@@ -1,0 +1,155 @@
+"""The check of chains against rows, audit entries, and heads that were kept elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from django.db.models import Max
+
+from chatmemory.ledger.contradictions import (
+    Contradicted,
+    Contradiction,
+    LedgerCheck,
+    expect,
+    naming,
+)
+from chatmemory.ledger.deletions import deletions, value_of
+from chatmemory.ledger.lookup import Bytes, stored
+from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+from inspector.rooms.integrity.chain import (
+    commitment_of,
+    commitment_of_labels,
+    digest_of,
+    encoded_stay,
+    first_digest,
+)
+
+
+class ChainCheck(LedgerCheck):
+    """The check of a chain, row by row in the order of the ledger. Its methods raise Contradicted
+    for a row that is not what its digest says.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        super().__init__(memory)
+        self._digest = first_digest(memory)
+        self._labels = stored(memory.first_labels)
+        self._redacted: dict[int, Message] = {}  # without words, by the step of the redaction
+        self._audited = _redactions(memory.pk)
+        # Of the step that comes next: what it began
+        self._commitments: list[Bytes] = []
+        self._begun: list[tuple[Any, ...]] = []
+
+    def message(self, row: Message) -> None:
+        """Check a message, which is what was said or what its redaction left."""
+        self._commitments.append(row.commitment)
+        if not stored(row.commitment):  # nor has its step a digest
+            return
+        commitment = commitment_of(row)
+        if row.redacted_step is not None:
+            left = Message(seq=row.seq, commitment=commitment)
+            other = self._redacted.setdefault(row.redacted_step, left)
+            expect(row, f"the message redacted at step {row.redacted_step}", other.seq, row.seq)
+        elif commitment != stored(row.commitment):
+            raise Contradicted(row, "is not what its digest says: it was altered")
+
+    def stay(self, row: Stay) -> None:
+        self._begun.append(encoded_stay(row))
+
+    def step(self, step: Step, ended: Sequence[tuple[int, str]]) -> None:
+        """Check a step with what it wrote; see `digest_of`."""
+        if not stored(step.digest):
+            raise Contradicted(_without_digest(step), "was recorded without the room integrity")
+        if step.kind == Step.Kind.REDACT:
+            self._check_redaction(step)
+        elif step.kind == Step.Kind.LABELS:
+            self._labels = stored(step.commitment)
+        wrote = self._commitments, self._begun, ended
+        self._digest = digest_of(self._digest, step, *wrote)
+        self._commitments, self._begun = [], []
+        if stored(step.digest) != self._digest:
+            raise Contradicted(step, "is not what its digest says: it or its rows were altered")
+
+    def end(self) -> None:
+        """Check the head, the labels and the audit entries after the last step."""
+        for n, row in self._redacted.items():
+            raise Contradicted(row, f"redacted at step {n}, which is no redaction")
+        memory = self.memory
+        if not stored(memory.head) and not stored(memory.first_labels):
+            raise Contradicted("the conversation", "was created without the room integrity")
+        if stored(memory.head) != self._digest:
+            raise Contradicted(memory, "the head is not the digest of the newest step")
+        # Those of a conversation that was created without the room have no digest
+        labels = commitment_of_labels(memory.labels, memory.labels_salt)
+        if self._labels and labels != self._labels:
+            raise Contradicted(memory, "the labels are not what their digest says")
+        if memory.previous_head is not None:
+            head = stored(memory.previous_head).hex()
+            if all(deletion.head != head for deletion in deletions(memory.pk)):
+                raise Contradicted(memory, "the audit entry of the deletion before is missing")
+        for seq, step, _ in self._audited:
+            what = f"tells of a redaction of #{seq} that there was not"
+            raise Contradicted(f"an audit entry of step {step}", what)
+
+    def _check_redaction(self, step: Step) -> None:
+        row = self._redacted.pop(step.n, None)
+        expect(step, "seq", step.seq, row and row.seq)
+        if row and stored(step.commitment) != row.commitment:
+            raise Contradicted(row, "is not what its redaction left: it was altered")
+        entries = self._audited.pop((step.seq, step.n, step.actor), 0)
+        if not entries:
+            raise Contradicted(step, "its audit entry is missing")
+        if entries > 1:
+            raise Contradicted(step, f"has {entries} audit entries")
+
+
+def _without_digest(first: Step) -> str:
+    """Return the names of steps without digests, given the first of them."""
+    rows = Step.objects.filter(memory=first.memory_id, digest=b"")
+    last = rows.aggregate(last=Max("n"))["last"] or first.n
+    return f"step {first.n}" if last == first.n else f"a step from {first.n} to {last}"
+
+
+def verify_head(memory_id: str, step: int, head: str) -> Contradiction | None:
+    """Return what contradicts a head that was kept at a step (in hexadecimal), or None.
+
+    A missing step or conversation, or another head, contradicts it, unless the conversation was
+    deleted since: an audited deletion covers it. The id may be that of a new conversation, which
+    has other heads.
+    """
+    try:
+        with naming(f"step {step}"):
+            found = _head_at(memory_id, step)
+            if head == found or any(each.covers(step, head) for each in deletions(memory_id)):
+                return None
+    except Contradicted as unreadable:
+        return Contradiction(memory_id, unreadable.row, unreadable.what)
+    other, gone = "its digest is not the one that was kept", "was kept as the head, but is gone"
+    return Contradiction(memory_id, f"step {step}", other if found else gone)
+
+
+def _head_at(memory_id: str, step: int) -> str:
+    """Return the digest of a step, in hexadecimal; that of step 0 is the conversation's own.
+
+    Of a conversation that is hidden, as its deletion has begun, there is nothing.
+    """
+    memory = Memory.objects.filter(pk=memory_id).first()
+    if memory is None:
+        return ""
+    if step == 0:
+        return first_digest(memory).hex()
+    digests = Step.objects.filter(memory=memory, n=step).values_list("digest", flat=True)
+    return stored(digests.first()).hex()
+
+
+def _redactions(memory_id: str) -> Counter[tuple[int | str | None, int | str | None, str]]:
+    """Return the message, the step and the actor of each redaction since the last deletion of the
+    id, and how often it was entered.
+    """
+    entries = AuditEntry.objects.filter(memory_id=memory_id).order_by("pk")
+    deleted = entries.filter(action=AuditEntry.Action.DELETE).values_list("pk", flat=True).last()
+    redacted = entries.filter(action=AuditEntry.Action.REDACT, pk__gt=deleted or 0)
+    found = redacted.values_list("detail", "actor").iterator()
+    return Counter((value_of(detail, "seq"), value_of(detail, "step"), by) for detail, by in found)

@@ -1,0 +1,1 @@
+"""The lab: which window is worth its cost, for many conversations and for groups of them."""

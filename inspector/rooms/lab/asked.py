@@ -1,0 +1,104 @@
+"""What the addresses of the lab ask for, and links to other such addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds
+from chatmemory.core.recall.frontier import ANY_LIMIT
+from inspector.forms.fields import number_in_text
+from inspector.rooms.lab.reads import FleetQuery
+from inspector.shell.chosen import ChosenAsked, wrong_number
+from inspector.shell.prices import PricesAsked, wrong_price
+
+SAMPLE = 1_000
+DIGITS = 9
+
+
+@dataclass(frozen=True)
+class FleetAsked(ChosenAsked):
+    """Which conversations, under which kind of policy, at which prices; `sample` 0 means all.
+
+    `problem` says what was wrong with the address; the rest of it is used.
+    """
+
+    options: str = ""
+    estimator: str = ""
+    kind: str = "token_window"
+    limit: int | None = None
+    sample: int = SAMPLE
+    seed: int = 1
+    context: int | None = None
+    everyone: str = ""
+    prices: PricesAsked = field(default_factory=PricesAsked)
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> FleetAsked:
+        """Read the parameters of an address; of those that are wrong, take the usual ones."""
+        chosen = ChosenAsked.read(given)
+        names = ("limit", "sample", "seed", "context")
+        numbers = {name: number_in_text(given.get(name, ""), DIGITS) for name in names}
+        problem = wrong_number(given, names) or wrong_price(given) or chosen.problem
+        if numbers["limit"] == 0:
+            problem = "limit must be greater than zero"
+        if is_unknown := given.get("kind", cls.kind) not in policy_kinds():
+            problem = f"the kind of a policy is {' or '.join(policy_kinds())}"
+        asked = cls(
+            **{**vars(chosen), "problem": problem},
+            options=given.get("options", "").strip(),
+            estimator=given.get("estimator", "").strip(),
+            kind=cls.kind if is_unknown else given.get("kind", cls.kind),
+            limit=numbers["limit"] or None,
+            sample=cls.sample if numbers["sample"] is None else numbers["sample"],
+            seed=cls.seed if numbers["seed"] is None else numbers["seed"],
+            context=numbers["context"] or None,
+            everyone="1" if given.get("everyone") else "",
+            prices=PricesAsked.read(given),
+        )
+        try:
+            asked.policy(ANY_LIMIT)
+        except InvalidValue as error:
+            return replace(asked, options="", estimator="", problem=str(error))
+        return asked
+
+    def policy(self, limit: int) -> Policy:
+        """Return the policy with a limit. Raises InvalidValue, UnknownEstimator."""
+        estimator = f"estimator={self.estimator}" if self.estimator else ""
+        parts = (f"{self.kind}:{limit}", self.options, estimator)
+        policy = policies_from_text(",".join(filter(None, parts)))[0]
+        if policy is None:
+            raise InvalidValue("choose a policy with a limit")
+        if policy.meters_only:
+            raise InvalidValue("with meters_only nothing is lost at any limit: leave it out here")
+        return policy
+
+    @property
+    def query(self) -> FleetQuery:
+        kind = self.policy(ANY_LIMIT)
+        return FleetQuery(self.which, kind, self.sample, self.seed, self.limit, self.prices.rules)
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The parameters that differ from the usual ones."""
+        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        return {
+            name: str(value)
+            for name, (value, usual) in values.items()
+            if value != usual and name not in ("prices", "problem")
+        } | self.prices.given
+
+    def link(self, **changes: object) -> str:
+        """Return the address with changed parameters; an empty one is left out."""
+        given = {**self.given, **{name: str(value) for name, value in changes.items()}}
+        query = urlencode({name: value for name, value in given.items() if value})
+        return reverse("inspector:lab") + (f"?{query}" if query else "")
+
+    def with_provider(self, name: str) -> str:
+        """Return the address with another provider's cache."""
+        prices = self.prices.with_provider(name)
+        query = urlencode(replace(self, prices=prices).given)
+        return reverse("inspector:lab") + (f"?{query}" if query else "")

@@ -1,0 +1,34 @@
+"""The table of the lab: numbers only, which can be computed anew."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils import timezone
+
+from chatmemory.managers import TableManager
+
+
+class Figures(models.Model):
+    """The figures of a conversation, of a `state` of its ledger and of a question: see `reads`."""
+
+    pk = models.CompositePrimaryKey("memory_id", "key")
+    memory = models.ForeignKey(
+        "chatmemory.Memory",
+        models.CASCADE,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+    key = models.CharField(max_length=32, help_text="digest of the question")
+    state = models.CharField(max_length=64, help_text="head of the ledger, and its last step")
+    figures = models.JSONField()
+    computed_at = models.DateTimeField(default=timezone.now)
+
+    objects = TableManager()
+
+    class Meta:
+        verbose_name_plural = "figures"
+        indexes = [models.Index("key", "memory", name="lab_figures_by_question")]
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} figures {self.key}"

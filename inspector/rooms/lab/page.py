@@ -1,0 +1,378 @@
+"""The page of many conversations: which window is worth its cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from django.urls import NoReverseMatch, reverse
+from django.utils.http import urlencode
+from django.utils.text import Truncator
+
+from chatmemory import Policy, explain, policy_kinds, text_of_policy
+from chatmemory.core.policies import WHOLE
+from chatmemory.core.recall.advice import Advice, Chooser, Costed, Wanted, Why
+from chatmemory.core.recall.tallies import Tally
+from chatmemory.queries import FACTS_ENOUGH
+from inspector.conf import inspector_configuration
+from inspector.conversation.links import conversation_url
+from inspector.rooms.lab.asked import FleetAsked
+from inspector.rooms.lab.chart import PHONE, WIDE, Frontier
+from inspector.rooms.lab.reads import Fleet, Group, Loser, Measured
+from inspector.rooms.lab.words import (
+    Headline,
+    cost_words,
+    held_words,
+    limits_words,
+    policy_long,
+    policy_short,
+)
+from inspector.shell.prices import Preset
+
+NAMED = 3
+
+
+class Way(NamedTuple):
+    """A row of the table of policies."""
+
+    name: str
+    note: str
+    cells: Sequence[str]
+    cost: str
+    money: str
+    css: str = ""
+    is_over: bool = False
+
+
+class Figure(NamedTuple):
+    """A line of the panel: what it is, today's figure, and that of the suggestion."""
+
+    name: str
+    was: str
+    now: str
+    css: str = ""
+
+
+class GroupRow(NamedTuple):
+    """A group with what it needs, has, and is advised; `policy` is the text of the advice."""
+
+    group: Group
+    name: str
+    what: str
+    link: str
+    needs: str
+    today: str
+    suggested: str
+    note: str = ""
+    held: str = ""
+    incidents: str = ""
+    cost: str = ""
+    policy: str = ""
+
+
+class FleetPage:
+    """The presenter of a fleet: its answer, its chart, its panel and its tables."""
+
+    def __init__(self, found: Fleet, asked: FleetAsked) -> None:
+        self.found, self.asked = found, asked
+        self.kind = found.tried.kind
+        self.losers_of: Sequence[Loser] = ()
+        left_out = {each.chosen.id for each in found.left_out}
+        self.is_everyone = bool(asked.everyone)
+        self.measured = [
+            each for each in found.deciding if self.is_everyone or each.chosen.id not in left_out
+        ]
+        self.chooser = self._chooser(self.measured)
+        self.sums = self.chooser.sums
+        self.advice = self.chooser.advice()
+        recalls = self.sums.recalls
+        self.too_few = explain.counted(recalls, "fact") if recalls < FACTS_ENOUGH else ""
+        in_force = {each.chosen.policy for each in self.measured}
+        self.today_policy = next(iter(in_force)) if len(in_force) == 1 else None
+        self.csv = asked.link(**{"as": "csv"})
+        self.stop = asked.link(stop="1")
+        self.counted = asked.link(everyone="1")
+        self.kinds = [
+            (name, kind.unit, asked.link(kind=name, limit=""), name == asked.kind)
+            for name, kind in policy_kinds().items()
+        ]
+
+    def _chooser(self, measured: Sequence[Measured]) -> Chooser:
+        saving = inspector_configuration().LEAST_SAVING / 100
+        wanted = Wanted(saving=saving, context=self.asked.context)
+        figures = [each.figures for each in measured]
+        return Chooser(self.found.tried, figures, self.asked.prices.prices, wanted)
+
+    # The prices
+
+    @property
+    def presets(self) -> list[tuple[str, str, Preset]]:
+        """The providers whose cache can be chosen, each with its address."""
+        asked = self.asked
+        return [(each.name, asked.with_provider(each.name), each) for each in asked.prices.presets]
+
+    @property
+    def beside_prices(self) -> list[tuple[str, str]]:
+        """The other parameters of the address, for the form of the prices."""
+        mine = ("input", "cached", "write", "currency", "context")
+        return [(name, value) for name, value in self.asked.given.items() if name not in mine]
+
+    # The answer
+
+    @property
+    def has_answer(self) -> bool:
+        return self.found.is_done and bool(self.sums.recalls)
+
+    @cached_property
+    def headline(self) -> Headline:
+        policies = (each.chosen.policy for each in self.measured)
+        return Headline(self.chooser, self.advice, limits_words(policies), self.today_policy)
+
+    @cached_property
+    def charts(self) -> list[Frontier]:
+        yours = policy_short(self.today_policy) if self.today_policy else ""
+        wide = Frontier(self.chooser, self.advice, yours, WIDE)
+        return [wide, Frontier(self.chooser, self.advice, "", PHONE)]
+
+    # The panel
+
+    @property
+    def suggested(self) -> str:
+        pick = self.advice.pick
+        return policy_long(pick.policy) if pick else "No advice"
+
+    @property
+    def note(self) -> str:
+        """What is to be known of sending everything."""
+        pick, longest = self.advice.pick, self.sums.longest
+        if pick is None or pick.policy is not None:
+            return ""
+        context = self.asked.context
+        fits = f", fits the model’s {context:,}" if context and longest <= context else ""
+        return f"The longest prompt has {longest:,} tokens{fits}."
+
+    @property
+    def figures(self) -> Iterator[Figure]:
+        pick, today = self.advice.pick, self.advice.today
+        if pick is None:
+            return
+        recalls = self.sums.recalls
+
+        def line(name: str, was: object, now: object, css: str = "") -> Figure:
+            return Figure(name, str(was) if today else "", str(now), css)
+
+        was = today.tally if today else Tally()
+        yield line("Held", held_words(today or pick, recalls), held_words(pick, recalls))
+        yield line(f"Facts, of {recalls:,}", f"{was.held:,}", f"{pick.tally.held:,}")
+        yield line("Said again", f"{was.said_again:,}", f"{pick.tally.said_again:,}")
+        yield line("Fetched again", f"{was.fetched_again:,}", f"{pick.tally.fetched_again:,}")
+        yield line(self.cost_name, cost_words(today.cost) if today else "", cost_words(pick.cost))
+        if self.advice.checked is not None:
+            checked = "checked on the half not used for choosing"
+            yield Figure(checked, "", cost_words(self.advice.checked), "sub")
+        if self.asked.prices.has_money:
+            yield line("1,000 calls", self._money(was), self._money(pick.tally))
+
+    @property
+    def cost_name(self) -> str:
+        return "Cost" if self.chooser.prices.priced == "cache" else "Tokens"
+
+    @property
+    def option(self) -> str:
+        """The cheapest window that holds enough, where everything is sent, and what it loses."""
+        option = self.advice.option
+        if option is None or option.policy is None:
+            return ""
+        less = round(100 * (1 - option.cost))
+        lost = explain.counted(self.sums.recalls - option.tally.held, "fact")
+        than = f"{less} % less" if less else "about as much"
+        return f"{policy_long(option.policy)}: {than}, {lost} lost"
+
+    @property
+    def option_policy(self) -> str:
+        option = self.advice.option
+        return text_of_policy(option.policy) if option and option.policy else ""
+
+    @property
+    def pick_policy(self) -> str:
+        """The text of the suggested window, if it is not in force already; empty for none."""
+        pick = self.advice.pick
+        if pick is None or pick.policy is None or pick.policy == self.today_policy:
+            return ""
+        return text_of_policy(pick.policy)
+
+    # The table
+
+    @cached_property
+    def ways(self) -> list[Way]:
+        advice, sums = self.advice, self.sums
+        found: list[tuple[Costed, str, str]] = []
+        if advice.today:
+            found.append((advice.today, "yours today", "is-you"))
+        found += self._others()
+        rows, seen = [], set()
+        for point, note, css in found:
+            name = policy_short(point.policy)
+            if css == "is-you":
+                name = policy_short(self.today_policy) if self.today_policy else "their own"
+            if name not in seen:
+                seen.add(name)
+                rows.append(self._way(point, name, note, css))
+        if sums.calls:
+            is_pick = advice.pick is not None and advice.pick.policy is None
+            suggested = ("suggested", "is-pick") if is_pick else ("", "")
+            rows.append(self._way(self.chooser.everything, "Everything", *suggested))
+        return rows
+
+    def _others(self) -> Iterator[tuple[Costed, str, str]]:
+        """Yield the policies that are worth a row, the cheapest first."""
+        points, advice = self.chooser.points, self.advice
+        named: list[tuple[Costed, str, str]] = []
+        asked = self.asked.limit
+        if asked:
+            chosen = [each for each in points if each.policy == self.asked.policy(asked)]
+            named += [(each, "chosen", "") for each in chosen]
+        if advice.pick and advice.pick.policy:
+            named.append((advice.pick, "suggested", "is-pick"))
+        if advice.option:
+            named.append((advice.option, f"cheapest with {self._share}", ""))
+        as_today = self.chooser.as_today().pick if advice.today else None
+        if as_today and as_today.policy:
+            named.append((as_today, "as much as you hold today, cheapest", ""))
+        sliding = [each for each in points if each.policy and each.policy.low_water == WHOLE]
+        enough = [each for each in sliding if each.tally.held >= 0.95 * self.sums.recalls]
+        if enough:
+            cheapest = min(enough, key=lambda each: each.cost)
+            named.append((cheapest, f"the cheapest sliding one with {self._share}", ""))
+        yield from sorted(named, key=lambda row: row[0].cost)
+
+    @property
+    def _share(self) -> str:
+        return f"{100 * self.chooser.wanted.share:.0f} %"
+
+    def _way(self, point: Costed, name: str, note: str, css: str) -> Way:
+        tally, calls = point.tally, self.sums.calls
+        cells = [
+            held_words(point, self.sums.recalls),
+            f"{self.sums.recalls - tally.held:,}",
+            f"{tally.said_again:,}",
+            f"{tally.fetched_again:,}",
+            f"{round(tally.tokens / calls):,}" if calls else "",
+            explain.percent(tally.read, tally.tokens),
+        ]
+        cost = cost_words(point.cost)
+        return Way(name, note, cells, cost, self._money(tally), css, point.cost > 1.005)
+
+    def _money(self, tally: Tally) -> str:
+        calls = self.sums.calls
+        weight = self.chooser.prices.weight(self.sums.bill(tally))
+        return self.asked.prices.money(weight, 1_000 / calls) if calls else ""
+
+    # The groups
+
+    @cached_property
+    def groups(self) -> list[GroupRow]:
+        """The rows of the groups; none if there is only one."""
+        groups = self.found.groups
+        return list(map(self._group_row, groups)) if len(groups) > 1 else []
+
+    def _group_row(self, group: Group) -> GroupRow:
+        chooser = self._chooser(group.members)
+        advice, today = chooser.as_today(), chooser.today
+        name = group.name or "all others"
+        what = "label" if group.is_label else "id begins with" if group.name else ""
+        asked = {"label" if group.is_label else "prefix": group.name} if group.name else {}
+        link = self.asked.link(**asked) if group.name else ""
+        needs = f"{group.half:,} · {group.nine_in_ten:,}" if group.half else ""
+        policies = [each for each in group.policies if each is not None]
+        in_force = policy_short(policies[0]) if len(policies) == 1 else "various"
+        row = GroupRow(group, name, what, link, needs, in_force if policies else "", "no advice")
+        pick = advice.pick
+        if pick is None:
+            why = "nothing was needed in three calls or more"
+            return row._replace(note=why if advice.why is Why.NOTHING_NEEDED else "")
+        is_same = pick.policy is not None and policies == [pick.policy]
+        row = row._replace(
+            suggested="as today" if is_same else policy_short(pick.policy),
+            note=_group_note(advice),
+            policy="" if is_same or pick.policy is None else text_of_policy(pick.policy),
+            held=f"{pick.tally.held:,}",
+            incidents=f"{pick.tally.again:,}",
+            cost=cost_words(pick.cost),
+        )
+        if today is None:
+            return row
+        return row._replace(
+            held=f"{today.tally.held:,} → {row.held}",
+            incidents=f"{today.tally.again:,} → {row.incidents}",
+            cost=f"{cost_words(today.cost)} → {row.cost}",
+        )
+
+    @property
+    def fixable(self) -> list[GroupRow]:
+        """The groups for which another policy is advised."""
+        return [row for row in self.groups if row.policy]
+
+    @property
+    def left_out(self) -> str:
+        """The ids of those that need far more than the others, the first few."""
+        return _ids(self.found.left_out)
+
+    @property
+    def left_out_words(self) -> str:
+        count = len(self.found.left_out)
+        is_one = count == 1
+        limits = [each.figures.need or 0 for each in self.found.left_out]
+        most = explain.in_unit(max(limits, default=0), self.kind)
+        more = f" and {count - NAMED:,} more" if count > NAMED else ""
+        verb = "is left out: it needs" if is_one else "are left out: they need up to"
+        return f"{more} {verb} {most}, over four times what nine in ten of the others need."
+
+    @property
+    def of_clients(self) -> str:
+        return _ids(self.found.of_clients)
+
+    @property
+    def of_clients_words(self) -> str:
+        count = len(self.found.of_clients)
+        more = f" and {count - NAMED:,} more" if count > NAMED else ""
+        return f"{more} {'is' if count == 1 else 'are'} left out: the client decides."
+
+    # The list
+
+    @property
+    def losers(self) -> Iterator[tuple[Loser, str]]:
+        """The conversations that lose most, each with the address that shows it."""
+        for each in self.losers_of:
+            yield each, self._compared(each)
+
+    @property
+    def shown_policy(self) -> Policy | None:
+        """The policy whose losses are listed: the one asked for, yours, or the suggestion."""
+        if self.asked.limit:
+            limit = max(self.asked.limit, self.kind.least_limit)
+            return self.asked.policy(limit)
+        pick = self.advice.pick or self.advice.option
+        policy = (pick and pick.policy) or (self.advice.option and self.advice.option.policy)
+        return policy or None
+
+    def _compared(self, each: Loser) -> str:
+        """Return the address that compares a conversation, or shows it."""
+        try:
+            address = reverse("inspector:compare", args=[each.id])
+        except NoReverseMatch:
+            return conversation_url(each.id, msg=each.needed)
+        policies = (("policy", text) for text in (text_of_policy(self.shown_policy), "everything"))
+        return f"{address}?{urlencode([*policies, ('at', each.at), ('phrase', each.fact)])}"
+
+
+def _ids(measured: Sequence[Measured]) -> str:
+    """Return the ids of the first few conversations."""
+    return ", ".join(Truncator(each.chosen.id).chars(40) for each in measured[:NAMED])
+
+
+def _group_note(advice: Advice) -> str:
+    if advice.pick and advice.pick.policy is None:
+        return "no limit saves 10 %" if advice.why is Why.NOTHING_SAVES else advice.why.value
+    return ""

@@ -1,0 +1,139 @@
+"""The lab: which window is worth its cost, computed slice by slice, and adopting the advice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from chatmemory import (
+    InvalidValue,
+    Policy,
+    explain,
+    policies_from_text,
+    queries,
+    services,
+    text_of_policy,
+)
+from chatmemory.access.roles import actor_of
+from inspector.rooms.lab import reads, writes
+from inspector.rooms.lab.asked import FleetAsked
+from inspector.rooms.lab.page import FleetPage
+from inspector.shell.files import csv_file, no_numbers
+
+COLUMNS = (
+    *("policy", "held", "recalls", "conversations", "said_again", "fetched_again", "prompt_tokens"),
+    *("read_tokens", "relative_cost"),
+)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def lab(request: HttpRequest) -> HttpResponse:
+    """Show what is known of the chosen conversations. A POST computes some more of it first."""
+    if request.method == "POST":
+        asked = FleetAsked.read(request.POST.dict())
+        writes.compute_figures(asked.query)
+        if not request.htmx:  # type: ignore[attr-defined]
+            return redirect(asked.link())
+        return _shown(request, asked)
+    asked = FleetAsked.read(request.GET.dict())
+    if request.GET.get("as") == "csv":
+        return no_numbers(asked.problem) if asked.problem else _csv(asked)
+    return _shown(request, asked)
+
+
+def _shown(request: HttpRequest, asked: FleetAsked) -> HttpResponse:
+    page = FleetPage(reads.fleet(asked.query), asked)
+    if page.has_answer and page.shown_policy:
+        page.losers_of = reads.losers(page.found.tried, page.measured, page.shown_policy)
+    context = {"page": page, "asked": asked, "is_stopped": "stop" in request.GET}
+    status = 422 if asked.problem else 200
+    return render(request, "rooms/lab/lab.html", context, status=status)
+
+
+def _csv(asked: FleetAsked) -> HttpResponse:
+    page = FleetPage(reads.fleet(asked.query), asked)
+    sums = page.sums
+    points = [*page.chooser.points, *([page.chooser.everything] if sums.calls else [])]
+    rows = (
+        (
+            text_of_policy(each.policy),
+            each.tally.held,
+            sums.recalls,
+            sums.count,
+            each.tally.said_again,
+            each.tally.fetched_again,
+            each.tally.tokens,
+            each.tally.read,
+            round(each.cost, 4),
+        )
+        for each in points
+    )
+    return csv_file(COLUMNS, [dict(zip(COLUMNS, row, strict=True)) for row in rows], "recall")
+
+
+@require_POST
+def adopt_for_many(request: HttpRequest) -> HttpResponse:
+    """Show which conversations a policy would change; a confirmation changes them in slices."""
+    asked = FleetAsked.read(request.POST.dict())
+    if asked.problem:
+        return _shown(request, asked)
+    try:
+        policy = _policy_of(request, asked)
+    except InvalidValue as error:
+        return _shown(request, replace(asked, problem=str(error)))
+    if policy is None:
+        return redirect(asked.link())
+    is_confirmed = "confirmed" in request.POST
+    changed = 0
+    if is_confirmed:
+        changed = services.adopt_policy(asked.which, policy, actor=actor_of(request))
+    preview = queries.adopting(asked.which, policy)
+    if is_confirmed and not preview.differing:
+        return redirect(asked.link())
+    context = {
+        "asked": asked,
+        "policy": text_of_policy(policy),
+        "name": explain.policy_words(policy),
+        "preview": preview,
+        "changed": changed,
+        "confirmed": is_confirmed,
+    }
+    return render(request, "rooms/lab/adopt_for_many.html", context)
+
+
+def _policy_of(request: HttpRequest, asked: FleetAsked) -> Policy | None:
+    """Return the policy of the form, or that of its limit. Raises InvalidValue."""
+    if text := request.POST.get("policy", ""):
+        return policies_from_text(text)[0]
+    return asked.policy(asked.limit) if asked.limit is not None else None
+
+
+@require_POST
+def fix(request: HttpRequest) -> HttpResponse:
+    """Show what is advised for each group; a confirmation adopts it in slices."""
+    asked = FleetAsked.read(request.POST.dict())
+    if asked.problem:
+        return _shown(request, asked)
+    page = FleetPage(reads.fleet(asked.query), asked)
+    if not page.found.is_done:
+        return redirect(asked.link())
+    chosen = [row for row in page.fixable if row.name in request.POST.getlist("group")]
+    rows = chosen or page.fixable
+    is_confirmed = "confirmed" in request.POST
+    remaining = 0
+    if is_confirmed:
+        policies = {
+            each.chosen.id: policy
+            for row in chosen
+            for policy in [policies_from_text(row.policy)[0]]
+            for each in row.group.members
+            if policy is not None
+        }
+        remaining = writes.adopt(policies, actor=actor_of(request))
+        if not remaining:
+            return redirect(asked.link())
+    context = {"asked": asked, "rows": rows, "remaining": remaining, "confirmed": is_confirmed}
+    return render(request, "rooms/lab/fix.html", context)

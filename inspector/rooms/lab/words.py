@@ -1,0 +1,196 @@
+"""What the lab says of policies, costs and advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from chatmemory import Policy, explain
+from chatmemory.core.policies import WHOLE, written_share
+from chatmemory.core.recall.advice import FEW, Advice, Chooser, Costed, Why
+from chatmemory.core.recall.cost import Prices
+
+HALF = "0.5"
+SLIDING = (
+    "A sliding window drops a message at each turn: the prompt begins anew, and the provider’s "
+    "cache misses."
+)
+BLOCKS = "Blocks make room rarely, so the beginning stays equal."
+
+
+class Said(NamedTuple):
+    """A part of a sentence: `out` is what costs more, `in` what costs less."""
+
+    text: str
+    css: str = ""
+
+
+def policy_short(policy: Policy | None) -> str:
+    """Return a policy in a few words, such as `80,000 in blocks`."""
+    if policy is None:
+        return "Everything"
+    number = f"{policy.limit:,}" if policy.unit == "tokens" else f"{policy.limit:,} {policy.unit}"
+    return f"{number}{_depth(policy)}{_beginning(policy)}"
+
+
+def policy_long(policy: Policy | None) -> str:
+    """Return the same as a heading, such as `80,000 tokens, in blocks down to half`."""
+    if policy is None:
+        return "Send everything"
+    limit, mark = explain.in_unit(policy.limit, policy), written_share(policy.low_water)
+    depth = "" if policy.low_water == WHOLE else f", in blocks down to {_share(mark)}"
+    return f"{limit}{depth}{_beginning(policy)}"
+
+
+def _depth(policy: Policy) -> str:
+    mark = written_share(policy.low_water)
+    if policy.low_water == WHOLE:
+        return " sliding"
+    return " in blocks" if mark == HALF else f", down to {mark}"
+
+
+def _share(mark: str) -> str:
+    return "half" if mark == HALF else mark
+
+
+def _beginning(policy: Policy) -> str:
+    return ", from a user message on" if policy.snap_to_user else ""
+
+
+def limits_words(policies: Iterable[Policy | None]) -> str:
+    """Return the limits that are in force, as the owner of one."""
+    found = [*dict.fromkeys(policies)]
+    if len(found) == 1 and found[0] is not None:
+        return f"Your {explain.in_unit(found[0].limit, found[0])}"
+    return "Your limits"
+
+
+def held_words(point: Costed, recalls: int) -> str:
+    return explain.percent(point.tally.held, recalls)
+
+
+def cost_words(cost: float) -> str:
+    """Return a relative cost with two decimals."""
+    return f"{cost:.2f}"
+
+
+class Headline:
+    """The answer in a sentence, and a second one that says why."""
+
+    def __init__(
+        self, chooser: Chooser, advice: Advice, yours: str, yours_policy: Policy | None
+    ) -> None:
+        self._chooser, self._advice, self._prices = chooser, advice, chooser.prices
+        self._yours, self._policy = yours, yours_policy
+        self._recalls = chooser.sums.recalls
+
+    @property
+    def parts(self) -> Iterator[Said]:
+        """The parts of the headline."""
+        advice, today = self._advice, self._advice.today
+        pick = advice.pick
+        if pick is None:
+            yield Said("No window holds enough for what everything would cost.")
+        elif today and self._is_best(today):
+            yield Said(
+                f"Nothing holds more for less than {_lower(self._yours)}{_how(self._policy)}."
+            )
+        elif today:
+            yield from self._compared(today, pick)
+        elif pick.policy is None:
+            yield Said("Sending everything costs about the same and loses nothing.")
+        else:
+            yield Said(f"{policy_long(pick.policy)}, ")
+            yield from self._change(pick, "costs", "sends")
+            held = held_words(pick, self._recalls)
+            yield Said(f" than sending everything, and holds {held} of what was needed.")
+
+    def _compared(self, today: Costed, pick: Costed) -> Iterator[Said]:
+        verb = "cost", "send"
+        yield Said(f"{self._yours} ")
+        yield from self._change(today, *verb)
+        than = "as" if self._is_close(today) else "than"
+        if pick.policy is None:
+            yield Said(f" {than} sending everything, and hold ")
+            yield Said(held_words(today, self._recalls), "b")
+            yield Said(" of what was needed.")
+            return
+        yield Said(f" {than} sending everything. ")
+        yield Said(self._instead(pick.policy), "in")
+        yield Said(", they ")
+        yield from self._change(pick, *verb)
+        held, before = pick.tally.held, today.tally.held
+        yield Said(f" and hold {held:,} facts in place of {before:,}.")
+
+    def _instead(self, policy: Policy) -> str:
+        if self._policy is not None and policy.limit == self._policy.limit:
+            return "Cut in blocks"
+        return f"As {policy_long(policy)}"
+
+    def _change(self, point: Costed, cost: str, send: str) -> Iterator[Said]:
+        """Yield by how much a cost differs; a saving under a tenth is none."""
+        share = round(100 * abs(point.cost - 1))
+        is_priced = self._prices.priced == "cache"
+        yield Said(f"{cost} " if is_priced else f"{send} ")
+        if self._is_close(point):
+            yield Said("about as much")
+        elif point.cost > 1:
+            yield Said(f"{share} % more" if is_priced else f"{share} % more tokens", "out")
+        else:
+            yield Said(f"{share} % less" if is_priced else f"{share} % fewer tokens", "b")
+
+    def _is_close(self, point: Costed) -> bool:
+        least = 1 - self._chooser.wanted.saving
+        return least < point.cost <= 1.005
+
+    def _is_best(self, today: Costed) -> bool:
+        is_saving = today.cost <= 1 - self._chooser.wanted.saving + 1e-9
+        return is_saving and self._advice.beaten_by is None
+
+    @property
+    def why(self) -> str:
+        """Why, in a sentence or two."""
+        advice, conversations = self._advice, self._chooser.sums.count
+        found = []
+        share = f"{100 * self._chooser.wanted.share:.0f} %"
+        if advice.why is Why.NOTHING_SAVES:
+            found.append(
+                "Sending everything costs about the same as the cheapest limit that holds "
+                f"{share}, and loses nothing."
+                if advice.option
+                else f"No limit that holds {share} costs less than sending everything."
+            )
+        elif advice.why is Why.NOT_CHECKED:
+            found.append(
+                "What a window saved in half of the conversations was not saved in the others: "
+                "send everything, which loses nothing."
+            )
+        elif advice.why in (Why.DOES_NOT_FIT, Why.NOTHING_HOLDS):
+            context = self._chooser.wanted.context or 0
+            found.append(f"Everything does not fit the model’s {context:,} tokens.")
+        if advice.today and advice.today.cost > 1:
+            found.append(SLIDING)
+            if advice.pick and advice.pick.policy is not None:
+                found.append(BLOCKS)
+        if conversations < FEW:
+            found.append(f"From {explain.counted(conversations, 'conversation')}.")
+        if self._prices.priced == "tokens":
+            found.append("Tokens are compared, because no price of cached input is chosen.")
+        return " ".join(found)
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _how(policy: Policy | None) -> str:
+    return _depth(policy).replace(" sliding", "") if policy else ""
+
+
+def dominated_words(today: Costed, better: Costed, prices: Prices) -> str:
+    """Return by what yours is dominated."""
+    what = "costs" if prices.priced == "cache" else "sends"
+    less = "less" if better.cost < today.cost else "as much"
+    more = "more" if better.tally.held > today.tally.held else "as many facts"
+    name = "sending everything" if better.policy is None else policy_short(better.policy)
+    return f"dominated: {name} {what} {less} and holds {more}"

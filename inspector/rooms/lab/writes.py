@@ -1,0 +1,115 @@
+"""What the lab writes: its figures, computed in slices and stored until conversations change, and
+the policies that it advises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+
+from django.db.models import Max
+from django.utils import timezone
+
+from chatmemory import database, services
+from chatmemory.core.exceptions import (
+    ChatMemoryError,
+    CorruptRow,
+    DeletionUnfinished,
+    ImportUnfinished,
+    MemoryNotFound,
+)
+from chatmemory.core.policies import Policy
+from chatmemory.core.recall.frontier import Figures, Tried, figures_of
+from chatmemory.models import Memory
+from chatmemory.queries.recall import COMPARED_MAX, recall_history
+from chatmemory.services.keeping import keep
+from chatmemory.services.transaction import unless_changing
+from inspector.rooms.lab import models
+from inspector.rooms.lab.reads import Chosen, FleetQuery, chosen_of, missing, state_of, tried_of
+
+SECONDS = 1.0
+KEPT_FOR = timedelta(days=30)
+QUESTIONS_KEPT = 50
+
+
+def compute_figures(query: FleetQuery, seconds: float = SECONDS) -> int:
+    """Compute figures of the chosen conversations; return how many conversations remain.
+
+    The call ends after about `seconds`, and computes at least one conversation. A conversation that
+    is deleted or changed in between is left out.
+    """
+    tried = tried_of(query)
+    key = query.key(tried)
+    waiting = missing(key, chosen_of(query)[1])
+    found: dict[Chosen, Figures] = {}
+    for each in database.for_seconds(seconds, waiting):
+        figures = _figures(each, tried)
+        if figures is not None:
+            found[each] = figures
+    _keep_figures(key, found)
+    return len(waiting) - len(found)
+
+
+def _figures(each: Chosen, tried: Tried) -> Figures | None:
+    """Return the figures of a conversation; None if it is deleted or has changed meanwhile."""
+    memory = Memory.objects.filter(id=each.id).first()
+    if memory is None or state_of(memory) != each.state:
+        return None
+    try:
+        keep(each.id)
+        history = recall_history(each.id, tried.kind.estimator, latest=COMPARED_MAX)
+        return figures_of(history, tried, each.policy if each.decides else None)
+    except MemoryNotFound:
+        return None
+    except ChatMemoryError:
+        return Figures(is_unreadable=True)
+
+
+def forget_old_figures(**_: object) -> None:
+    """Delete the figures of questions that are old, or older than those that are kept."""
+    last = models.Figures.objects.values("key").annotate(last=Max("computed_at"))
+    questions = list(last.order_by("-last").values_list("key", "last"))
+    oldest = timezone.now() - KEPT_FOR
+    for n, (key, asked) in enumerate(questions):
+        if n >= QUESTIONS_KEPT or asked < oldest:
+            models.Figures.objects.filter(key=key).delete()
+
+
+def _keep_figures(key: str, found: Mapping[Chosen, Figures]) -> None:
+    """Store figures of conversations that are still as they were read, and not being changed."""
+    if found and not models.Figures.objects.filter(key=key).exists():
+        forget_old_figures()
+    with database.atomic():
+        kept = [
+            models.Figures(memory_id=each.id, key=key, state=each.state, figures=figures.to_dict())
+            for each, figures in found.items()
+            if _is_unchanged(each)
+        ]
+        models.Figures.objects.bulk_create(
+            kept,
+            update_conflicts=True,
+            unique_fields=["memory", "key"],
+            update_fields=["state", "figures", "computed_at"],
+        )
+
+
+def _is_unchanged(each: Chosen) -> bool:
+    row = unless_changing(each.id, "head", "last_step")
+    return row is not None and state_of(Memory(head=row[0], last_step=row[1])) == each.state
+
+
+def adopt(policies: Mapping[str, Policy], actor: str = "", seconds: float = SECONDS) -> int:
+    """Set the policy of each conversation by its id; return how many remain.
+
+    Those that cannot be changed are left out, such as one that is being imported. The call ends
+    after about `seconds`; call it again for the rest.
+    """
+    in_force = {row.id: row.policy for row in Memory.objects.filter(id__in=list(policies))}
+    waiting = [id for id, policy in policies.items() if id in in_force and in_force[id] != policy]
+    done = 0
+    for memory_id in database.for_seconds(seconds, waiting):
+        done += 1
+        with suppress(CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound):
+            services.change(memory_id, policy=policies[memory_id], actor=actor)
+    return len(waiting) - done

@@ -1,0 +1,1 @@
+"""Transfer: conversations from files, and into files."""

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from inspector.shell import room
+
+if TYPE_CHECKING:
+    from chatmemory.queries import ConversationState
+
+
+IMPORTS = "inspector.rooms.transfer.imports"
+
+
+class Transfer(room.SiteRoom):
+    name = "inspector.rooms.transfer"
+    verbose_name = "Import and export"
+    needs = ("integrity",)
+    urls = "inspector.rooms.transfer.urls"
+    menu = (room.MenuItem("Import", "import", 40, permission="chatmemory.change_memory"),)
+    services = dict.fromkeys(("Imported", "Report", "import_all"), IMPORTS)
+    scripts = ("rooms/transfer/upload.js",)
+
+    def links(self, view: ConversationState) -> Iterable[room.Link]:
+        yield room.Link("rooms/transfer/_link.html", place=40)

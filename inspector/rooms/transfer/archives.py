@@ -1,0 +1,309 @@
+"""Import of files in the format `chatmemory`, whose rows are stored as they were.
+
+A file may come from anywhere. While its lines are read, their values, numbers and digests are
+checked; before the commit, the stored conversation is verified. A conversation with a fault is
+refused, and the others are imported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count, groupby
+from operator import attrgetter
+from typing import IO, Any, NamedTuple
+
+from django.db import DataError, IntegrityError
+
+from chatmemory import database
+from chatmemory.core.codec import load_json
+from chatmemory.core.exceptions import (
+    ChatMemoryError,
+    InvalidValue,
+    MemoryExists,
+    UnreadableTranscript,
+)
+from chatmemory.core.texts import printable
+from chatmemory.ledger import sql
+from chatmemory.ledger.lookup import Bytes
+from chatmemory.ledger.lookup import stored as content_of
+from chatmemory.ledger.recorder import BOUNDED, check_bounds
+from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
+from chatmemory.ledger.verification import verify
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import AuditEntry, Memory, Step
+from chatmemory.search import given_labels
+from chatmemory.services.transaction import audit, check_deleted, notify_followers
+from chatmemory.services.validation import (
+    check_actor,
+    check_client_id,
+    check_id,
+    check_labels,
+    check_storable_limit,
+    storable_messages,
+)
+from inspector.rooms.integrity import chain
+from inspector.rooms.transfer import lines
+from inspector.rooms.transfer.imports import Imported
+
+FORMAT = "chatmemory"
+LONGEST = 2**26  # bytes of a line
+STEPS_AT_ONCE, CHARACTERS_AT_ONCE = 500, 1_000_000  # are written
+
+_FIRST_NAME = re.compile(rb'\s*\{\s*"(\w+)"')
+
+
+class Line(NamedTuple):
+    """A line of a file, not decoded. Each `part` of a file begins with what is a conversation's
+    first line, or the file's last.
+    """
+
+    number: int
+    part: int
+    kind: str
+    content: bytes
+
+
+def is_archive(file: IO[bytes]) -> bool:
+    """Return whether a file begins as one in this format; it is then read from its beginning."""
+    found = _FIRST_NAME.match(file.read(100))
+    file.seek(0)
+    return found is not None and found[1].decode() == FORMAT
+
+
+def import_archive(file: IO[bytes], prefix: str = "", actor: str = "") -> Iterator[Imported]:
+    """Import the conversations of a file, each in one transaction, and yield a result for each.
+
+    Ids are prefix + id. With another id, a conversation has other digests; the rest is the same. A
+    conversation that was already imported is skipped. One whose id exists already, or that is not
+    whole and consistent, is refused, and so is the end of a file that was cut off.
+    Raises UnreadableTranscript for a file of another kind, and InvalidValue for an invalid actor.
+    """
+    check_actor(actor)
+    _check_begin(file)
+    found, others = 0, _lines(file)
+    for _, part in database.pausing_for_writers(groupby(others, attrgetter("part"))):
+        first = next(part)
+        if first.kind == lines.CONVERSATION.name:
+            found += 1
+            yield _import(first, part, prefix, actor)
+            continue
+        if first.content.strip() != lines.line({"conversations": found}).encode():
+            why = f"the last line must be here, and count {found:,} conversations"
+            yield Imported(f"line {first.number}", refused=why)
+        elif more := next(others, None):
+            yield Imported(f"line {more.number}", refused="it comes after the last line")
+        return
+    yield Imported("the end of the file", refused="its last line is missing: it was cut off")
+
+
+def _check_begin(file: IO[bytes]) -> None:
+    try:
+        value = load_json(file.readline(LONGEST).decode())
+    except ValueError as error:
+        raise UnreadableTranscript(-1, f"line 1: {error}") from error
+    if value != {FORMAT: lines.VERSION}:
+        why = f'line 1 must be {{"{FORMAT}":{lines.VERSION}}}: this is another format or version'
+        raise UnreadableTranscript(-1, why)
+
+
+def _lines(file: IO[bytes]) -> Iterator[Line]:
+    part = 0
+    for number in count(2):
+        content = file.readline(LONGEST)
+        if not content:
+            return
+        found = _FIRST_NAME.match(content)
+        kind = found[1].decode(errors="replace") if found else ""
+        part += kind in (lines.CONVERSATION.name, "conversations")
+        yield Line(number, part, kind, content)
+
+
+def _decoded(line: Line) -> Mapping[str, Any]:
+    """Return the object of a line. Raises InvalidValue."""
+    value = load_json(line.content.decode())
+    if not isinstance(value, dict):
+        raise InvalidValue("it must be a JSON object")
+    return value
+
+
+@contextmanager
+def _naming(line: Line) -> Iterator[None]:
+    """Name the line in what is raised."""
+    try:
+        yield
+    except (ChatMemoryError, UnicodeDecodeError) as error:
+        raise InvalidValue(f"line {line.number}: {error}") from error
+
+
+def _import(first: Line, others: Iterable[Line], prefix: str, actor: str) -> Imported:
+    where = f"line {first.number}"
+    try:
+        with _naming(first):
+            memory = Memory(**lines.CONVERSATION.read(_decoded(first)))
+            check_labels(given_labels(memory.labels))
+            check_storable_limit(memory.policy)
+            where = printable(f"{prefix}{memory.pk}")
+            rows = _FileRows(memory, check_id(f"{prefix}{memory.pk}"))
+            if same := Memory.objects.filter(pk=memory.pk).first():
+                return _exists(same, rows)
+        _store(rows, others, first, actor)
+    except (DataError, IntegrityError) as error:
+        return Imported(where, refused=f"it cannot be stored: {str(error).partition(chr(10))[0]}")
+    except ChatMemoryError as error:
+        return Imported(where, refused=str(error))
+    return Imported(memory.pk, memory.said_count)
+
+
+def _exists(stored: Memory, rows: _FileRows) -> Imported:
+    """Return that a conversation was imported before, even if it has gone on since: its first
+    labels have the same random salt, and it has the step that is the last one in the file.
+
+    Raises MemoryExists for another one.
+    """
+    memory = rows.memory
+    steps = Step.objects.filter(memory=stored, n=memory.last_step, at=memory.updated_at)
+    is_same = content_of(stored.first_labels) == memory.first_labels
+    if is_same and (not memory.last_step or steps.exists()):
+        return Imported(memory.pk, already=True)
+    raise MemoryExists(f"a conversation with the id {memory.pk!r} already exists")
+
+
+def _store(rows: _FileRows, others: Iterable[Line], first: Line, actor: str) -> None:
+    """Store a conversation in one transaction, or nothing of it. Raises InvalidValue."""
+    memory, last = rows.memory, first
+    with database.atomic():
+        if not sql.insert_if_new(memory):
+            check_deleted(memory.pk)
+            raise MemoryExists(f"a conversation with the id {memory.pk!r} already exists")
+        for last in others:
+            with _naming(last):
+                rows.read(last.kind, _decoded(last))
+        with _naming(last):
+            rows.finish()
+        if found := verify(memory.pk):
+            where = f"lines {first.number} to {last.number}"
+            raise InvalidValue(f"{where}: {found.row}: {found.what}")
+        audit(f"import {memory.pk!r}", action="import", actor=actor, memory_id=memory.pk)
+        database.on_commit(lambda: notify_followers(memory.pk))
+
+
+class _FileRows:
+    """The rows of a conversation, which are checked in the order of its lines, and written some at
+    a time. Under another `new_id` than that of its lines, its digests are computed anew.
+    """
+
+    def __init__(self, memory: Memory, new_id: str) -> None:
+        self.memory = memory
+        self._old_id, self._head = memory.pk, chain.first_digest(memory)
+        if new_id != memory.pk:
+            prefix = new_id.removesuffix(memory.pk)
+            memory.pk, memory.previous_head = new_id, None
+            memory.branched_from = memory.branched_from and f"{prefix}{memory.branched_from}"
+        self._new_head = chain.first_digest(memory)
+        self._inserted = sql.values_of(memory)
+        self._messages: list[InsertedMessage] = []
+        self._stays: list[InsertedStay] = []
+        self._steps: list[InsertedStep] = []
+        self._characters = 0
+        self._last = dict.fromkeys(("message", "stay", "step"), 0)
+        # Of the step whose line comes next, and of those to come: what they began and ended
+        self._commitments: list[Bytes] = []
+        self._begun: list[tuple[Any, ...]] = []
+        self._ended: dict[int, dict[int, InsertedStay]] = {}
+        self._window_size = 0
+        self._entries = AuditEntry.objects.filter(memory_id=memory.pk, action="delete")
+        self._is_ended = False
+
+    def read(self, kind: str, given: Mapping[str, Any]) -> None:
+        """Take the next line. Raises InvalidValue and other errors of chatmemory."""
+        if self._is_ended:
+            raise InvalidValue("the conversation ended with the line before")
+        match kind:
+            case "message":
+                self._read_message(InsertedMessage(self.memory.pk, **lines.MESSAGE.read(given)))
+            case "stay":
+                self._read_stay(InsertedStay(self.memory.pk, **lines.STAY.read(given)))
+            case "step":
+                self._read_step(InsertedStep(self.memory.pk, **lines.STEP.read(given)))
+            case "audit":
+                self._read_audit(AuditEntry(memory_id=self.memory.pk, **lines.AUDIT.read(given)))
+            case "end" if given == {"end": self._old_id}:
+                self._is_ended = True
+            case _:
+                raise InvalidValue("it is no line of this conversation")
+
+    def finish(self) -> None:
+        """Write what was read last. Raises InvalidValue if there must be more."""
+        if not self._is_ended:
+            raise InvalidValue("the conversation ends here without its last line: it was cut off")
+        if self._head != self.memory.head:
+            raise InvalidValue("the head of the conversation is not the digest of its last step")
+        self.memory.head = self._new_head
+        self._write()
+
+    def _read_message(self, row: InsertedMessage) -> None:
+        self._check_next("message", row.seq)
+        storable_messages([read_message(row)])
+        if row.client_id is not None:
+            check_client_id(row.client_id)
+        if row.redacted_step is None and chain.commitment_of(row) != row.commitment:
+            raise InvalidValue(f"message #{row.seq} is not what its digest says: it was altered")
+        self._commitments.append(row.commitment)
+        self._messages.append(row)
+        self._characters += len(row.frame) + len(row.text)
+
+    def _read_stay(self, row: InsertedStay) -> None:
+        self._check_next("stay", row.n)
+        self._begun.append(chain.encoded_stay(row))
+        self._window_size += row.size
+        if row.left_step is not None:
+            self._ended.setdefault(row.left_step, {})[row.n] = row
+        self._stays.append(row)
+
+    def _read_step(self, row: InsertedStep) -> None:
+        self._check_next("step", row.n)
+        stays = self._ended.pop(row.n, {})
+        ended = [(n, stays[n].reason or "") for n in sorted(stays)]
+        wrote = (self._commitments, self._begun, ended)
+        is_renamed = self._new_head != self._head
+        self._head = chain.digest_of(self._head, row, *wrote)
+        if self._head != row.digest:
+            raise InvalidValue(f"step {row.n} is not what its digest says: it was altered")
+        if is_renamed:
+            row.digest = chain.digest_of(self._new_head, row, *wrote)
+        self._new_head = row.digest
+        self._window_size -= sum(each.size for each in stays.values())
+        if row.kind in BOUNDED:
+            check_bounds(row.count_after, self._window_size)
+        self._commitments, self._begun = [], []
+        self._steps.append(row)
+        if len(self._steps) >= STEPS_AT_ONCE or self._characters >= CHARACTERS_AT_ONCE:
+            self._write()
+
+    def _read_audit(self, row: AuditEntry) -> None:
+        """Store an entry: of the conversation, or of the deletion of the one before it."""
+        if row.action == AuditEntry.Action.DELETE:
+            if self.memory.pk != self._old_id:
+                return
+            if row.detail.get("head") != content_of(self.memory.previous_head).hex():
+                raise InvalidValue("it tells of another deletion than that before the conversation")
+            if self._entries.filter(detail=row.detail).exists():
+                return
+        row.save(force_insert=True)
+
+    def _check_next(self, name: str, number: int) -> None:
+        self._last[name] += 1
+        if number != self._last[name]:
+            raise InvalidValue(f"{name} {number} is where {name} {self._last[name]} must be")
+
+    def _write(self) -> None:
+        rows: dict[str, Any] = {
+            "messages": self._messages,
+            "stays": self._stays,
+            "steps": self._steps,
+        }
+        sql.write(self.memory, self._inserted, {}, **rows)
+        self._inserted = sql.values_of(self.memory)
+        self._messages, self._stays, self._steps, self._characters = [], [], [], 0

@@ -1,0 +1,67 @@
+"""Conversations as lines of the format `chatmemory`, with all that their tables hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Any, TypeVar
+
+from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.ledger.lookup import find_memory, stored
+from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+from inspector.rooms.transfer import lines
+
+# Rows that are read at once; a message may have media of 4 MB
+READ_AT_ONCE = {Message: 5, Stay: 500, Step: 500}
+
+Row = TypeVar("Row", Message, Stay, Step)
+
+
+def archive_lines(memory_ids: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a file with some conversations, each as it is at one moment.
+
+    A step follows the messages and the stays that it began. Conversations that are deleted
+    meanwhile are left out.
+    """
+    yield lines.line({"chatmemory": lines.VERSION})
+    count = 0
+    for memory_id in memory_ids:
+        with suppress(MemoryNotFound):
+            yield from _conversation_lines(memory_id)
+            count += 1
+    yield lines.line({"conversations": count})
+
+
+def _conversation_lines(memory_id: str) -> Iterator[str]:
+    with one_snapshot():
+        memory = find_memory(memory_id)
+        yield lines.CONVERSATION.write(memory)
+        messages, stays = _rows(Message, memory, "seq"), _rows(Stay, memory, "n")
+        last_seq = last_stay = 0
+        for step in _rows(Step, memory, "n"):
+            yield from map(lines.MESSAGE.write, islice(messages, step.last_seq - last_seq))
+            yield from map(lines.STAY.write, islice(stays, step.last_stay - last_stay))
+            yield lines.STEP.write(step)
+            last_seq, last_stay = step.last_seq, step.last_stay
+        yield from map(lines.AUDIT.write, _audit_entries(memory))
+        yield lines.line({"end": memory.pk})
+
+
+def _rows(model: type[Row], memory: Memory, number: str) -> Iterator[Row]:
+    rows: Any = model.objects.filter(memory=memory).order_by(number)
+    return iter(rows.iterator(chunk_size=READ_AT_ONCE[model]))
+
+
+def _audit_entries(memory: Memory) -> Iterator[AuditEntry]:
+    """Yield the entries that the verification of a conversation asks for: that of the deletion
+    before it, and those of its redactions.
+    """
+    entries = list(AuditEntry.objects.filter(memory_id=memory.pk).order_by("pk"))
+    is_deletion = [each.action == AuditEntry.Action.DELETE for each in entries]
+    newest = max((n for n, deletes in enumerate(is_deletion) if deletes), default=-1)
+    head = stored(memory.previous_head).hex()
+    deletions = (each for each in entries[: newest + 1] if each.detail.get("head") == head)
+    yield from islice(deletions, 1 if head else 0)
+    yield from entries[newest + 1 :]

@@ -1,0 +1,386 @@
+"""Import of transcript files, one step per message.
+
+A session that an agent recorded becomes a conversation whose client decides its window: memory is
+what the agent saw at each step, and each compaction is a step.
+
+Before anything is stored, all messages are checked. A long conversation is stored in slices. Its
+row has the fingerprint of the content as a label, the policy, and how much is stored, during which
+other changes raise ImportUnfinished; with these, importing the same file again goes on where it was
+interrupted.
+
+A file that has grown goes on, too: if what is stored is the beginning of its conversation, the rest
+is added. Where its agent went back meanwhile, that may be the beginning of a branch instead.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain
+
+from chatmemory import database
+from chatmemory.core.codec import stored_json
+from chatmemory.core.exceptions import (
+    ChatMemoryError,
+    MemoryExists,
+)
+from chatmemory.core.messages import ChatMessage, SystemMessage, with_attributes
+from chatmemory.core.policies import MessageWindow, Policy
+from chatmemory.core.sessions import Session, recorded_messages
+from chatmemory.core.texts import printable
+from chatmemory.formats import Loss, Reading, Refused, Transcript
+from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.redaction import is_redacted
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.search import DIGEST_LABEL
+from chatmemory.services.defaults import default_policy
+from chatmemory.services.fingerprints import fingerprint, is_fingerprint
+from chatmemory.services.slices import (
+    add_rest,
+    adder,
+    check_admitted,
+    import_labelled,
+    is_long,
+    set_stored,
+)
+from chatmemory.services.transaction import locked
+from chatmemory.services.validation import (
+    ID_LENGTH,
+    Storable,
+    check_actor,
+    check_id,
+    check_policy,
+    storable_additions,
+)
+
+OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
+
+LISTED = 100  # conversations of a report
+
+REPEATED = "a system message equal to the one in force, which a memory ignores"
+CLEARED = "results that the agent's program had cleared, whose texts memory keeps"
+MOVED = "compactions that put messages back or in another order, which memory cannot follow"
+UNUSED = "the given policy: the agent decided what it saw"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """The result for one conversation of a file: stored, already stored, or refused and why.
+
+    `messages` are those that were stored.
+    """
+
+    memory_id: str
+    messages: int = 0
+    already: bool = False
+    refused: str = ""
+    losses: tuple[Loss, ...] = ()
+
+
+@dataclass
+class Report:
+    """The results of importing one file: counts, and the first of those stored and refused.
+
+    `places` says of each kind of loss where it was first.
+    """
+
+    format: str
+    stored: list[Imported] = field(default_factory=list)
+    refused: list[Refused] = field(default_factory=list)
+    stored_count: int = 0
+    messages: int = 0
+    already: int = 0
+    refused_count: int = 0
+    losses: Counter[str] = field(default_factory=Counter)
+    places: dict[str, str] = field(default_factory=dict)
+
+    def add(self, result: Imported) -> None:
+        self.already += result.already
+        if result.refused:
+            self.refused_count += 1
+            if len(self.refused) < LISTED:
+                self.refused.append(Refused(result.memory_id, result.refused))
+        elif not result.already:
+            self.stored_count += 1
+            self.messages += result.messages
+            for loss in result.losses:
+                self.losses[loss.what] += 1
+                self.places.setdefault(loss.what, loss.place)
+            if len(self.stored) < LISTED:
+                self.stored.append(replace(result, losses=()))
+
+    @property
+    def lost(self) -> list[tuple[str, int]]:
+        """The losses with their counts, the most frequent first. Each says where it was first, if
+        that is known.
+        """
+        losses = self.losses.most_common()
+        return [(lost_at(what, self.places.get(what, "")), n) for what, n in losses]
+
+
+def lost_at(what: str, place: str) -> str:
+    """Return what was lost, and where it was first if that is known."""
+    return f"{what}, first at {place}" if place else what
+
+
+def import_all(
+    reading: Reading, policy: Policy | None = None, prefix: str = "", actor: str = ""
+) -> Iterator[Imported]:
+    """Import the transcripts of a file and yield a result for each; see `import_each`."""
+    return import_each(chain(reading.refused, reading.transcripts), policy, prefix, actor)
+
+
+def import_each(
+    conversations: Iterable[Transcript | Refused],
+    policy: Policy | None = None,
+    prefix: str = "",
+    actor: str = "",
+) -> Iterator[Imported]:
+    """Import conversations one after the other and yield a result for each. Ids are prefix + name;
+    a name that was taken before gets the next free number, from 2.
+
+    Without a policy, each conversation gets the default policy of its id, or a window of 20
+    messages. For a session of an agent the policy is not used: what the agent saw is stored as it
+    was.
+
+    A conversation that was already imported is skipped, and gets what its file has more by now. One
+    that exists with other content is refused, and the import continues with the next. Redacted
+    messages are compared by their number and role. Raises InvalidValue for an invalid actor.
+    """
+    check_actor(actor)
+    taken: dict[str, int] = {}
+    for group in _with_branches(database.pausing_for_writers(conversations)):
+        if isinstance(group, Refused):
+            yield Imported(group.where, refused=group.why)
+            continue
+        ids = [f"{prefix}{_free_name(each.name or '', taken)}" for each in group]
+        source = ids[0]
+        for memory_id, each in zip(ids, _stored_first(source, group), strict=True):
+            yield _import(memory_id, each, policy, actor, "" if memory_id == source else source)
+
+
+def _with_branches(
+    conversations: Iterable[Transcript | Refused],
+) -> Iterator[list[Transcript] | Refused]:
+    """Yield each conversation with the branches that follow it."""
+    group: list[Transcript] = []
+    for each in conversations:
+        if group and not (isinstance(each, Transcript) and each.is_branch):
+            yield group
+            group = []
+        if isinstance(each, Refused):
+            yield each
+        else:
+            group.append(each)
+    if group:
+        yield group
+
+
+def _stored_first(memory_id: str, group: list[Transcript]) -> list[Transcript]:
+    """Return a conversation and its branches. If a branch is what was stored under the id before
+    its agent went back, it changes places with the conversation.
+    """
+    memory = Memory.objects.filter(pk=memory_id).first() if len(group) > 1 else None
+    going_on = [
+        n for n, each in enumerate(group) if memory and _stored_of(memory, each) is not None
+    ]
+    if 0 not in going_on:
+        for n in going_on[:1]:
+            group[0], group[n] = group[n], replace(group[0], shared=group[n].shared)
+    return group
+
+
+def _free_name(name: str, taken: dict[str, int]) -> str:
+    """Take a name, or the name with the next free number; `taken` has the last number of each."""
+    found = name
+    while found in taken:
+        taken[name] += 1
+        found = f"{name}-{taken[name]}"
+    taken[found] = 1
+    return found
+
+
+def _import(
+    memory_id: str, transcript: Transcript, policy: Policy | None, actor: str, source: str
+) -> Imported:
+    """Import one conversation, which may be a branch of the source."""
+    try:
+        check_id(memory_id)
+        if transcript.session:
+            transcript = _recorded(transcript, transcript.session, policy)
+            own = None
+        else:
+            own = check_policy(policy or default_policy(memory_id) or MessageWindow(20))
+        if memory := Memory.objects.filter(pk=memory_id).first():
+            return _import_again(memory, transcript, own, actor)
+        labels = {DIGEST_LABEL: fingerprint("import", _content(transcript))}
+        new: list[NewMessage] = [NewMessage(message) for message in transcript.messages]
+        if source and (shared := _shared(source, transcript.shared)):
+            labels["from"] = f"{source} step {shared[-1][0]}"[:ID_LENGTH]
+            new[: len(shared)] = [each for _, each in shared]
+            if any(is_redacted(each.message) for _, each in shared):
+                del labels[DIGEST_LABEL]  # of words that were redacted
+        results = import_labelled(memory_id, new, own, labels, actor, transcript.session)
+        imported = _imported(memory_id, transcript, results)
+        if "from" in labels:
+            Memory.objects.filter(pk=memory_id).update(branched_from=source)
+        return imported
+    except ChatMemoryError as error:
+        return Imported(printable(memory_id), refused=str(error))
+
+
+def _recorded(transcript: Transcript, session: Session, policy: Policy | None) -> Transcript:
+    """Return a transcript whose messages are all of its session, the summaries among them, with
+    what a memory cannot say of it.
+    """
+    moved = sum([*each.window] != window for each, window in session.windows())
+    missing = [(CLEARED, len(session.cleared)), (MOVED, moved)]
+    told = [f"{what} ({times:,})" for what, times in missing if times]
+    told += [UNUSED] * (policy is not None)
+    losses = (*transcript.losses, *(Loss("session", what) for what in told))
+    return replace(transcript, messages=tuple(recorded_messages(session)), losses=losses)
+
+
+def _content(transcript: Transcript) -> Iterator[bytes]:
+    """Yield the JSON of a conversation, message by message, and the windows of a session."""
+    before = b"["
+    for message in transcript.messages:
+        yield before
+        yield stored_json(message).encode("utf-8", "surrogatepass")
+        before = b","
+    yield b"]" if transcript.messages else b"[]"
+    for each in transcript.session.compactions if transcript.session else ():
+        yield f"{each.summary}{each.window}".encode()
+
+
+def _imported(
+    memory_id: str, transcript: Transcript, results: Iterable[ChangeResult], before: int = 0
+) -> Imported:
+    """Return the result of an import, of which `before` messages were stored earlier."""
+    stored = before + sum(result.step is not None for result in results)
+    repeated = [Loss("conversation", REPEATED)] * (len(transcript.messages) - stored)
+    summaries = len(transcript.session.summaries) if transcript.session else 0
+    return Imported(memory_id, stored - summaries, losses=(*transcript.losses, *repeated))
+
+
+def _import_again(
+    memory: Memory, transcript: Transcript, policy: Policy | None, actor: str
+) -> Imported:
+    """Go on with an unfinished import of the same content under the same policy, or with a file
+    that has grown.
+    """
+    label = memory.labels.get(DIGEST_LABEL, "")
+    if not is_fingerprint(label, "import", _content(transcript)):
+        return _import_rest(memory, transcript, actor)
+    if memory.imported is None:
+        return Imported(memory.pk, already=True)
+    if memory.policy != policy:
+        return Imported(memory.pk, refused=OTHER_POLICY)
+    new = storable_additions(transcript.messages)
+    check_admitted(new, policy, transcript.session)
+    results = add_rest(memory.pk, new, memory.imported, actor, transcript.session)
+    return _imported(memory.pk, transcript, results, memory.last_seq)
+
+
+# Files that have grown
+
+
+def _import_rest(memory: Memory, transcript: Transcript, actor: str) -> Imported:
+    """Add what a file has more than is stored. Raises MemoryExists if what is stored is not the
+    beginning of its conversation, and ImportUnfinished if another import of it has not ended.
+    """
+    stored = _stored_of(memory, transcript)
+    if stored is None or (memory.policy is None) != (transcript.session is not None):
+        raise MemoryExists(
+            f"a conversation with the id {memory.pk!r} already exists, and it does not begin as "
+            "the file does"
+        )
+    if stored == len(transcript.messages):
+        return Imported(memory.pk, already=True)
+    new = storable_additions(transcript.messages)
+    check_admitted(new, memory.policy, transcript.session)
+    rest = Storable(new[stored:], sum(len(stored_json(each.message)) for each in new[stored:]))
+    is_short = not is_long(rest, rest.characters)
+    with database.atomic():
+        with locked(memory.pk, actor=actor, note=Step.IMPORTED) as recorder:
+            if recorder.memory.last_seq != memory.last_seq:
+                raise MemoryExists(f"{memory.pk!r} was changed meanwhile: import the file again")
+            if DIGEST_LABEL in recorder.memory.labels:  # else it was erased with what is redacted
+                told = fingerprint("import", _content(transcript))
+                recorder.set_labels({**recorder.memory.labels, DIGEST_LABEL: told})
+            results = adder(transcript.session)(recorder, rest) if is_short else []
+        if not is_short:
+            set_stored(memory.pk, stored)
+    if not is_short:
+        results = list(add_rest(memory.pk, new, stored, actor, transcript.session))
+    summaries = transcript.session.summaries if transcript.session else ()
+    added = sum(result.step is not None for result in results)
+    said = added - sum(place >= stored for place in summaries)
+    return Imported(memory.pk, said, losses=transcript.losses)
+
+
+def _stored_of(memory: Memory, transcript: Transcript) -> int | None:
+    """Return how many messages of a transcript are stored, if the stored conversation was imported
+    and begins as it does. System messages that repeat the one in force were not stored.
+
+    Where all are stored, the conversation may have gone on: its label, the fingerprint of the file,
+    tells that only under the key with which it was made.
+    """
+    session = transcript.session
+    messages = session.messages if session else transcript.messages
+    first = Step.objects.filter(memory=memory).order_by("n").first()
+    if memory.imported is not None or first is None or first.note != Step.IMPORTED:
+        return None
+    place, in_force = 0, None
+    for row in Message.objects.filter(memory=memory).order_by("seq").iterator():
+        while session is None and place < len(messages) and messages[place] == in_force:
+            place += 1
+        if place == len(messages):
+            return place
+        if not _is_same(read_message(row), messages[place]):
+            return None
+        in_force = messages[place] if isinstance(messages[place], SystemMessage) else in_force
+        place += 1
+    if session and _seen_after(session, place) != _window_of(memory):
+        return None
+    return place
+
+
+def _seen_after(session: Session, count: int) -> list[int]:
+    """Return what the agent of a session saw after its first messages, by their positions."""
+    seen, end = [*range(count)], 0
+    for each, window in session.windows():
+        if each.summary < count:
+            seen, end = window, each.summary + 1
+    return [*seen, *range(end, count)] if end else seen
+
+
+def _window_of(memory: Memory) -> list[int]:
+    """Return the positions of the messages that a conversation's window holds."""
+    stays = Stay.objects.filter(memory=memory, left_step=None).order_by("rank")
+    return [seq - 1 for seq in stays.values_list("seq", flat=True)]
+
+
+def _is_same(stored: ChatMessage, given: ChatMessage) -> bool:
+    """Whether a stored message is a given one, or what a redaction left of such a one. Attributes
+    may tell more by now, such as what a provider counted later; those of a system message are its
+    role.
+    """
+    if type(stored) is not type(given) or is_redacted(stored):
+        return type(stored) is type(given)
+    if isinstance(stored, SystemMessage) and isinstance(given, SystemMessage):
+        return stored == given and stored.attributes == given.attributes
+    return with_attributes(stored, {}) == with_attributes(given, {})
+
+
+def _shared(source: str, count: int) -> list[tuple[int, NewMessage]]:
+    """Return the first messages of a conversation, each with the step that added it, for a branch:
+    what is redacted there stays redacted.
+    """
+    steps = Step.objects.filter(memory=source, last_seq__lte=count).order_by("-n")
+    added = {last_seq: n for n, last_seq in steps.values_list("n", "last_seq")}
+    rows = Message.objects.filter(memory=source, seq__lte=count).order_by("seq")
+    found = [(row.seq, NewMessage(read_message(row), said_at=row.said_at)) for row in rows]
+    return [(added[seq], each) for seq, each in found if seq in added]

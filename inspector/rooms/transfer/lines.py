@@ -1,0 +1,157 @@
+"""Rows as lines of JSON, and back: the lines of the format `chatmemory`.
+
+docs/formats-chatmemory.md describes them. A line is an object. Its first name says of which table
+the row is, and has the key of the row; the other names are its columns. Columns without a value are
+left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db.models import (
+    BigIntegerField,
+    BinaryField,
+    BooleanField,
+    DateTimeField,
+    Field,
+    IntegerField,
+    JSONField,
+    Model,
+)
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.given import brief, check_text
+from chatmemory.ledger.lookup import Bytes
+from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+
+VERSION = 1
+
+# The id of a conversation is in its first line; one that is being deleted is not exported.
+_IN_NO_LINE = ("id", "memory_id", "deleted_at")
+# Columns that lines of earlier versions have: what is derived from the ledger now
+_FORMER = {
+    *("missing_results", "dangling_call", "waiting_call", "oversized_step", "missed_step"),
+    *("health", "problems", "refused_by", "ill_at"),
+}
+
+
+class LineOf:
+    """The lines of a table, whose first `name` stands for the column `key`."""
+
+    def __init__(self, name: str, model: type[Model], key: str) -> None:
+        fields = {field.attname: field for field in model._meta.concrete_fields}
+        self.name = name
+        self._columns = {name: _Column(fields.pop(key))}
+        self._columns |= {
+            each: _Column(field) for each, field in fields.items() if each not in _IN_NO_LINE
+        }
+
+    def write(self, row: Model) -> str:
+        values = {name: getattr(row, column.name) for name, column in self._columns.items()}
+        return line({name: value for name, value in values.items() if not _is_nothing(value)})
+
+    def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of the columns. Raises InvalidValue."""
+        if unknown := given.keys() - self._columns.keys() - _FORMER:
+            raise InvalidValue(f"a {self.name} has no {brief(min(unknown))}")
+        return {
+            column.name: column.read(name, given[name]) if name in given else column.nothing(name)
+            for name, column in self._columns.items()
+        }
+
+
+def line(values: Mapping[str, Any]) -> str:
+    """Return a JSON object with these values, in their order."""
+    return f"{{{','.join(f'{_json(name)}:{_json(value)}' for name, value in values.items())}}}"
+
+
+def _is_nothing(value: Any) -> bool:
+    return value is None or value is False or value in ("", {})
+
+
+def _plain(value: datetime | Bytes) -> str:
+    """Return what JSON has in place of a time, or of bytes."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    return value.hex()
+
+
+# PostgreSQL keeps the names in a JSON value in an order of its own.
+_json = json.JSONEncoder(
+    default=_plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True
+).encode
+
+
+def _bytes_of(value: Any) -> bytes:
+    return bytes.fromhex(value)
+
+
+def _time_of(value: Any) -> datetime:
+    found = datetime.fromisoformat(value)
+    if found.utcoffset() is None:
+        raise ValueError("a time without a zone")
+    return found
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+# What JSON has for a field, in words, and how its value is made of that.
+_KINDS: dict[type[Any], tuple[type, str, Callable[[Any], Any]]] = {
+    BooleanField: (bool, "true or false", _same),
+    IntegerField: (int, "a whole number", _same),
+    JSONField: (dict, "an object", dict),
+    BinaryField: (str, "bytes in hexadecimal", _bytes_of),
+    DateTimeField: (str, "a time with its zone", _time_of),
+    Field: (str, "a text", _same),
+}
+
+
+class _Column:
+    """A column, and what a line may have for it."""
+
+    def __init__(self, field: Field[Any, Any]) -> None:
+        self.name = field.attname
+        self._field = field
+        kinds = (kind for fields, kind in _KINDS.items() if isinstance(field, fields))
+        self._type, self._told, self._of = next(kinds)
+        self._choices = dict(field.flatchoices)
+        self._most = 2 ** (63 if isinstance(field, BigIntegerField) else 31)
+
+    def read(self, name: str, value: Any) -> Any:
+        """Return the value of the column. Raises InvalidValue."""
+        try:
+            if not isinstance(value, self._type) or type(value) is bool is not self._type:
+                raise TypeError
+            found = self._of(value)
+        except (TypeError, ValueError) as error:
+            raise InvalidValue(f"{name} must be {self._told}, not {brief(value)}") from error
+        if self._type is int and not -self._most <= found < self._most:
+            raise InvalidValue(f"{name} is {found}, which cannot be stored")
+        if isinstance(found, str):
+            check_text(found, name)
+            if len(found) > (self._field.max_length or len(found)):
+                raise InvalidValue(f"{name} has more than {self._field.max_length} characters")
+        if self._choices and found not in self._choices:
+            raise InvalidValue(f"{name} must be one of {', '.join(self._choices)}")
+        return found
+
+    def nothing(self, name: str) -> Any:
+        """Return the value of the column where a line has none. Raises InvalidValue."""
+        if self._field.null:
+            return None
+        if self._of not in (_same, dict) or self._type is int:
+            raise InvalidValue(f"{name} is missing")
+        return self._type()
+
+
+CONVERSATION = LineOf("conversation", Memory, "id")
+MESSAGE = LineOf("message", Message, "seq")
+STAY = LineOf("stay", Stay, "n")
+STEP = LineOf("step", Step, "n")
+AUDIT = LineOf("audit", AuditEntry, "action")

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from chatmemory.explain import counted
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.management.base import DatabaseCommand, wrong_arguments
+from chatmemory.models import Memory
+from chatmemory.reports.printing import add_json_argument
+from inspector.rooms.transfer.exports import archive_lines
+
+
+class Command(DatabaseCommand):
+    help = (
+        "Export conversations with all that is stored of them: history, steps, policies, pins and "
+        "labels. import_transcripts FILE makes the same ones of it, also in another database."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("ids", nargs="*", metavar="ID")
+        parser.add_argument("--all", action="store_true", help="all conversations")
+        parser.add_argument("--label", metavar="NAME[:VALUE]", help="those with this label")
+        add_json_argument(parser, "conversation that --output has")
+        parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        chosen = [name for name in ("ids", "all", "label") if options[name]]
+        if len(chosen) != 1:
+            raise wrong_arguments("use ids, --all or --label: one of them")
+        ids = list(dict.fromkeys(options["ids"])) or self.selected(options["label"])
+        for memory_id in options["ids"]:
+            find_memory(memory_id)  # raises MemoryNotFound
+        self.export(archive_lines(ids), options["output"])
+        if options["output"]:
+            printer = self.printer(options)
+            for memory_id in ids:
+                printer.row({"conversation": memory_id})
+            printer.total(
+                {"file": str(options["output"]), "conversations": len(ids)},
+                f"{options['output']}: {counted(len(ids), 'conversation')} exported",
+            )
+
+    def selected(self, label: str | None) -> list[str]:
+        """Return the ids of those with a label, or of all."""
+        rows = Memory.objects.all()
+        rows = rows.with_label(label) if label else rows
+        ids = list(rows.order_by("id").values_list("id", flat=True))
+        if not ids:
+            raise wrong_arguments("there are no such conversations")
+        return ids
+
+    def export(self, lines: Iterator[str], path: Path | None) -> None:
+        """Write lines to a new file that only its owner can read, or print them."""
+        if path is None:
+            for line in lines:
+                self.stdout.write(line)
+            return
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError as error:
+            raise wrong_arguments(f"{path}: {error.strerror}") from error
+        try:
+            with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+                file.writelines(f"{line}\n" for line in lines)
+        except BaseException:
+            with suppress(OSError):
+                path.unlink()
+            raise

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from django.core.management.base import CommandError, CommandParser
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
+from chatmemory.core.policies import Policy
+from chatmemory.core.texts import one_line
+from chatmemory.core.written_policies import policy_from_text
+from chatmemory.explain import counted
+from chatmemory.formats import stream_transcripts
+from chatmemory.management.base import DatabaseCommand
+from chatmemory.reports.files import TranscriptFile, add_file_arguments, opened, transcript_files
+from chatmemory.reports.printing import Printer, add_json_argument
+from inspector.rooms.transfer.archives import FORMAT, import_archive, is_archive
+from inspector.rooms.transfer.imports import Imported, Report, import_each, lost_at
+
+SHOWN = 20
+ACTOR = "import_transcripts"
+
+
+class Command(DatabaseCommand):
+    help = (
+        "Import transcript files, one step per message, or what export_conversations wrote, with "
+        "the same steps. A second run skips imported ones, and goes on where the first was "
+        "interrupted."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        add_file_arguments(parser, "+", FORMAT)
+        parser.add_argument(
+            "--policy",
+            help="such as token_window:1000; default: that of the id, or 20 messages. "
+            "The session of an agent has none: what it saw is stored",
+        )
+        parser.add_argument(
+            "--prefix",
+            help="prefix of the new ids; default: FILE's name and -, with the names of the folders "
+            f"in a folder that is imported; none in the format {FORMAT}",
+        )
+        parser.add_argument(
+            "--progress", action="store_true", help="show progress where stderr is no terminal, too"
+        )
+        add_json_argument(parser, "conversation")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        policy = policy_from_text(options["policy"]) if options["policy"] else None
+        files = list(transcript_files(options["files"]))
+        printer, reports = self.printer(options), list[Report]()
+        try:
+            for file in files:
+                reports.append(Report(""))
+                self.import_file(file, policy, options, printer, reports[-1])
+        finally:
+            printer.total(_totals(reports))
+        if refused := sum(report.refused_count for report in reports):
+            imported = sum(report.stored_count for report in reports)
+            told = counted(imported, "conversation") if imported else "no conversation"
+            raise CommandError(f"{refused:,} refused, {told} imported")
+
+    def import_file(
+        self,
+        file: TranscriptFile,
+        policy: Policy | None,
+        options: dict[str, Any],
+        printer: Printer,
+        report: Report,
+    ) -> None:
+        """Import one file into the `report`. What cannot be read of a file in a folder is told."""
+        try:
+            with opened(file.path) as content:
+                report.format, results = _results(content, file, policy, options)
+                known = list[Imported]()
+                with (
+                    self.summarised(file.path, report, known, printer),
+                    _progress(content, options["progress"]) as tell,
+                ):
+                    for result in results:
+                        report.add(result)
+                        if not result.refused and len(known) < SHOWN:
+                            known.append(result)
+                        printer.row(_row(file.path, report.format, result))
+                        tell(report)
+        except ChatMemoryError as error:
+            if not file.is_in_folder:
+                raise
+            is_rest = bool(report.stored_count or report.already)
+            report.refused_count += is_rest
+            self.stderr.write(f"left out {'the rest of ' if is_rest else ''}{error}")
+
+    @contextmanager
+    def summarised(
+        self, path: Path, report: Report, known: Sequence[Imported], printer: Printer
+    ) -> Iterator[None]:
+        """Print what was imported of a file, also where the block is interrupted."""
+        try:
+            yield
+        except KeyboardInterrupt as stopped:
+            told = f"{path}: interrupted: the same command goes on"
+            raise CommandError(told, returncode=130) from stopped
+        finally:
+            if not printer.as_json:
+                self.summarise(path, report, known)
+
+    def summarise(self, file: Path, report: Report, known: Sequence[Imported]) -> None:
+        """Print the counts of a file, the first ids, what was lost, and the first refusals."""
+        self.stdout.write(
+            f"{file.name} ({report.format}): {counted(report.stored_count, 'conversation')} with "
+            f"{counted(report.messages, 'message')} imported, {report.already:,} already imported, "
+            f"{report.refused_count:,} refused"
+        )
+        for each in known:
+            what = "already imported" if each.already else counted(each.messages, "message")
+            self.stdout.write(f"  {one_line(each.memory_id)}: {what}")
+        if more := report.stored_count + report.already - len(known):
+            self.stdout.write(f"  and {more:,} more")
+        for what, times in report.lost:
+            self.stdout.write(f"  lost {counted(times, 'time')}: {what}")
+        for refused in report.refused[:SHOWN]:
+            self.stderr.write(f"  refused {refused.where}: {refused.why}")
+        if report.refused_count > SHOWN:
+            self.stderr.write(f"  and {report.refused_count - SHOWN:,} more")
+
+
+def _row(file: Path, format: str, result: Imported) -> dict[str, Any]:
+    """Return the JSON of a conversation; `refused` says why, and is empty if it was not."""
+    return {
+        "conversation": result.memory_id,
+        "file": str(file),
+        "format": format,
+        "messages": result.messages,
+        "already": result.already,
+        "refused": result.refused,
+        "lost": [lost_at(loss.what, loss.place) for loss in result.losses],
+    }
+
+
+def _totals(reports: Sequence[Report]) -> dict[str, int]:
+    """Return the sums over all files."""
+    return {
+        "conversations": sum(report.stored_count for report in reports),
+        "messages": sum(report.messages for report in reports),
+        "already": sum(report.already for report in reports),
+        "refused": sum(report.refused_count for report in reports),
+    }
+
+
+def _results(
+    content: IO[bytes], file: TranscriptFile, policy: Policy | None, options: dict[str, Any]
+) -> tuple[str, Iterator[Imported]]:
+    """Return the format of a file, and what imports its conversations."""
+    prefix = options["prefix"]
+    if options["format"] == FORMAT or (options["format"] == "auto" and is_archive(content)):
+        if policy:
+            raise InvalidValue(f"{file.path}: its conversations have policies: leave out --policy")
+        return FORMAT, import_archive(content, prefix or "", ACTOR)
+    stream = stream_transcripts(content, options["format"])
+    prefix = f"{file.name}-" if prefix is None else prefix
+    return stream.format, import_each(stream.conversations, policy, prefix, ACTOR)
+
+
+@contextmanager
+def _progress(file: IO[bytes], is_wanted: bool) -> Iterator[Callable[[Report], None]]:
+    """Show how much of a file has been read, at a terminal or where it `is_wanted`; yield the
+    function that shows what is imported.
+    """
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
+    console = Console(stderr=True, force_terminal=is_wanted or None)
+    hidden = not console.is_terminal
+    with Progress(*columns, console=console, refresh_per_second=2, disable=hidden) as progress:
+        task = progress.add_task("", total=os.fstat(file.fileno()).st_size)
+
+        def tell(report: Report) -> None:
+            conversations = counted(report.stored_count + report.already, "conversation")
+            told = f"{conversations}, {counted(report.messages, 'message')}"
+            progress.update(task, completed=file.tell(), description=told)
+
+        yield tell

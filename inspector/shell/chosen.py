@@ -1,0 +1,81 @@
+"""Which conversations an address chooses, for pages about many of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Self
+
+from chatmemory.queries import MemoryFilter, flag_named, flags
+from inspector.forms.fields import number_in_text, searchable
+
+DIGITS = 9
+
+
+@dataclass(frozen=True)
+class ChosenAsked:
+    """A filter of conversations. `problem` says what was wrong with the address."""
+
+    q: str = ""
+    label: str = ""
+    prefix: str = ""
+    since: str = ""
+    flagged: str = ""
+    problem: str = ""
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> Self:
+        """Read the parameters of an address; those that are wrong are left out."""
+        texts = {name: searchable(given.get(name, "")) for name in FIELDS}
+        names, problem = [flag.name for flag in flags()], ""
+        if texts["flagged"] and texts["flagged"] not in names:
+            texts["flagged"], problem = "", f"flagged is {' or '.join(names)}"
+        if texts["since"] and date_in(texts["since"]) is None:
+            texts["since"], problem = "", "A date is written as 2026-01-31."
+        return cls(**texts, problem=problem)
+
+    @property
+    def which(self) -> MemoryFilter:
+        return MemoryFilter(
+            search=self.q,
+            label=self.label,
+            id_prefix=self.prefix,
+            active_since=date_in(self.since),
+            flag=flag_named(self.flagged) if self.flagged else None,
+        )
+
+    @property
+    def is_all(self) -> bool:
+        return not any(getattr(self, name) for name in FIELDS)
+
+    @property
+    def words(self) -> str:
+        """Which conversations are chosen, in words."""
+        parts = [
+            self.q and f"with “{self.q}”",
+            self.label and f"labelled {self.label}",
+            self.prefix and f"beginning with {self.prefix}",
+            self.since and f"active since {self.since}",
+            self.flagged and f"flagged “{self.flagged.replace('_', ' ')}”",
+        ]
+        return ", ".join(filter(None, parts)) or "of this site"
+
+
+FIELDS = ("q", "label", "prefix", "since", "flagged")
+
+
+def date_in(text: str) -> datetime | None:
+    """Return the day that somebody typed; None if it is none."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def wrong_number(given: Mapping[str, str], names: Iterable[str]) -> str:
+    """Return which number of an address is none; empty if all are."""
+    for name in names:
+        if given.get(name) and number_in_text(given[name], DIGITS) is None:
+            return f"{name} must be a whole number of up to {DIGITS} digits"
+    return ""

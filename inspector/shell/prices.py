@@ -1,0 +1,144 @@
+"""Prices of prompts as the addresses of pages have them, with a provider's cache as a preset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+
+from chatmemory import CacheRules, Prices
+from chatmemory.queries import Provider, providers
+from inspector.forms.fields import searchable
+
+MILLION = 1_000_000
+PRICES = ("input", "cached", "write", "output")
+TEXTS = ("currency", "source", "as_of")
+USUAL = "openai"
+OWN = "own"  # prices of one's own, and a cache without bounds
+ONE = Decimal(1)
+
+
+class Preset(NamedTuple):
+    """A provider whose cache can be chosen."""
+
+    name: str
+    label: str
+    words: str
+    is_chosen: bool
+
+
+@dataclass(frozen=True)
+class PricesAsked:
+    """Prices of a million tokens, and the provider whose cache it is.
+
+    A cached price, and one of writing, that is missing is the provider's share of the input price.
+    `source` and `as_of` say where prices of one's own stand and since when.
+    """
+
+    input: Decimal | None = None
+    cached: Decimal | None = None
+    write: Decimal | None = None
+    output: Decimal | None = None
+    provider: str = USUAL
+    currency: str = "$"
+    source: str = ""
+    as_of: str = ""
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> PricesAsked:
+        """Return the prices of an address. What is no price is missing."""
+        provider = given.get("provider", USUAL)
+        texts = {name: searchable(given.get(name, ""))[:80] for name in TEXTS}
+        return cls(
+            **{name: price_in(given.get(name, "")) for name in PRICES},  # type: ignore[arg-type]
+            provider=provider if provider in providers() else OWN,
+            **{**texts, "currency": texts["currency"] or cls.currency},  # type: ignore[arg-type]
+        )
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The parameters that differ from the usual ones."""
+        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        return {name: str(value) for name, (value, usual) in values.items() if value != usual}
+
+    @property
+    def chosen(self) -> Provider | None:
+        return providers().get(self.provider)
+
+    @property
+    def rules(self) -> CacheRules:
+        return self.chosen.rules if self.chosen else CacheRules()
+
+    @property
+    def prices(self) -> Prices:
+        """The prices for sums. Without an input price they are shares of it."""
+        whole = self.input or ONE
+        cached, write = self.cached, self.write
+        if self.chosen:
+            cached = whole * self.chosen.cached if cached is None else cached
+            write = whole * self.chosen.write if write is None else write
+        if cached is None or (self.cached is not None and not self.input):
+            return Prices(self.input)
+        return Prices(whole, cached, write)
+
+    @property
+    def answer(self) -> Decimal:
+        """The price of a token of an answer."""
+        return (self.output or Decimal(0)) / MILLION
+
+    @property
+    def has_money(self) -> bool:
+        return self.input is not None
+
+    def money(self, tokens: Decimal, times: float) -> str:
+        """Return what so many tokens at the input price cost in words, such as `€2.43`."""
+        if self.input is None:
+            return ""
+        return f"{self.currency}{tokens * self.input / MILLION * Decimal(times):,.2f}"
+
+    @property
+    def words(self) -> str:
+        """What is chosen, in one line."""
+        if not self.chosen:
+            return "your own" if self.cached is not None else "none: tokens are compared"
+        return f"{self.chosen.label}, {_shares(self.chosen)}"
+
+    @property
+    def said(self) -> str:
+        """Where the prices are from, and since when."""
+        as_of = self.as_of or (f"{self.chosen.as_of:%-d %b %Y}" if self.chosen else "")
+        return ", ".join(filter(None, [self.source, as_of and f"as of {as_of}"]))
+
+    @property
+    def presets(self) -> list[Preset]:
+        known = [
+            Preset(name, each.label, _shares(each), name == self.provider)
+            for name, each in providers().items()
+        ]
+        return [*known, Preset(OWN, "Own prices", "no bounds", not self.chosen)]
+
+    def with_provider(self, name: str) -> PricesAsked:
+        return replace(self, provider=name, cached=None, write=None)
+
+
+def _shares(provider: Provider) -> str:
+    write = f"write {provider.write}" if provider.write != 1 else "no write premium"
+    return f"cached input {provider.cached}, {write}"
+
+
+def price_in(text: str) -> Decimal | None:
+    """Return the price that somebody typed; None if it is none."""
+    try:
+        number = Decimal(text.strip().replace(",", ".")) if len(text) < 20 else None
+    except InvalidOperation:
+        return None
+    return number if number is not None and number.is_finite() and 0 <= number < MILLION else None
+
+
+def wrong_price(given: Mapping[str, str]) -> str:
+    """Return which price of an address is none; empty if all are."""
+    for name in PRICES:
+        if given.get(name) and price_in(given[name]) is None:
+            return f"the {name} price must be a number below {MILLION:,}, such as 2.50"
+    return ""

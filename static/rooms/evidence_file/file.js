@@ -1,0 +1,138 @@
+"use strict";
+// Moves through the steps of an evidence file. All texts are set as texts.
+const data = JSON.parse(document.getElementById("data").textContent);
+const messages = new Map(data.messages.map((each) => [each.seq, each]));
+const steps = new Map(data.steps.map((each) => [each.n, each]));
+const [first, last] = [data.steps[0].n, data.steps.at(-1).n];
+const at = (name) => document.querySelector(`[data-${name}]`);
+let now = Math.min(Math.max(data.at, first), last);
+let chosen = null;
+
+function element(name, css, ...children) {
+  const made = document.createElement(name);
+  if (css) made.className = css;
+  made.append(...children);
+  return made;
+}
+
+const holds = (message, n) => message.times.some(([entered, left]) => entered <= n && (left === null || left > n));
+const isSaid = (message, n) => message.times.length > 0 && message.times[0][0] <= n;
+
+function leftAt(message, n) {
+  const ended = message.times.filter(([, left]) => left !== null && left <= n).map(([, left]) => left);
+  return holds(message, n) || !ended.length ? null : Math.max(...ended);
+}
+
+function line(message, amount) {
+  const button = element("button", "", `#${message.seq}`);
+  button.type = "button";
+  button.addEventListener("click", () => choose(message.seq));
+  const text = element("span", message.code ? "mono" : "", message.text.slice(0, 300));
+  text.dir = "auto";
+  return element("li", "led", button, text, element("span", "", amount));
+}
+
+function showHistory(leaving) {
+  for (const row of document.querySelectorAll("[data-history] > li")) {
+    const message = messages.get(Number(row.dataset.seq));
+    const left = leftAt(message, now);
+    const life = !isSaid(message, now) ? "is-later" : holds(message, now) ? "is-in" : "is-out";
+    const classes = ["said", life, leaving.has(message.seq) ? "is-leaving" : "", message.seq === chosen ? "is-sel" : ""];
+    row.className = classes.filter(Boolean).join(" ");
+    row.hidden = !message.said;
+    row.querySelector("[data-tag]").textContent = left ? `forgotten at step ${left.toLocaleString("en")}` : "";
+  }
+}
+
+function showBudget(kept, limit) {
+  const sums = data.kinds.map(([, , glyphs]) =>
+    kept.reduce((sum, { glyph, tokens }) => sum + (glyphs.includes(glyph) ? tokens : 0), 0));
+  const used = sums.reduce((sum, each) => sum + each, 0);
+  const whole = Math.max(data.unit === "tok" && limit ? limit : 0, used, 1);
+  const rect = (css, x, width) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    for (const [name, value] of Object.entries({ class: css, x, width, height: 16 })) made.setAttribute(name, value);
+    return made;
+  };
+  const parts = [rect("b-free", 0, 1000)];
+  let start = 0;
+  data.kinds.forEach(([, css], n) => {
+    const width = (1000 * sums[n]) / whole;
+    parts.push(rect(css, start, width));
+    start += width;
+  });
+  at("bar").replaceChildren(...parts);
+  const words = data.kinds.map(([name], n) => `${name} ${Math.round((100 * sums[n]) / whole)} %`);
+  at("key").textContent = words.filter((_, n) => sums[n]).join(" · ");
+}
+
+function sumsOf(step) {
+  const rows = step.sums.map(([label, amount, kind, isSub]) => {
+    const sign = amount < 0 ? "−" : kind === "plus" ? "+" : "";
+    const shown = sign + Math.abs(amount).toLocaleString("en");
+    const css = [data.lines[kind], isSub && data.lines.sub].filter(Boolean).join(" ");
+    return element("tr", css, element("td", "", label), element("td", "", shown));
+  });
+  return element("table", "", element("tbody", "", ...rows));
+}
+
+function showWhy() {
+  const message = messages.get(chosen);
+  const step = steps.get(message ? leftAt(message, now) ?? -1 : now);
+  const parts = [];
+  if (!message) {
+    parts.push(element("h3", "", "What happened at this step?"), element("p", "", step.words));
+  } else {
+    const left = leftAt(message, now);
+    const why = step?.left.find(({ seq }) => seq === chosen)?.why;
+    const answer = left ? why ?? `It left at step ${left}.` : "It is in memory.";
+    parts.push(element("h3", "", left ? `Why did #${chosen} leave?` : `#${chosen}`), element("p", "", answer));
+  }
+  if (step?.sums.length) parts.push(sumsOf(step));
+  at("why").replaceChildren(...parts);
+}
+
+function show() {
+  const step = steps.get(now);
+  const kept = data.messages.filter((message) => holds(message, now));
+  const leaving = new Map(step.left.map((each) => [each.seq, each]));
+  at("now").textContent = now.toLocaleString("en");
+  at("range").value = now;
+  at("words").textContent = step.words;
+  at("load").textContent = step.load;
+  const gone = step.left.map(({ seq }) => messages.get(seq)).filter(Boolean);
+  at("left").replaceChildren(...gone.map((each) => line(each, `−${each.tokens.toLocaleString("en")}`)));
+  at("memory").replaceChildren(...kept.map((each) => line(each, each.tokens.toLocaleString("en"))));
+  showHistory(leaving);
+  showBudget(kept, step.limit);
+  showWhy();
+}
+
+function go(n) {
+  now = Math.min(Math.max(n, first), last);
+  show();
+}
+
+function choose(seq) {
+  chosen = seq === chosen ? null : seq;
+  show();
+}
+
+const KEYS = { ArrowLeft: () => go(now - 1), ArrowRight: () => go(now + 1), Home: () => go(first), End: () => go(last) };
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
+  event.preventDefault();
+  KEYS[event.key]();
+});
+document.addEventListener("click", (event) => {
+  const by = event.target.closest("[data-by]");
+  const row = event.target.closest("[data-history] > li");
+  if (by) go(now + Number(by.dataset.by));
+  else if (row && document.getSelection().isCollapsed) choose(Number(row.dataset.seq));
+});
+at("range").addEventListener("input", ({ target }) => go(Number(target.value)));
+
+document.body.classList.add("is-stepping");
+for (const hidden of document.querySelectorAll("[hidden]")) hidden.hidden = false;
+show();

@@ -1,0 +1,73 @@
+"""deploy/manage runs commands with the variables of the unit and of /etc/chatmemory.env."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ..serving import MANAGE, ROOT
+
+ENV = """
+# of the tests
+CHATMEMORY_HOSTS=memory.example.org
+CHATMEMORY_SECRET_KEY='a "b" $HOME # c'
+CHATMEMORY_METRICS_TOKEN="a \\"b\\" $HOME"
+CHATMEMORY_LESSONS=a\\ b # c
+"""
+SHOWN = """
+import os
+for name in ("PRODUCTION", "HOSTS", "SECRET_KEY", "METRICS_TOKEN", "LESSONS", "VAR"):
+    print(os.environ["CHATMEMORY_" + name])
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path) -> Path:
+    """A checkout whose manage.py shows its variables, and whose unit names this user and a file."""
+    shutil.copytree(ROOT / "deploy", tmp_path / "deploy")
+    unit = tmp_path / "deploy" / "chatmemory.service"
+    user = pwd.getpwuid(os.getuid()).pw_name
+    text = unit.read_text().replace("User=chatmemory", f"User={user}")
+    unit.write_text(text.replace("/etc/chatmemory.env", f"{tmp_path}/env"))
+    (tmp_path / "env").write_text(ENV)
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "manage.py").write_text(SHOWN)
+    return tmp_path
+
+
+def test_commands_have_the_variables_of_the_unit_as_systemd_reads_them(checkout):
+    ran = subprocess.run([checkout / "deploy" / "manage"], capture_output=True, text=True)
+    assert ran.stderr == ""
+    assert ran.stdout.splitlines() == [
+        *("1", "memory.example.org", 'a "b" $HOME # c', 'a "b" $HOME', "a b # c"),
+        "/var/lib/chatmemory",
+    ]
+
+
+def test_a_bare_command_names_the_database_that_has_no_tables(tmp_path):
+    ran = subprocess.run(
+        [*MANAGE, "list_tokens"],
+        env=os.environ | {"DATABASE_URL": f"sqlite:///{tmp_path}/other.sqlite3"},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 1
+    assert f"not migrated ({tmp_path}/other.sqlite3)" in ran.stderr
+
+
+def test_the_requirements_of_the_server_are_those_that_are_tested():
+    served, tested = (
+        set(re.findall(r"^(\S+==\S+)", (ROOT / name).read_text(), re.M))
+        for name in ("requirements-serve.txt", "requirements-dev.txt")
+    )
+    names = {each.partition("==")[0] for each in served}
+    assert {"django", "gunicorn", "psycopg", "uvicorn-worker"} < names
+    assert {each for each in served if each.startswith(("django==", "gunicorn"))} < tested

@@ -1,0 +1,172 @@
+"""Evidence files: what they tell, what is masked in them, and that strangers' texts do no harm."""
+
+from __future__ import annotations
+
+import json
+import re
+from html import unescape
+
+import pytest
+from django.urls import reverse
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, services
+from inspector import demo
+from inspector.rooms.evidence_file.masking import Choice, Masker
+from inspector.rooms.evidence_file.reads import STEPS_MAX, evidence
+
+from ...conversations import create_and_add, numbered
+
+PAGE = "/c/order-7741/evidence/"
+
+
+@pytest.fixture
+def order(db):
+    demo.load()
+
+
+def file_of(client, url: str, **form: object) -> str:
+    answer = client.post(url, {**form, "download": "1"})
+    assert answer.status_code == 200
+    assert answer["Content-Disposition"].startswith("attachment; filename=")
+    return answer.content.decode()
+
+
+def data_of(html: str) -> dict:
+    (found,) = re.findall(
+        r'<script type="application/json" id="data">\s*(.*?)\s*</script>', html, re.S
+    )
+    return json.loads(found)
+
+
+def test_the_file_says_why_the_order_number_was_forgotten(order, operator_client):
+    html = file_of(operator_client, PAGE, at="43")
+    data = data_of(html)
+    (step,) = [each for each in data["steps"] if each["n"] == 43]
+    (left,) = [each for each in step["left"] if each["seq"] == 25]
+    change = queries.step("order-7741", 43).change
+    assert [each["seq"] for each in step["left"]] == [each.seq for each in change.evicted]
+    assert "There was no room" in left["why"]
+    assert data["head"] == queries.memory("order-7741").head
+    assert data["head"] in html
+    assert evidence("order-7741", 43, Masker(Choice())).digest in html
+
+
+def test_windows_of_the_file_are_those_of_the_ledger(order):
+    found = evidence("order-7741", None, Masker(Choice())).data
+    for n in (1, 20, 43, 58):
+        held = [
+            each["seq"]
+            for each in found["messages"]
+            if any(entered <= n and (left is None or left > n) for entered, left in each["times"])
+        ]
+        assert held == sorted(queries.window("order-7741", n).seqs)
+
+
+def test_a_file_asks_nothing_of_a_server(order, operator_client):
+    html = file_of(operator_client, PAGE)
+    (policy,) = re.findall(r'Content-Security-Policy"\s+content="([^"]*)"', html)
+    assert unescape(policy).startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    assert not re.search(r'(?:src|href)="(?!#)', html)
+    assert not re.search(r"\son\w+=", html.partition('<script type="application/json"')[0])
+    assert len(html) < 1_000_000
+
+
+MASKED = [
+    ("mail", "write to ada@example.org", "ada@example.org"),
+    ("card", "my card is 4111 1111 1111 1111", "4111 1111 1111 1111"),
+    ("phone", "call +33 6 12 34 56 78", "+33 6 12 34 56 78"),
+    ("id", "order A-1182 of today", "A-1182"),
+]
+
+
+@pytest.mark.parametrize(("kind", "text", "term"), MASKED)
+def test_terms_are_masked_by_their_form(kind, text, term):
+    masker = Masker(Choice(frozenset({kind})))
+    assert masker.text(text) == text.replace(term, f"[redacted {kind} #A1]")
+    assert masker.found == {kind: 1}
+
+
+def test_a_long_number_that_is_no_card_stays():
+    assert Masker(Choice(frozenset({"card"}))).text("4111 1111 1111 1112") == "4111 1111 1111 1112"
+
+
+def test_equal_terms_have_equal_marks(db, operator_client):
+    said = [
+        UserMessage("I am Zoë."),
+        AiMessage('{"name": "Zo\\u00eb"}'),
+        UserMessage("ZOË, with ë!"),
+    ]
+    create_and_add("Zoë-1", MessageWindow(9), said)
+    html = file_of(operator_client, reverse("inspector:evidence-file", args=["Zoë-1"]), words="Zoë")
+    texts = [each["text"] for each in data_of(html)["messages"]]
+    assert texts == [
+        *("I am [redacted word #A1].", '{"name": "[redacted word #A1]"}'),
+        "[redacted word #A1], with ë!",
+    ]
+    assert "zoë" not in html.lower()
+    assert "zo\\u00eb" not in html.lower()
+
+
+def test_whole_messages_and_roles_are_left_out(order, operator_client):
+    html = file_of(operator_client, PAGE, seqs="#25", roles=["result"])
+    data = data_of(html)
+    assert "Yes, my order number is" not in html
+    assert "late-delivery" not in html
+    assert 25 in data["left_out"]
+    assert all(
+        each["text"] == "[redacted message]"
+        for each in data["messages"]
+        if each["glyph"] == "result"
+    )
+    tokens = {each["seq"]: each["tokens"] for each in data["messages"]}
+    assert tokens[25] == queries.message("order-7741", 25).tokens
+
+
+@given(
+    st.lists(st.text('abcZë"\\/ %&<-1', min_size=2, max_size=8), min_size=1, max_size=4), st.data()
+)
+def test_no_spelling_of_a_word_is_left(words, data):
+    words = [word.strip() for word in words if len(word.strip()) > 1 and "#A" not in word]
+    masker = Masker(Choice(words=tuple(words)))
+    filler = st.text("xyz.", max_size=5)
+    text = "".join(part for word in words for part in (data.draw(filler), word, data.draw(filler)))
+    masked = re.sub(r"\[redacted word #A\d+\]", "", masker.text(json.dumps({"a": text})))
+    for word in words:
+        assert json.dumps(word)[1:-1].lower() not in masked.lower()
+
+
+HOSTILE = [
+    "</script><script>document.title='owned'</script>",
+    "<img src=x onerror=\"document.title='owned'\">",
+    "<!--<script>",
+    "\u2028\u2029</style><b>",
+]
+
+
+def test_texts_of_strangers_stay_texts(db, operator_client):
+    create_and_add("m", MessageWindow(9), [UserMessage(text) for text in HOSTILE])
+    html = file_of(operator_client, "/c/m/evidence/")
+    assert [each["text"] for each in data_of(html)["messages"]] == HOSTILE
+    assert html.count("<script") == 2
+    assert "<img" not in html
+
+
+def test_a_long_conversation_is_a_part_around_the_step(db, operator_client):
+    create_and_add("m", TokenWindow(200), numbered(STEPS_MAX + 50))
+    found = evidence("m", 20, Masker(Choice()))
+    assert found.is_part
+    assert [found.data["steps"][0]["n"], len(found.data["steps"])] == [1, STEPS_MAX]
+    assert "a file holds a part" in operator_client.get("/c/m/evidence/?at=20").text
+
+
+def test_mistakes_are_named(order, operator_client):
+    assert operator_client.get(f"{PAGE}?at=x").status_code == 404
+    assert operator_client.get(f"{PAGE}?at=99").status_code == 404
+    answer = operator_client.post(PAGE, {"seqs": "one"})
+    assert answer.status_code == 422
+    assert "Messages are numbers such as 12 27" in answer.text
+    services.create("empty", MessageWindow(3))
+    assert operator_client.get("/c/empty/evidence/").status_code == 409

@@ -1,0 +1,40 @@
+"""The lab, commands and comparisons count the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+
+import pytest
+from hypothesis import given
+
+from chatmemory import queries
+from chatmemory.core.recall.frontier import Sums
+from inspector.rooms.lab import reads, writes
+from inspector.rooms.lab.asked import FleetAsked
+from tests.conversations import create_and_add
+from tests.core.test_incidents import conversations, installed_policies
+from tests.properties import examples
+from tests.test_incidents import without_ignored
+
+pytestmark = pytest.mark.django_db
+NUMBERS = count()
+
+
+@given(conversations.filter(bool), installed_policies)
+@examples(30)
+def test_the_lab_and_commands_count_what_is_compared(messages, policy):
+    messages, memory_id = list(without_ignored(messages)), f"counted-{next(NUMBERS)}"
+    create_and_add(memory_id, policy, messages)
+    asked = FleetAsked.read({"prefix": memory_id, "kind": policy.kind, "limit": str(policy.limit)})
+    query = replace(asked.query, kind=replace(policy, limit=10**9))
+    writes.compute_figures(query, 60)
+    fleet = reads.fleet(query)
+    sums = Sums(fleet.tried, [each.figures for each in fleet.known])
+    (found,) = queries.comparison(memory_id, [policy]).policies
+    (told,) = queries.recall_of_stored(query.which, [policy]).rows
+    assert (sums.recalls, sums.today.held) == (found.recalls, found.held)
+    assert (told.recalls, told.held) == (found.recalls, found.held)
+    assert sums.today.again == len(found.incidents) == told.said_again + told.fetched_again
+    at = sums.at(policy)
+    assert (at.held, at.again) == (found.held, len(found.incidents))

@@ -1,0 +1,432 @@
+"""The lab of many conversations: slices, what the page says, groups, and adopting the advice."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.http import QueryDict
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    UserMessage,
+    explain,
+    queries,
+    services,
+)
+from chatmemory.formats import read_transcripts
+from chatmemory.models import Memory, Message, Step
+from chatmemory.services import protocol
+from inspector.rooms.lab import reads, writes
+from inspector.rooms.lab.asked import FleetAsked
+from inspector.rooms.lab.models import Figures
+from inspector.shell.files import csv_file
+from tests.conversations import create_and_add
+from tests.inspector.markup import tree, words
+
+SAID = [
+    UserMessage("Orders A-1182 and B-2231."),
+    AiMessage("Yes?"),
+    UserMessage("Hm"),
+    AiMessage("A-1182, B-2231"),
+    AiMessage("Well"),
+]
+COUNT = 6
+MESSAGES = "kind=message_window"
+TWO = MessageWindow(2)
+
+
+@pytest.fixture
+def conversations(db):
+    for n in range(COUNT):
+        create_and_add(f"shop/{n}", TWO, SAID, {"team": "ab"[n % 2]})
+
+
+@pytest.fixture
+def lab(operator_client, conversations):
+    """The page after everything was computed, as text without markup."""
+    return lambda query=MESSAGES: computed(operator_client, query)
+
+
+def computed(client, query: str = "") -> str:
+    while writes.compute_figures(asked(query).query, 60):
+        pass
+    return words(client.get(f"/lab/?{query}").content)
+
+
+def asked(query: str = MESSAGES) -> FleetAsked:
+    return FleetAsked.read(QueryDict(query).dict())
+
+
+def table(client, query: str, caption: str = "Policies") -> dict[str, list[str]]:
+    """The cells of each row of a table, by its label."""
+    page = tree(client.get(f"/lab/?{query}").content.decode())
+    (found,) = [
+        each for each in page.findall(".//div[@role='group']") if caption in each.get("aria-label")
+    ]
+    rows = (
+        [" ".join(" ".join(cell.itertext()).split()) for cell in row]
+        for row in found.findall(".//tbody/tr")
+    )
+    return {label: cells for label, *cells in rows}
+
+
+def words_of(cell) -> list[str]:
+    return " ".join(cell.itertext()).split()
+
+
+@pytest.fixture
+def airline(db, data_file):
+    """Forty support conversations under 2,000 tokens."""
+    read = read_transcripts(data_file("tau_bench_airline.openai_chat.json").read_bytes())
+    found = read.transcripts[:40]
+    list(services.import_all(replace(read, transcripts=found), TokenWindow(2_000), "air-"))
+
+
+def test_sending_everything_is_suggested_where_a_window_saves_nothing(operator_client, airline):
+    text = computed(operator_client, "input=2.5")
+    assert "Your 2,000 tokens cost 8 % more than sending everything, and hold" in text
+    assert "Sending everything costs about the same as the cheapest limit that holds 95 %" in text
+    assert "Suggested Send everything" in text
+    rows = table(operator_client, "input=2.5")
+    assert rows["Everything suggested"][-2] == "1.00"
+    held, *_, cost, money = rows["2,000 sliding yours today"]
+    assert held == "69 %"
+    assert float(cost) > 1
+    assert money.startswith("$")
+
+
+def test_without_a_price_of_the_cache_tokens_are_compared(operator_client, airline):
+    text = computed(operator_client, "provider=own")
+    assert "Tokens are compared, because no price of cached input is chosen." in text
+    assert float(table(operator_client, "provider=own")["2,000 sliding yours today"][-1]) < 1
+    cached = table(operator_client, "provider=own&input=2.5&cached=0.25")
+    assert float(cached["2,000 sliding yours today"][-2]) > 1
+
+
+def long_session(n: int) -> list:
+    """A session whose old words are not needed again: a window in blocks saves most of it."""
+    said = [SystemMessage("Be kind."), UserMessage(f"The order is A-{n}182.")]
+    for turn in range(30):
+        said += [UserMessage(f"B-{n}{turn} " + "and then " * 100), AiMessage(f"B-{n}{turn} done")]
+    return said
+
+
+def test_a_window_in_blocks_is_suggested_where_it_saves(operator_client, db):
+    for n in range(4):
+        create_and_add(f"long-{n}", TokenWindow(1_500), long_session(n))
+    text = computed(operator_client, "provider=own&input=2.5&cached=0.25")
+    assert "Cut in blocks, they cost" in text or "in blocks" in text.partition("Prices")[0]
+    assert "Blocks make room rarely" in text
+    assert "From 4 conversations." in text
+    assert "checked on the half not used for choosing" in text
+    assert "Preview the change" in text
+
+
+def test_groups_have_an_advice_of_their_own(operator_client, db, airline):
+    for n in range(4):
+        create_and_add(f"long-{n}", TokenWindow(1_500), long_session(n), {"team": "agents"})
+    query = "provider=own&input=2.5&cached=0.25"
+    text = computed(operator_client, query)
+    groups = table(operator_client, query, "Groups")
+    assert list(groups) == ["air- id begins with", "team:agents label"]
+    count, _, today, suggested, held, _, cost = groups["team:agents label"]
+    assert (count, today) == ("4", "1,500 sliding")
+    assert "in blocks" in suggested or "down to" in suggested
+    before, after = cost.split(" → ")
+    assert float(after) < float(before)
+    least, most = held.split(" → ")
+    assert int(most) >= int(least)
+    assert groups["air- id begins with"][1].count("·") == 1
+    assert "Fix for all" in text
+
+
+def test_a_fix_for_all_is_previewed_and_changes_each_group(operator_client, db):
+    for n in range(4):
+        create_and_add(f"long-{n}", TokenWindow(1_500), long_session(n), {"team": "agents"})
+        create_and_add(f"other-{n}", TokenWindow(1_200), long_session(n + 5))
+    form = {"provider": "own", "input": "2.5", "cached": "0.25"}
+    computed(operator_client, "provider=own&input=2.5&cached=0.25")
+    preview = words(operator_client.post("/lab/fix/", form).content)
+    assert "team:agents 4 conversations: 1,500 sliding →" in preview
+    assert queries.policy("long-0") == TokenWindow(1_500)
+    chosen = {**form, "group": ["team:agents"], "confirmed": "1"}
+    answer = operator_client.post("/lab/fix/", chosen)
+    assert answer.status_code == 302
+    assert queries.policy("long-0") != TokenWindow(1_500)
+    assert {queries.policy(f"other-{n}").limit for n in range(4)} == {1_200}
+    assert Step.objects.filter(kind=Step.Kind.POLICY).count() == 4
+
+
+def test_what_needs_far_more_and_what_clients_decide_is_left_out(operator_client, db):
+    """One agent's session does not move the advice for bots that need far less."""
+    for n in range(12):
+        create_and_add(f"bot-{n}", TokenWindow(60), SAID)
+    text = computed(operator_client)
+    usual = table(operator_client, "")
+    session = [UserMessage("C-9000"), *[UserMessage("and then " * 300)] * 9, AiMessage("C-9000")]
+    create_and_add("bot-agent", TokenWindow(90_000), [*session, *[AiMessage("C-9000")] * 2])
+    protocol.update_messages("client-1", session)
+    text = computed(operator_client)
+    assert "bot-agent is left out: it needs" in text
+    assert "over four times what nine in ten of the others need" in text
+    assert "client-1 is left out: the client decides." in text
+    assert table(operator_client, "") == usual
+    everyone = computed(operator_client, "everyone=1")
+    assert "Counted all the same." in everyone
+
+
+def test_what_is_computed_is_kept_until_the_conversation_changes(conversations):
+    query = asked().query
+    assert writes.compute_figures(query, 60) == 0
+    services.add("shop/1", [AiMessage("A-1182 again")])
+    assert len(reads.fleet(query).known) == COUNT - 1
+    assert writes.compute_figures(query, 0) == 0
+    assert sum(each.figures.recalls for each in reads.fleet(query).known) == 2 * COUNT + 1
+    for other in (f"{MESSAGES}&estimator=gpt-4", f"{MESSAGES}&provider=gemini"):
+        assert writes.compute_figures(asked(other).query, 0) == COUNT - 1
+    assert writes.compute_figures(asked(f"{MESSAGES}&input=5&cached=1").query, 0) == 0
+
+
+def test_figures_go_with_a_redaction_and_with_the_conversation(conversations, monkeypatch):
+    writes.compute_figures(asked().query, 60)
+    services.redact("shop/1", 1)
+    assert not Figures.objects.filter(memory_id="shop/1").exists()
+    services.delete("shop/2")
+    monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 0)
+    services.delete("shop/3")
+    assert Figures.objects.count() == COUNT - 3
+
+
+def test_a_conversation_that_changes_while_it_is_computed_is_left_out(conversations, monkeypatch):
+    compute = writes.figures_of
+
+    def meanwhile(*arguments):
+        services.add("shop/0", [UserMessage("one more")])
+        monkeypatch.setattr(writes, "figures_of", compute)
+        return compute(*arguments)
+
+    monkeypatch.setattr(writes, "figures_of", meanwhile)
+    writes.compute_figures(asked().query, 60)
+    assert set(Figures.objects.values_list("memory_id", flat=True)) == {
+        f"shop/{n}" for n in range(1, COUNT)
+    }
+
+
+def test_csv_has_the_frontier(operator_client, lab):
+    lab()
+    text = operator_client.get(f"/lab/?{MESSAGES}&as=csv").content.decode()
+    rows = {row["policy"]: row for row in csv.DictReader(io.StringIO(text))}
+    assert rows["everything"]["relative_cost"] == "1.0"
+    assert (rows["message_window:2"]["held"], rows["message_window:3"]["held"]) == ("0", "12")
+    assert "message_window:4,low_water=0.5" in rows
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("options=bogus=1", "no option"),
+        ("options=low_water=0.5&limit=5", ""),
+        ("options=meters_only=true", "With meters_only nothing is lost at any limit"),
+        ("since=2026-13-40", "A date is written as 2026-01-31."),
+        ("estimator=nobody", "nobody"),
+        ("kind=nothing", "The kind of a policy is message_window or token_window"),
+        ("sample=ten", "Sample must be a whole number of up to 9 digits"),
+        ("limit=0", "Limit must be greater than zero"),
+        ("cached=1000000", "The cached price must be a number below 1,000,000, such as 2.50"),
+    ],
+)
+def test_what_is_wrong_is_said_and_nothing_is_sent_or_adopted(
+    operator_client, conversations, query, words
+):
+    adopted = operator_client.post(
+        "/lab/adopt/", {"limit": "777", **QueryDict(query).dict(), "confirmed": "1"}
+    )
+    if words:
+        assert adopted.status_code == 422
+        assert {row.policy for row in queries.all_memories(queries.MemoryFilter())} == {TWO}
+        page = operator_client.get(f"/lab/?{query}")
+        assert words in page.content.decode()
+        numbers = operator_client.get(f"/lab/?{query}&as=csv")
+        assert numbers["Content-Type"] == "text/plain; charset=utf-8"
+        assert (page.status_code, numbers.status_code) == (422, 422)
+
+
+def test_nothing_used_again_is_said_and_no_limit_is_offered(operator_client, db):
+    create_and_add("m", TWO, [*SAID[:3], AiMessage("Well"), UserMessage("It was that")])
+    text = computed(operator_client)
+    assert "The assistant used no fact of earlier messages again." in text
+    assert "Preview the change" not in text
+    assert "Lost most" not in text
+
+
+def test_few_facts_are_too_few_to_choose_by(operator_client, db):
+    create_and_add("m", TWO, SAID)
+    assert "2 facts: too few to choose by." in computed(operator_client)
+
+
+def test_a_limit_that_is_asked_for_has_a_row(operator_client, lab):
+    lab(f"{MESSAGES}&limit=3")
+    rows = table(operator_client, f"{MESSAGES}&limit=3")
+    assert rows["3 messages sliding chosen"][:2] == ["100 %", "0"]
+
+
+def test_old_questions_and_all_but_the_newest_are_forgotten(conversations, monkeypatch):
+    monkeypatch.setattr(writes, "QUESTIONS_KEPT", 2)
+    for share in ("0.5", "0.6", "0.7"):
+        writes.compute_figures(asked(f"{MESSAGES}&options=low_water={share}").query, 60)
+    keys = Figures.objects.values_list("key", flat=True).distinct()
+    assert len(keys) == 3, "two, and the newest beside them"
+    assert writes.compute_figures(asked(f"{MESSAGES}&options=low_water=0.7").query, 60) == 0
+    Figures.objects.update(computed_at=timezone.now() - timedelta(days=31))
+    writes.compute_figures(asked(f"{MESSAGES}&options=low_water=0.8").query, 0)
+    assert Figures.objects.count() == 1
+    Figures.objects.update(computed_at=timezone.now() - timedelta(days=31))
+    writes.forget_old_figures()
+    assert not Figures.objects.exists()
+
+
+@pytest.mark.database
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite locks the whole file")
+def test_conversations_are_locked_one_by_one(conversations):
+    """Citus cannot lock rows of several conversations with one statement."""
+    for n in range(COUNT):
+        services.keep(f"shop/{n}")
+    with CaptureQueriesContext(connection) as sent:
+        writes.compute_figures(asked().query, 60)
+    locks = [each["sql"] for each in sent if "FOR UPDATE" in each["sql"]]
+    assert len(locks) == COUNT
+    assert not [sql for sql in locks if " IN (" in sql]
+
+
+def test_all_and_nothing_are_said_of_no_other_share():
+    shares = [explain.percent(part, 1_588) for part in (0, 1, 1_500, 1_587, 1_588)]
+    assert shares == ["0 %", "1 %", "94 %", "99 %", "100 %"]
+    assert explain.percent(0, 0) == ""
+
+
+def test_it_is_computed_slice_by_slice(operator_client, conversations):
+    assert writes.compute_figures(asked("kind=token_window").query, 0) == COUNT - 1
+    assert f"1 of {COUNT} conversations" in operator_client.get("/lab/").content.decode()
+    answer = operator_client.post("/lab/", {}, headers={"HX-Request": "true"})
+    assert b"hold" in answer.content
+    assert operator_client.post("/lab/", {"kind": "token_window"})["Location"] == "/lab/"
+    assert "<progress" not in operator_client.get("/lab/").content.decode()
+
+
+def test_a_conversation_that_cannot_be_read_is_told(lab):
+    Message.objects.filter(memory_id__in=["shop/1", "shop/2"], seq=1).update(frame="{")
+    assert "2 conversations could not be read and are left out." in lab()
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("label=team:a", "3 conversations labelled team:a"),
+        ("prefix=shop/1", "1 conversation beginning with shop/1"),
+        ("q=A-1182", "6 conversations with “A-1182”"),
+        ("sample=2&seed=7", "a sample of 2 of the 6 conversations of this site"),
+        ("since=2999-01-01", "No conversation matches."),
+        ("kind=nothing&limit=x&sample=-1", "6 conversations of this site"),
+    ],
+)
+def test_conversations_are_chosen(operator_client, conversations, query, words):
+    html = operator_client.get(f"/lab/?{query}").content.decode()
+    assert words in " ".join(re.sub(r"<[^>]*>", " ", html).split())
+
+
+def test_a_sample_is_drawn_by_its_seed(conversations):
+    drawn = [
+        tuple(each.id for each in reads.chosen_of(asked(f"sample=3&seed={seed}").query)[1])
+        for seed in (1, 1, *range(2, 9))
+    ]
+    assert drawn[0] == drawn[1]
+    assert {len(each) for each in drawn} == {3}
+    assert len({*drawn}) > 2
+
+
+def test_a_limit_is_adopted_for_a_label_after_a_preview(operator_client, conversations):
+    form = {"kind": "message_window", "limit": "3", "label": "team:a"}
+    preview = operator_client.post("/lab/adopt/", form).content.decode()
+    assert "Use Message window 3 for 3 conversations?" in preview
+    assert queries.policy("shop/0") == TWO
+    answer = operator_client.post("/lab/adopt/", form | {"confirmed": "1"})
+    assert "label=team%3Aa" in answer["Location"]
+    assert [queries.policy(f"shop/{n}").limit for n in range(4)] == [3, 2, 3, 2]
+    assert Step.objects.filter(kind=Step.Kind.POLICY).count() == 3
+    operator_client.post("/lab/adopt/", form | {"confirmed": "1"})
+    assert Step.objects.filter(kind=Step.Kind.POLICY).count() == 3
+
+
+def test_the_lab_has_the_conversations_of_a_flag(operator_client, db):
+    create_and_add("over", MessageWindow(4), SAID)
+    services.change("over", policy=TWO)
+    create_and_add("fits", MessageWindow(9), SAID)
+    html = operator_client.get(f"/lab/?{MESSAGES}&flagged=over_limit").content.decode()
+    assert "1 conversation flagged “over limit”" in words(html.encode())
+    assert 'name="flagged"' in html
+    assert operator_client.get("/lab/?flagged=nonsense").status_code == 422
+    form = {"kind": "message_window", "limit": "4", "flagged": "over_limit", "confirmed": "1"}
+    operator_client.post("/lab/adopt/", form)
+    assert [queries.policy(id).limit for id in ("over", "fits")] == [4, 9]
+
+
+def test_many_conversations_change_in_slices(conversations):
+    which = queries.MemoryFilter()
+    assert services.adopt_policy(which, TokenWindow(99), seconds=0) == 1
+    assert queries.adopting(which, TokenWindow(99)).differing == COUNT - 1
+    assert services.adopt_policy(which, TokenWindow(99)) == COUNT - 1
+    assert queries.adopting(which, TokenWindow(1)).over == COUNT
+
+
+@pytest.mark.parametrize("is_readable", [True, False])
+def test_one_that_cannot_be_changed_stops_no_other(operator_client, conversations, is_readable):
+    if is_readable:
+        Memory.objects.filter(pk="shop/0").update(imported=1)
+    else:
+        Message.objects.filter(memory="shop/0", seq=4).update(frame="{")
+    form = {"kind": "token_window", "limit": "99", "estimator": "gpt-4", "confirmed": "1"}
+    page = operator_client.post("/lab/adopt/", form).content.decode()
+    assert f"{COUNT - 1} changed, 1 to go" in page
+    page = operator_client.post("/lab/adopt/", form).content.decode()
+    assert "1 conversation cannot be changed now" in page
+    assert queries.policy("shop/1") == TokenWindow(99, estimator="gpt-4")
+
+
+def test_what_a_policy_would_change(conversations):
+    which, limit = queries.MemoryFilter(), MessageWindow(1)
+    assert queries.adopting(which, TWO).differing == 0
+    for other in (MessageWindow(2, low_water=0.5), MessageWindow(2, estimator="gpt-4")):
+        assert queries.adopting(which, other).differing == COUNT
+    assert queries.adopting(which, limit).over == COUNT
+    assert queries.adopting(which, limit.metering()).over == 0, "it pushes nothing out"
+
+
+def test_what_another_estimator_counts_is_not_foretold(operator_client, db):
+    create_and_add("m", TokenWindow(245), [UserMessage("订单" * 20)] * 4)
+    form = {"kind": "token_window", "limit": "245", "estimator": "gpt-4"}
+    page = operator_client.post("/lab/adopt/", form).content.decode()
+    assert "1 conversation will be counted by another estimator" in page
+    assert "Nothing that is in memory now would leave" not in page
+
+
+def test_without_a_limit_nothing_is_adopted(operator_client, db):
+    assert operator_client.post("/lab/adopt/", {"confirmed": "1"})["Location"] == "/lab/"
+    assert operator_client.get("/lab/adopt/").status_code == 405
+
+
+def test_no_text_of_a_csv_is_taken_for_a_formula():
+    texts = [f"{start}1+1" for start in "=+-@\t\uff1d\uff0b\uff0d\uff20"]
+    content = csv_file(["name"], [{"name": text} for text in texts], "lab").content.decode()
+    rows = csv.DictReader(io.StringIO(content))
+    assert [row["name"] for row in rows] == [f"'{text}" for text in texts]

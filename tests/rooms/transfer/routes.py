@@ -1,0 +1,10 @@
+"""Who may ask for what: routes, their arguments, and the lowest role for each method."""
+
+from __future__ import annotations
+
+from chatmemory.access.roles import Role
+
+PAGES = {
+    "inspector:export": ({"memory_id": "m"}, {"get": Role.VIEWER}),
+    "inspector:import": ({}, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
+}

@@ -1,0 +1,181 @@
+"""Exporting a conversation, and importing files."""
+
+from __future__ import annotations
+
+import json
+from html import unescape
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from chatmemory import AiMessage, SystemMessage, UserMessage, policy_kinds, queries, services
+from chatmemory.converters import address
+from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory.formats import read_transcripts, readable_formats, writable_formats
+from inspector.rooms.transfer.exports import archive_lines
+from inspector.rooms.transfer.forms import ExportForm, ImportForm
+
+pytestmark = pytest.mark.django_db
+
+URL = "/c/order-7741/export/"
+SAID = [
+    SystemMessage("Be brief."),
+    UserMessage("a"),
+    AiMessage("b", thinking="hm"),
+    UserMessage("c"),
+]
+
+
+@pytest.fixture
+def said(memory_id) -> str:
+    services.add(memory_id, SAID)
+    return memory_id
+
+
+def download(client, query: str = ""):
+    return client.get(f"{URL}?download=1{query}")
+
+
+def test_an_export_can_be_imported_without_changes(operator_client, said):
+    response = download(operator_client)
+    (transcript,) = read_transcripts(response.content).transcripts
+    assert list(transcript.messages) == SAID
+
+
+def test_a_window_at_a_step(operator_client, said):
+    value = json.loads(download(operator_client, "&what=window&at=4").content)
+    assert [message["type"] for message in value] == ["SYSTEM", "AI", "USER"]
+    value = json.loads(download(operator_client, "&what=history&at=2").content)
+    assert len(value) == 2
+    assert json.loads(download(operator_client, "&what=window&at=0").content) == []
+
+
+def test_the_page_says_what_a_format_loses(operator_client, said):
+    page = operator_client.get(f"{URL}?format=openai_chat").content.decode()
+    assert "thinking" in page
+    assert "nothing is lost" in operator_client.get(URL).content.decode()
+
+
+def test_a_format_that_is_an_object_is_downloaded_whole(operator_client, said, object_format):
+    services.set_messages(said, [SystemMessage("Be brief."), UserMessage("a"), UserMessage("b")])
+    response = download(operator_client, f"&what=window&format={object_format}")
+    assert json.loads(response.content) == {
+        "about": "Be brief.",
+        "lines": [{"said": "a"}, {"said": "b"}],
+    }
+    (transcript,) = read_transcripts(response.content).transcripts
+    assert list(transcript.messages) == queries.window(said).messages
+
+
+def test_markdown_is_downloaded_as_text(operator_client, said):
+    response = download(operator_client, "&format=markdown")
+    assert response["Content-Type"] == "text/markdown; charset=utf-8"
+    assert response["Content-Disposition"].endswith('-history.md"')
+    assert response.content.decode().startswith("## System\n\n> Be brief.\n\n## User\n\n> a\n")
+
+
+@pytest.mark.parametrize("awkward", ["a/../b", 'x"; filename="y', "new\nline", "ü" * 200])
+def test_file_names_are_harmless(operator_client, awkward):
+    services.create(awkward, MessageWindow(3))
+    response = operator_client.get(f"/c/{address(awkward)}/export/?download=1")
+    name = response["Content-Disposition"].removeprefix('attachment; filename="').removesuffix('"')
+    assert set(name) <= set(address(awkward) + "-history.json")
+    assert "/" not in name
+    assert len(name) < 200
+
+
+@pytest.mark.parametrize("query", ["?format=xml", "?what=all", "?at=99", "?at=-1", "?at=x"])
+def test_an_impossible_export_is_not_found(operator_client, said, query):
+    assert operator_client.get(URL + query).status_code == 404
+
+
+def test_all_that_is_stored_can_be_downloaded(operator_client, said):
+    url = f"{URL}?format=chatmemory"
+    assert f'href="{url}"' in operator_client.get(URL).content.decode()
+    response = operator_client.get(url)
+    assert response["Content-Disposition"] == 'attachment; filename="order-7741.jsonl"'
+    assert response.content.decode().splitlines() == list(archive_lines([said]))
+    assert operator_client.get("/c/nobody/export/?format=chatmemory").status_code == 404
+
+
+CHAT = [{"role": "user", "content": "hi"}, {"role": "robot"}]
+
+
+def post(client, content: bytes | str, name: str = "chats.json", **fields: str):
+    content = content if isinstance(content, bytes) else content.encode()
+    values = {"format": "auto", "kind": "message_window", "limit": "20", **fields}
+    return client.post("/import/", {**values, "file": SimpleUploadedFile(name, content)})
+
+
+def test_it_imports_and_reports_like_the_command(operator_client):
+    response = post(operator_client, json.dumps([CHAT[:1], CHAT]), kind="token_window", limit="99")
+    page = " ".join(response.content.decode().split())
+    assert "1 conversation imported (openai_chat), 0 already there, 1 refused." in page
+    assert "robot" in page
+    assert queries.memory("chats-1").policy == TokenWindow(99)
+    assert queries.step("chats-1", 1).row.actor == "operator"
+
+
+def test_the_report_lists_what_was_lost(operator_client):
+    chat = [{"role": "system", "content": " "}, {"role": "user", "content": "hi"}]
+    page = post(operator_client, json.dumps(chat)).content.decode()
+    assert "1 conversation imported" in page
+    assert "<h2>Lost</h2>" in page
+    assert "(1 time)" in page
+
+
+def test_the_prefix_can_be_chosen(operator_client):
+    post(operator_client, json.dumps(CHAT[:1]), begin="team/")
+    assert queries.memory("team/1").said_count == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"\xff", "UTF-8"), (b"{", "JSON"), (b"[" * 50_000, "JSON"), (b"{}", "No conversation")],
+)
+def test_an_unreadable_file_says_why(operator_client, content, words):
+    response = post(operator_client, content)
+    assert response.status_code == 422
+    assert words in response.content.decode()
+    assert not queries.any_memory()
+
+
+@pytest.mark.parametrize("fields", [{"limit": "0"}, {"kind": "x"}, {"format": "xml"}])
+def test_bad_fields_say_why(operator_client, fields):
+    assert post(operator_client, json.dumps(CHAT[:1]), **fields).status_code == 422
+    assert not queries.any_memory()
+
+
+def test_a_large_file_is_sent_to_the_command(operator_client, settings):
+    settings.INSPECTOR = {"UPLOAD_BYTES": 10, "WHOLE_SITE": True}
+    response = post(operator_client, json.dumps(CHAT[:1]))
+    assert response.status_code == 422
+    told = unescape(response.content.decode())
+    assert 'larger than 10 bytes, the limit of INSPECTOR["UPLOAD_BYTES"]' in told
+    assert "import_transcripts" in told
+    assert not queries.any_memory()
+
+
+def test_the_form_offers_every_kind_of_policy_and_every_format():
+    fields = ImportForm().fields
+    assert list(dict(fields["kind"].choices)) == list(policy_kinds())
+    assert list(dict(fields["format"].choices)) == ["auto", *readable_formats()]
+    assert list(dict(ExportForm().fields["format"].choices)) == [*writable_formats()]
+
+
+def test_options_of_the_policy_can_be_chosen(operator_client):
+    chat = json.dumps([{"role": "user", "content": str(n)} for n in range(5)])
+    fields = {"limit": "4", "low_water": "0.5", "oversized": "keep", "snap_to_user": "on"}
+    post(operator_client, chat, **fields)
+    policy = queries.memory("chats-1").policy
+    assert policy == MessageWindow(4, low_water="0.5", oversized="keep", snap_to_user=True)
+    assert len(queries.window("chats-1").rows) == 2
+    page = post(operator_client, chat, limit="4", low_water="0.1").content.decode()
+    assert "max_messages 4 and low_water 0.1 do not go together" in page
+
+
+def test_importing_again_is_safe(operator_client):
+    for _ in range(2):
+        response = post(operator_client, json.dumps(CHAT[:1]))
+    assert "1 already there" in response.content.decode()
+    assert queries.memory("chats-1").last_step == 1
