@@ -7,6 +7,7 @@ CHATMEMORY = {
     "FORMATS": ["shop.transcripts.TICKET"],
     "ESTIMATORS": ["shop.tokens.LlamaEstimator"],
     "FACT_PREFIXES": ["INV-"],
+    "PROVIDERS": ["openai", "anthropic:claude-opus-4-6"],
 }
 """
 
@@ -45,6 +46,10 @@ _POLICIES = Wanted(
     lambda value: isinstance(value, Mapping),
     'a dictionary of policies by prefix such as {"support-": "token_window:4000"}',
 )
+_PROVIDERS = Wanted(
+    lambda value: value is None or is_list(value) or isinstance(value, Mapping),
+    'a list such as ["openai", "anthropic:claude-opus-4-6"], or a dictionary of them by prefix',
+)
 _NAME = Wanted(is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR}"')
 
 
@@ -71,6 +76,8 @@ class Configuration:
       users say that they repeat themselves, beside those that are known.
     - `DEFAULT_POLICIES` are those of conversations that are created without a policy, by prefixes
       of their ids.
+    - `PROVIDERS` are the providers that get the conversations, with the models that are used, where
+      people have not to choose them on a page; also by prefixes of the ids.
     - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own ones.
     """
 
@@ -97,6 +104,7 @@ class Configuration:
     FACT_PATTERNS: Sequence[str] = setting((), _WORDS)
     REPEATABLE_TOOLS: Sequence[str] = setting((), _WORDS)
     REMINDERS: Sequence[str] = setting((), _WORDS)
+    PROVIDERS: Sequence[str] | Mapping[str, Sequence[str]] | None = setting(None, _PROVIDERS)
 
 
 @cache

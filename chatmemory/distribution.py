@@ -47,6 +47,9 @@ class Placement:
     column: str | None
 
 
+_LABEL = "chatmemory_"  # with which the labels of rooms begin
+
+
 def placements() -> list[Placement]:
     """Return the placements of the tables that name conversations, Memory first."""
     memory = apps.get_model("chatmemory", "Memory")

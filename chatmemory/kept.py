@@ -18,10 +18,6 @@ from django.db.models import F, Q
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.managers import TableManager
 
-_ILL = Q(ill_at__isnull=False)
-_REFUSED = Q(refused_by__gt=0)
-_OVERSIZED = Q(oversized_step__isnull=False)
-_MISSED = Q(missed_step__isnull=False)
 _LOSING = Q(terms_lost__gt=0)
 _HAVING = Q(newest_at__isnull=False)
 
@@ -61,39 +57,6 @@ class KeptRow(models.Model):
                 f"the {self._meta.verbose_name} kept of {self.pk!r} cannot be read: "
                 "manage.py verify_memories makes them again"
             ) from error
-
-
-class KeptDiagnosis(KeptRow):
-    """Which rules of providers the window breaks, as `queries.diagnosis` reads it, and what the
-    limit had no room for lately: numbers, and the names of rules and providers.
-    """
-
-    problems = models.CharField(
-        max_length=1024, default="", help_text="the rules it is listed by, in commas"
-    )
-    refused_by = models.IntegerField(default=0, help_text="the providers, as bits")
-    ill_at = models.BigIntegerField(null=True, help_text="since when it has a problem")
-    waiting_call = models.BigIntegerField(
-        null=True, help_text="seq of the tool call at the window's end that awaits results"
-    )
-    oversized_step = models.BigIntegerField(
-        null=True, help_text="the newest step whose message the window had no room for"
-    )
-    missed_step = models.BigIntegerField(
-        null=True, help_text="the newest step whose message left in it"
-    )
-
-    class Meta:
-        verbose_name = verbose_name_plural = "diagnosis"
-        indexes = [
-            models.Index("kept_at", name="diagnosis_by_time"),
-            models.Index(
-                F("ill_at").desc(), F("memory").desc(), condition=_ILL, name="diagnosis_ill"
-            ),
-            models.Index("refused_by", condition=_REFUSED, name="diagnosis_refused"),
-            models.Index("oversized_step", condition=_OVERSIZED, name="diagnosis_oversized"),
-            models.Index("missed_step", condition=_MISSED, name="diagnosis_missed"),
-        ]
 
 
 class KeptIncidents(KeptRow):

@@ -10,6 +10,7 @@ from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.given import chat_messages
 from chatmemory.core.lint import PROVIDERS, Finding, Sent, Turn, findings_in
 from chatmemory.core.lint.repairs import REPAIRS, Bench, Place, Repaired
+from chatmemory.core.lint.rules import Example
 from chatmemory.core.lint.turns import OPENAI
 from chatmemory.core.messages import (
     AiMessage,
@@ -18,7 +19,7 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     text_of,
 )
-from chatmemory.formats import render_each
+from chatmemory.formats import parse_messages, render_each
 
 # The format in which a provider gets messages, and the calls and results of tools that run
 # elsewhere: those of other types run at the provider.
@@ -27,7 +28,11 @@ FORMATS_OF = {
     "openai_responses": "openai_responses",
     "anthropic": "anthropic",
     "gemini": "gemini",
+    "mistral": "openai_chat",
+    "bedrock": "openai_chat",
+    "deepseek": "openai_chat",
 }
+LINE = 300  # characters of a line of an outline
 _OF_CLIENTS = {
     *("tool_use", "tool_result", "functionCall", "functionResponse"),
     *("function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call"),
@@ -41,28 +46,33 @@ def lint(
     messages: Sequence[ChatMessage],
     *,
     provider: str,
+    model: str | None = None,
     numbers: Sequence[int] | None = None,
 ) -> list[Finding]:
     """Return what a provider would refuse or mishandle in a window, in its order.
 
-    `provider` is "openai" (chat completions), "openai_responses", "anthropic" or "gemini". The
-    findings call messages by their `numbers`, from 1 where none are given. Raises InvalidMessage
-    for what is no message, and InvalidValue for another provider.
+    `provider` is "openai" (chat completions), "openai_responses", "anthropic", "gemini",
+    "mistral", "bedrock" (Converse) or "deepseek". What depends on the model is `conditional`,
+    unless the `model` is named and known. The findings call messages by their `numbers`, from 1
+    where none are given. Raises InvalidMessage for what is no message, and InvalidValue for
+    another provider.
     """
-    return findings_in(turns_of(messages, provider, numbers), provider)
+    return findings_in(turns_of(messages, provider, numbers), provider, model)
 
 
 def repair(
     messages: Sequence[ChatMessage],
     *,
     provider: str,
+    model: str | None = None,
     numbers: Sequence[int] | None = None,
 ) -> Repaired:
     """Return a window that a provider takes, what was done for that, and what remains.
 
     System messages go first where they must; a result without its call and one of two results are
-    left out; a result that stands elsewhere goes behind its call; a call without a result gets a
-    placeholder. A clean window stays as it is, and so does the order of all others. Raises as
+    left out; a result that stands elsewhere goes behind its call; messages before the first of the
+    user leave where their order is refused; a call without a result gets a placeholder. A clean
+    window stays as it is, and so does the order of all others. Raises as
     `lint` does.
     """
     said = chat_messages(messages)
@@ -70,7 +80,7 @@ def repair(
     bench = Bench([Place(*each) for each in zip(said, shown, range(len(said)), strict=True)])
     for mend in REPAIRS:
         mend(Sent(turns_of(bench.messages, provider, bench.numbers), provider), bench)
-    left = lint(bench.messages, provider=provider, numbers=bench.numbers)
+    left = lint(bench.messages, provider=provider, model=model, numbers=bench.numbers)
     return Repaired(bench.messages, [place.source for place in bench.places], bench.done, left)
 
 
@@ -85,12 +95,21 @@ def waiting_turn(turns: Iterable[Turn]) -> int | None:
     return next((each.call.position for each in dangling if each.before is None), None)
 
 
+def example(window: Example, provider: str) -> list[ChatMessage]:
+    """Return the messages of a rule's example, which may be JSON of a provider."""
+    values = [each for each in window if not isinstance(each, ChatMessage)]
+    if values:
+        return list(parse_messages(values, FORMATS_OF[provider]).messages)
+    return [each for each in window if isinstance(each, ChatMessage)]
+
+
 def outline(messages: Sequence[ChatMessage], provider: str) -> list[str]:
     """Return a line for each message of a small window, such as an example of a rule.
 
-    A message that keeps what only the provider's format can say is its JSON.
+    A message that keeps what only the provider's format can say is its JSON. Long lines are cut.
     """
-    return [line for turn in turns_of(messages, provider) for line in _lines(turn)]
+    lines = [line for turn in turns_of(messages, provider) for line in _lines(turn)]
+    return [line if len(line) <= LINE else f"{line[:LINE]}…" for line in lines]
 
 
 def _lines(turn: Turn) -> list[str]:
@@ -133,14 +152,32 @@ def turns_of(
 def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn:
     turn = Turn.of(position, number, message)
     own = _kept(message, format)
-    values = tuple(render_each([message], format).values) if "differs" in own else ()
-    turn = turn._replace(message=message, own=values)
+    turn = turn._replace(
+        message=message,
+        values=_values(message, format),
+        is_own="differs" in own,
+        continues=_continues(own),
+    )
     if isinstance(message, AiMessage):
         joins = own.get("joins") is True
         return turn._replace(optional=_optional(turn.calls, own), joins=joins)
     if isinstance(message, ToolExecutionResultMessage) and _is_of_provider(_type_of(own)):
         return turn._replace(type=MessageType.AI, joins=True)  # within the answer that called
     return turn
+
+
+def _continues(own: Mapping[str, Any]) -> bool:
+    """Whether a request said that it continues what OpenAI has stored."""
+    about = own.get("response")
+    names = ("previous_response_id", "conversation")
+    return isinstance(about, Mapping) and any(about.get(name) for name in names)
+
+
+def _values(message: ChatMessage, format: str) -> tuple[Mapping[str, Any], ...]:
+    """Return a message as a format says it, with what stands beside the list."""
+    rendering = render_each([message], format)
+    values = tuple(rendering.values)
+    return (*values, rendering.beside) if rendering.beside else values
 
 
 def _kept(message: ChatMessage, format: str) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from django.db.models import F, Q
 from chatmemory.core.codec import payload_of
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.kept import KeptCompactions, KeptDiagnosis, KeptIncidents
+from chatmemory.kept import KeptCompactions, KeptIncidents
 from chatmemory.managers import AnyMemoryManager, MemoryManager, TableManager
 from chatmemory.records import (
     ApiToken,
@@ -30,7 +30,6 @@ __all__ = [
     "DefaultPolicy",
     "IdempotentAnswer",
     "KeptCompactions",
-    "KeptDiagnosis",
     "KeptIncidents",
     "Memory",
     "Message",

@@ -110,7 +110,7 @@ def _report_on_files(name: str, arguments: Sequence[str]) -> None:
     report.add_arguments(parser)
     known, unknown = parser.parse_known_args(arguments)
     options = vars(known)
-    if not options["files"] or unknown:
+    if not (options["files"] or options.get("error")) or unknown:
         return
     try:
         printer = Printer(_print, _print_error, as_json=options["json"])

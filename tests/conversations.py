@@ -16,8 +16,7 @@ from chatmemory import (
     services,
 )
 from chatmemory.core.sessions import Session
-from chatmemory.diagnosis import Diagnosis
-from chatmemory.models import KeptDiagnosis, Memory
+from chatmemory.models import Memory
 
 HI, BRIEF = UserMessage("hi"), SystemMessage("Be brief.")
 
@@ -74,15 +73,7 @@ def texts(memory_id: str = "m", at: int | None = None) -> list[str]:
     return [row.text for row in queries.window(memory_id, at).rows]
 
 
-def diagnosed(*memory_ids: str) -> Diagnosis:
-    """Keep the diagnosis of conversations, or of all of them; return that of the last one."""
-    kept = Diagnosis(0)
+def keep(*memory_ids: str) -> None:
+    """Keep what is derived of conversations, or of all of them."""
     for memory_id in memory_ids or Memory.objects.order_by("id").values_list("id", flat=True):
-        kept = services.current_diagnosis(memory_id) or kept
-    return kept
-
-
-def kept(memory_id: str = "m") -> KeptDiagnosis:
-    """Keep the diagnosis of a conversation, and return its row."""
-    diagnosed(memory_id)
-    return KeptDiagnosis.objects.get(memory=memory_id)
+        services.keep(memory_id)

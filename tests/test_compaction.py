@@ -31,11 +31,12 @@ from chatmemory import (
 )
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Message, Stay, Step
+from chatmemory.queries import ConversationQuery
 from chatmemory.queries.compactions import GENERATIONS, said_of, standing_for
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
-from .conversations import BRIEF, CALL, RESULT, create_and_add, diagnosed, seqs, users
+from .conversations import BRIEF, CALL, RESULT, create_and_add, seqs, users
 from .properties import examples
 
 pytestmark = pytest.mark.django_db
@@ -117,7 +118,7 @@ def test_a_call_that_stays_still_waits(db, by_memory):
         MessageWindowChatMemory("m", 10, DjangoChatMemoryStore()).compact("S", keep_last=1)
     else:
         services.compact("m", "S", keep_last=1)
-    assert diagnosed("m").waiting_call == 3
+    assert queries.conversation_state("m", ConversationQuery()).waiting_call == 3
     assert verify("m") is None
 
 

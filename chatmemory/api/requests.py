@@ -26,7 +26,7 @@ from chatmemory.core.policies import policy_kinds
 from chatmemory.core.recall.cost import providers
 from chatmemory.core.recall.kinds import FORMER, IncidentKind
 from chatmemory.flags import FORMER as FORMER_FLAGS
-from chatmemory.queries import CLIENT, ORDERINGS, PROBLEMS, flags
+from chatmemory.queries import CLIENT, ORDERINGS, flags
 from chatmemory.services.validation import ID_LENGTH
 
 NUMBER_MAX = 10**18 - 1
@@ -264,13 +264,6 @@ class MemoryListQuery(Query):
         {sign + old: sign + new for old, new in FORMER_FLAGS.items() for sign in ("", "-")},
         default="-activity",
     )
-    size = fields.PageSizeField()
-    cursor = _text("The place of a page, from `next` or `previous`.")
-
-
-class DoctorQuery(Query):
-    provider = fields.NameField(lambda: PROVIDERS, "Only those that this provider refuses.")
-    rule = fields.NameField(lambda: PROBLEMS, "Only those that break this rule.")
     size = fields.PageSizeField()
     cursor = _text("The place of a page, from `next` or `previous`.")
 

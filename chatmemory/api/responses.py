@@ -129,41 +129,6 @@ class MemoryPageSerializer(Json):
     results = MemorySerializer(many=True)
 
 
-class ProblemOfWindowSerializer(Json):
-    rule = serializers.CharField(help_text="See docs/rules.md.")
-    since = serializers.IntegerField(
-        allow_null=True,
-        help_text="The step since which the window breaks it; null where that is not known.",
-    )
-    seq = serializers.IntegerField(
-        help_text="The message at fault since then; 0 for the window as a whole."
-    )
-    refused_by = serializers.ListField(child=serializers.CharField())
-    mishandled_by = serializers.ListField(child=serializers.CharField())
-
-
-class IllSerializer(Json):
-    id = serializers.CharField(source="memory.id")
-    address = AddressField(source="memory.id", read_only=True, help_text=ADDRESS)
-    ill_at = serializers.DateTimeField(help_text="Since when it breaks any rule.")
-    version = serializers.IntegerField(source="memory.version")
-    known_until = serializers.IntegerField(help_text="The step at which the window was as told.")
-    is_current = serializers.BooleanField(help_text="Whether that is the newest step.")
-    unreadable = serializers.CharField(help_text="Why nothing can be told of it; mostly empty.")
-    refused_by = serializers.ListField(child=serializers.CharField())
-    problems = ProblemOfWindowSerializer(many=True)
-
-
-class DoctorSerializer(Json):
-    refused = serializers.IntegerField(help_text="Conversations that any provider refuses.")
-    by_provider = serializers.DictField(child=serializers.IntegerField())
-    by_rule = serializers.DictField(child=serializers.IntegerField())
-    changed = serializers.IntegerField(help_text="Conversations that changed since the last look.")
-    next = serializers.URLField(allow_null=True)
-    previous = serializers.URLField(allow_null=True)
-    results = IllSerializer(many=True)
-
-
 class StaySerializer(Json):
     entered_step = serializers.IntegerField()
     left_step = serializers.IntegerField(allow_null=True)

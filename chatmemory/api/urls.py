@@ -14,7 +14,7 @@ from chatmemory.api.views.history import (
     MemoryStep,
     MemorySteps,
 )
-from chatmemory.api.views.memories import Doctor, Memories, MemoryDetail, unknown
+from chatmemory.api.views.memories import Memories, MemoryDetail, unknown
 from chatmemory.api.views.messages import (
     Compaction,
     MemoryMessage,
@@ -43,7 +43,6 @@ _v1 = [
     path(f"{_one}incidents/", MemoryIncidents.as_view(), name="incidents"),
     path(f"{_one}remembers/", MemoryRemembers.as_view(), name="remembers"),
     path(f"{_one}simulate/", Simulate.as_view(), name="simulate"),
-    path("doctor/", Doctor.as_view(), name="doctor"),
     path("recall/", RecallOf.as_view(), name="recall"),
     path("store/<memory:memory_id>/", Store.as_view(), name="store"),
     *patterns_of(room.api_urls for room in rooms()),

@@ -18,13 +18,6 @@ from chatmemory.explain.captions import (
     tried_limit,
     what_is_hidden,
 )
-from chatmemory.explain.doctor import (
-    answers,
-    how_it_began,
-    problem_title,
-    provider_names,
-    shown_rules,
-)
 from chatmemory.explain.incidents import (
     asked_for,
     came_back,

@@ -141,6 +141,7 @@ _MCP_ERROR = _Kind(("error",), id="id", is_json=True)
 _SETTINGS = ("additional_tools", "mcp_list_tools", "configuration_update", "compaction_trigger")
 _OTHERS = ("reasoning", "compaction", "item_reference", *_SETTINGS)
 _PARTS = ("input_text", "output_text", "input_image", "input_file")
+_CONTINUED = ("previous_response_id", "conversation")
 _ABOUT = ("id", "model", "created_at", "status", "incomplete_details", "error", "usage")
 
 
@@ -185,10 +186,14 @@ def _response(value: dict[str, Any]) -> RawTranscript:
 
 
 def _request(value: dict[str, Any], items: list[Any]) -> RawTranscript:
+    """Return the items of a request. Its first message has which stored ones it continues."""
     instructions = value.get("instructions")
     is_text = isinstance(instructions, str)
-    losses = unread("conversation", value, ("input", "id", *(["instructions"] * is_text)))
+    read = ("input", "id", *_CONTINUED, *(["instructions"] * is_text))
+    losses = unread("conversation", value, read)
     turns = [{"instructions": instructions}, *items] if instructions and is_text else items
+    if (about := {name: value[name] for name in _CONTINUED if value.get(name)}) and turns:
+        turns = [Response(turns[0], about), *turns[1:]]
     return RawTranscript(name_of(value, "id"), turns, tuple(losses))
 
 

@@ -24,8 +24,6 @@ from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.core.recall.kinds import WORDS as KIND_WORDS
 from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.window import Counted, Totals
-from chatmemory.diagnosis import LISTED as PROBLEMS
-from chatmemory.diagnosis import Diagnosis, Problem
 from chatmemory.distribution import unreachable_nodes
 from chatmemory.flags import Flag, flag_named, flags
 from chatmemory.ledger.snapshots import one_snapshot
@@ -64,16 +62,6 @@ from chatmemory.queries.conversations import (
     policy,
 )
 from chatmemory.queries.cursors import CursorPage
-from chatmemory.queries.doctor import (
-    DoctorCounts,
-    IllConversation,
-    IllFilter,
-    doctor_counts,
-    doctor_page,
-    ill_conversations,
-    ill_ids,
-    unexamined,
-)
 from chatmemory.queries.feed import (
     FeedItem,
     feed,

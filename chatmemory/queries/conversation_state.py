@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import islice
+from typing import Any
 
 from django.db.models import Case, Q, When
 from django.db.models.functions import Left
@@ -26,15 +27,8 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.linting import waiting_turn
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.call_ids import ids_in, ids_of_calls
 from chatmemory.queries.compactions import StandsFor, standing_for, stands_for
-from chatmemory.queries.diagnosis import (
-    NOT_KNOWN,
-    KnownDiagnosis,
-    diagnosis_of_rows,
-    ids_in,
-    ids_of_calls,
-    known_diagnosis,
-)
 from chatmemory.queries.history import Part, history_page, message_in, said_before
 from chatmemory.queries.incidents import IncidentsAt, incidents_at
 from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep, replayed_window
@@ -107,8 +101,8 @@ class ConversationState:
     `incidents` are those that are kept, where nothing is selected, searched or simulated. In a
     replay, `window` is what memory would hold under another limit from the first message on.
     `summaries` are those in the window or selected, with what they stand for. Where the selected
-    message is redacted, `left_summaries` are those that stand for it and are not. `diagnosis` says
-    which rules of providers the window breaks; at a past step not where a phrase is searched.
+    message is redacted, `left_summaries` are those that stand for it and are not. `stored` is the
+    window as it is stored at the step, and `read` has what rooms have read for the page.
     """
 
     query: ConversationQuery
@@ -140,7 +134,8 @@ class ConversationState:
     is_replay: bool = False
     summaries: Mapping[int, StandsFor] = field(default_factory=dict)
     left_summaries: tuple[int, ...] = ()
-    diagnosis: KnownDiagnosis = NOT_KNOWN
+    stored: StoredState | None = None
+    read: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def is_live(self) -> bool:
@@ -198,7 +193,7 @@ def conversation_state(memory_id: str, query: ConversationQuery) -> Conversation
     stored = StoredState.of(memory_id, query.at)
     state = _stored_state(stored, query)
     state = state if query.find else _with_incidents(state, stored.memory)
-    return _with_calls(_with_diagnosis(state, stored))
+    return _with_calls(state)
 
 
 @one_snapshot()
@@ -223,7 +218,7 @@ def simulated_state(
         state = _with_incidents(state, stored.memory)
     elif can_decide(state.window.policy):
         state = _with_simulation(state, simulated_trial(stored, trial), trial.drafts)
-    return _with_calls(_with_diagnosis(state, stored))
+    return _with_calls(state)
 
 
 def _stored_state(stored: StoredState, query: ConversationQuery) -> ConversationState:
@@ -266,6 +261,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
         when_said=recounted_tokens(row),
         said_before=said_before(memory.pk, history.rows[0].seq) if history.earlier else None,
+        stored=stored,
     )
 
 
@@ -305,16 +301,6 @@ def _with_incidents(state: ConversationState, memory: Memory) -> ConversationSta
     except CorruptRow as error:
         found = IncidentsAt(state.at, is_current=True, unreadable=str(error))
     return replace(state, incidents=found)
-
-
-def _with_diagnosis(state: ConversationState, stored: StoredState) -> ConversationState:
-    if state.is_simulated:
-        drafts = {draft.seq: draft.message for draft in state.drafts}
-        found = diagnosis_of_rows(state.memory.id, state.at, state.window.seqs, drafts)
-        return replace(state, diagnosis=found)
-    if not state.is_live and state.query.find and not state.query.msg:
-        return state  # nothing shows it
-    return replace(state, diagnosis=known_diagnosis(stored))
 
 
 def _with_simulation(

@@ -14,7 +14,7 @@ from django.db.models.functions import Coalesce, Left
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.stored_policies import load_or_tokens
 from chatmemory.core.window import Totals
-from chatmemory.flags import DANGLING, LATELY_STEPS, ORPHANED, OVERSIZED, Flag, flags
+from chatmemory.flags import Flag, flags
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.feed import evicting_adds
@@ -44,10 +44,9 @@ Name = TypeVar("Name")
 class OverviewRow:
     """A conversation with its newest message and the load of its window in the last steps.
 
-    `flags` are those of its window, and `missed_step` is the newest step whose message left in it,
-    if that was lately. `window` is its window if that is over its limit. `mention` is what was
-    found in its messages, if they were searched. `again` is what had to be said or fetched again
-    last, and `unreadable` says that what is kept of it cannot be read.
+    `flags` are those of its window that a row shows. `window` is its window if that is over its
+    limit. `mention` is what was found in its messages, if they were searched. `again` is what had
+    to be said or fetched again last, and `unreadable` says that what is kept of it cannot be read.
     """
 
     memory: MemoryRow
@@ -58,12 +57,10 @@ class OverviewRow:
     again: NewestIncident | None = None
     unreadable: str = ""
     flags: tuple[Flag, ...] = ()
-    missed_step: int | None = None
 
 
 SPARK_STEPS = 40
-KEPT = ("keptincidents", "keptdiagnosis")
-FLAGS_OF_ROWS = (DANGLING, ORPHANED, OVERSIZED)
+KEPT = ("keptincidents",)
 ORDERINGS: dict[str, SortKey] = {
     "activity": SortKey(F("updated_at"), datetime),
     "created": SortKey(F("created_at"), datetime),
@@ -154,7 +151,7 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
     ids = [row.pk for row in rows]
     found = best_matches(search, ids, hidden) if search else {}
     again = newest_incidents(rows)
-    flags, missed = _flags_of(ids), {row.pk: _missed_step(row) for row in rows}
+    shown = _flags_of(ids)
     return tuple(
         OverviewRow(
             memory=memory,
@@ -164,8 +161,7 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
             window=over.get(memory.id),
             again=again.by_id.get(memory.id),
             unreadable=again.unreadable.get(memory.id, ""),
-            flags=flags.get(memory.id, ()),
-            missed_step=missed.get(memory.id),
+            flags=shown.get(memory.id, ()),
         )
         for memory in memories
     )
@@ -173,18 +169,15 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
 
 def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:
     """Return the flags of the windows of these conversations."""
-    conditions = [ExpressionWrapper(each.condition, BooleanField()) for each in FLAGS_OF_ROWS]
+    shown = [flag for flag in flags() if flag.in_rows]
+    if not shown:
+        return {}
+    conditions = [ExpressionWrapper(each.where, BooleanField()) for each in shown]
     rows = Memory.objects.filter(id__in=ids).values_list("id", *conditions)
     return {
-        memory_id: tuple(flag for flag, is_set in zip(FLAGS_OF_ROWS, found, strict=True) if is_set)
+        memory_id: tuple(flag for flag, is_set in zip(shown, found, strict=True) if is_set)
         for memory_id, *found in rows
     }
-
-
-def _missed_step(row: Memory) -> int | None:
-    kept = getattr(row, "keptdiagnosis", None)
-    step = kept.missed_step if kept else None
-    return step if step is not None and step > row.last_step - LATELY_STEPS else None
 
 
 def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView[WindowPlace]]:
@@ -222,7 +215,7 @@ def overview_stats(since: datetime) -> OverviewStats:
     counts = Memory.objects.aggregate(
         conversations=Count("pk"),
         active=Count("pk", filter=active),
-        **{flag.name: Count("pk", filter=flag.condition) for flag in flags()},
+        **{flag.name: Count("pk", filter=flag.where) for flag in flags()},
     )
     adds = evicting_adds().filter(at__gte=since)
     left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))

@@ -72,7 +72,7 @@ class MemoryFilter:
             condition &= Q(updated_at__gte=self.active_since)
         if self.active_before:
             condition &= Q(updated_at__lt=self.active_before)
-        return condition & self.flag.condition if self.flag else condition
+        return condition & self.flag.where if self.flag else condition
 
     def without_columns(self) -> MemoryFilter:
         """Return this filter without the fields of `columns`."""

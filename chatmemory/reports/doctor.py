@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.lint import PROVIDERS
+from chatmemory.core.lint.recognition import recognized
 from chatmemory.core.recall.facts import NO_WORDS, Words
 from chatmemory.linting import lint
 from chatmemory.reports.files import add_file_arguments, transcripts
@@ -14,8 +18,9 @@ from chatmemory.reports.printing import Printer, add_json_argument
 
 HELP = (
     "Tell which windows providers would refuse, and why: those of the stored conversations, or "
-    "of transcript files, each of whose conversations is taken as one window. Exits with 1 if "
-    "any would be refused, else with 3 if something of a file could not be read."
+    "of transcript files, each of whose conversations is taken as one window; or, with --error, "
+    "which rule an error is about. Exits with 1 if any would be refused, else with 3 if something "
+    "of a file could not be read."
 )
 
 
@@ -34,12 +39,20 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--provider",
         choices=list(PROVIDERS),
-        help="only what this provider would say; default: each of them",
+        help="only what this provider would say; default: each of them, or those in use",
+    )
+    parser.add_argument("--model", help="the model that gets the windows, for --provider")
+    parser.add_argument(
+        "--error", metavar="FILE", help="an error that a provider gave: find its rule; - is stdin"
     )
     add_json_argument(parser, "finding")
 
 
 def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
+    if options["model"] and not options["provider"]:
+        raise InvalidValue("--model needs --provider")
+    if options["error"]:
+        return print_recognized(options["error"], printer)
     return print_complaints(_of_files(options, printer), printer) or printer.code
 
 
@@ -51,21 +64,43 @@ def _of_files(options: Mapping[str, Any], printer: Printer) -> Iterator[Complain
     for each in transcripts(options["files"], options["format"], printer):
         name = each.name or str(each.number)
         for provider in providers_of(options):
-            for found in lint(each.messages, provider=provider):
+            for found in lint(each.messages, provider=provider, model=options["model"]):
                 yield Complaint(name, provider, found.rule, found.severity, found.message)
 
 
 def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
     """Print each complaint and the sums. Return 1 if a provider would refuse a window, else 0."""
-    refused: set[str] = set()
-    mishandled: set[str] = set()
+    found: dict[str, set[str]] = {"refused": set(), "mishandled": set(), "conditional": set()}
     for each in complaints:
-        (refused if each.severity == "refused" else mishandled).add(each.conversation)
+        found[each.severity].add(each.conversation)
         who = f"{each.conversation}: {PROVIDERS[each.provider]}, {each.severity}"
         printer.row(each._asdict(), f"{who}: {each.message} [{each.rule}]")
-    only_mishandled = len(mishandled - refused)
+    refused = found["refused"]
+    only_mishandled = len(found["mishandled"] - refused)
     printer.total(
         {"refused": len(refused), "mishandled": only_mishandled},
         f"{len(refused):,} refused; {only_mishandled:,} only mishandled",
     )
     return 1 if refused else 0
+
+
+def print_recognized(file: str, printer: Printer) -> int:
+    """Print the rules that an error in a file is about, or that none is known. Return 0."""
+    try:
+        error = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8", "replace")
+    except OSError as problem:
+        raise InvalidValue(f"{file} cannot be read: {problem.strerror}") from problem
+    found = recognized(error)
+    for each in found:
+        at = None if each.at is None else each.at + 1
+        row = {"rule": each.rule.id, "provider": each.provider, "message": at}
+        where = f", at message {at} of the request" if at else ""
+        why = f"{each.rule.title}{where} [{each.rule.id}]"
+        ways = [*map("repair {}".format, each.rule.repairs), each.rule.prevention]
+        printer.row(
+            {**row, "repairs": each.rule.repairs, "prevention": each.rule.prevention},
+            "\n  ".join([f"{PROVIDERS[each.provider]}: {why}", *filter(None, ways)]),
+        )
+    known = f"{len(found):,} known" if found else "no rule knows this error"
+    printer.total({"known": len(found)}, known)
+    return 0

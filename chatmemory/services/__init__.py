@@ -39,9 +39,7 @@ from chatmemory.services.erasure import (
     unaudited_deletions,
 )
 from chatmemory.services.findings import (
-    current_diagnosis,
     current_incidents,
-    diagnoses,
 )
 from chatmemory.services.keepers import keepers
 from chatmemory.services.keeping import Rounds, keep, newest_kept, remade
@@ -93,13 +91,11 @@ __all__ = [
     "compact",
     "count_ahead",
     "create",
-    "current_diagnosis",
     "current_incidents",
     "default_policies",
     "default_policy",
     "delete",
     "delete_all",
-    "diagnoses",
     "empty_leftover_log",
     "finish_deletions",
     "forget_old_trials",

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from chatmemory.keeper import Keeper
 from chatmemory.queries.compactions import CompactionKeeper
-from chatmemory.queries.diagnosis import DiagnosisKeeper
 from chatmemory.queries.incidents import IncidentKeeper
 from chatmemory.room import rooms
 
-OWN: tuple[Keeper, ...] = (DiagnosisKeeper(), IncidentKeeper(), CompactionKeeper())
+OWN: tuple[Keeper, ...] = (IncidentKeeper(), CompactionKeeper())
 
 
 def keepers() -> tuple[Keeper, ...]:

@@ -7,10 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from chatmemory.core.exceptions import ChatMemoryError, MemoryNotFound, NotRepairable
-from chatmemory.core.lint import Finding
+from chatmemory.core.lint import PROVIDERS, RULES, Finding
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.texts import named
 from chatmemory.core.transitions import Transition
 from chatmemory.core.window import Entry, total
 from chatmemory.ledger.adding import counted_entries
@@ -33,8 +34,9 @@ class RepairPreview:
     """What a repair for a provider would do.
 
     `before` and `after` are the messages of the window with their numbers, None for a placeholder.
-    `findings` are those of the window as it is, `done` says what the repair does, and `left` what
-    remains. A repair that leaves something that the provider refuses is none.
+    `findings` are those of the window as it is, `done` says what the repair does, `summary` the
+    same in a few words, and `left` what remains. A repair that leaves something that the provider
+    refuses is none.
     """
 
     provider: str
@@ -44,6 +46,7 @@ class RepairPreview:
     findings: Sequence[Finding]
     done: Sequence[str]
     left: Sequence[Finding]
+    summary: str = ""
 
     @property
     def refused(self) -> Sequence[Finding]:
@@ -70,7 +73,7 @@ def repair(
     actor: str = "",
     expected_version: int | None = None,
 ) -> ChangeResult:
-    """Repair the window for a provider, as one step, whose note is the reason.
+    """Repair the window for a provider, as one step, whose note says what was done, and the reason.
 
     Placeholders for results are no part of the history. Raises MemoryNotFound, InvalidValue,
     VersionConflict, and NotRepairable if there is nothing to do, or if the provider would refuse
@@ -79,7 +82,7 @@ def repair(
     return change_as_planned(
         memory_id,
         lambda recorder: _mended(recorder, provider),
-        lambda recorder, mended: recorder.repair(mended, _note(reason, f"for {provider}")),
+        lambda recorder, made: recorder.repair(made[0], _note(reason, made[1])),
         actor=actor,
         expected_version=expected_version,
     )
@@ -102,7 +105,9 @@ def undo_repair(
     return change_as_planned(
         memory_id,
         lambda recorder: _undone(recorder, step),
-        lambda recorder, undone: recorder.repair(undone, _note(reason, f"undoes step {step}")),
+        lambda recorder, undone: recorder.repair(
+            undone, _note(reason, f"Undone: the repair of step {step:,}.")
+        ),
         actor=actor,
         expected_version=expected_version,
     )
@@ -120,8 +125,8 @@ def _undone(recorder: Recorder, step: int) -> Transition:
     return mended(memory, recorder.window, old, new)
 
 
-def _note(reason: str, otherwise: str) -> str:
-    return reason.strip()[:NOTE] or otherwise
+def _note(reason: str, words: str) -> str:
+    return f"{words} {reason.strip()}".strip()[:NOTE]
 
 
 def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry]) -> None:
@@ -142,12 +147,13 @@ def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry
 class Repairs:
     """What repairs of several conversations did, or would do, and why others have none.
 
-    `versions` are those of the conversations before their repair.
+    `versions` are those of the conversations before their repair, and `steps` the repairs.
     """
 
     done: dict[str, Sequence[str]]
     refused: dict[str, str]
     versions: dict[str, int]
+    steps: dict[str, int]
 
 
 def repair_all(
@@ -166,6 +172,7 @@ def repair_all(
     done: dict[str, Sequence[str]] = {}
     refused: dict[str, str] = {}
     found: dict[str, int] = {}
+    steps: dict[str, int] = {}
     for memory_id in memory_ids:
         with suppress(MemoryNotFound):
             plan = preview_repair(memory_id, provider)
@@ -175,15 +182,16 @@ def repair_all(
                 continue
             try:
                 if not dry_run:
-                    repair(
+                    made = repair(
                         memory_id, provider, reason=reason, actor=actor, expected_version=version
                     )
+                    steps[memory_id] = made.step or 0
                 done[memory_id], found[memory_id] = plan.done, version
             except MemoryNotFound:
                 raise
             except ChatMemoryError as error:
                 refused[memory_id] = str(error)
-    return Repairs(done, refused, found)
+    return Repairs(done, refused, found, steps)
 
 
 def newest_repair(memory_id: str) -> int | None:
@@ -217,12 +225,37 @@ def _planned(
         lint(messages, provider=provider, numbers=numbers),
         [each.what for each in plan.done],
         plan.left,
+        _summary(provider, [(each.repair, numbers[each.position]) for each in plan.done]),
     )
     return preview, old, new
 
 
-def _mended(recorder: Recorder, provider: str) -> Transition:
-    """Return the transition to the repaired window. Raises NotRepairable."""
+_WORDS = {
+    "add_placeholder": ("one placeholder for {}", "{} placeholders"),
+    "drop_result": ("{} left out", "{} results left out"),
+    "drop_duplicate": ("{} left out", "{} duplicates left out"),
+    "move_result": ("{} moved behind its call", "{} results moved behind their calls"),
+    "system_first": ("{} moved to the beginning", "{} messages moved to the beginning"),
+    "begin_with_user": ("{} leaves before a user message", "{} leave before a user message"),
+}
+
+
+def _summary(provider: str, done: Sequence[tuple[str, int]]) -> str:
+    """`Repaired for OpenAI: one placeholder for #7.`"""
+    of_kind: dict[str, list[int]] = {}
+    for kind, seq in done:
+        of_kind.setdefault(kind, []).append(seq)
+    said = [
+        _WORDS[kind][0].format(named(seqs[0]))
+        if len(seqs) == 1
+        else _WORDS[kind][1].format(f"{len(seqs):,}")
+        for kind, seqs in of_kind.items()
+    ]
+    return f"Repaired for {PROVIDERS[provider]}: {', '.join(said)}."
+
+
+def _mended(recorder: Recorder, provider: str) -> tuple[Transition, str]:
+    """Return the transition to the repaired window, and its summary. Raises NotRepairable."""
     plan, old, new = _planned(recorder, provider)
     if not plan.is_possible:
         raise NotRepairable(_why_not(plan))
@@ -233,7 +266,7 @@ def _mended(recorder: Recorder, provider: str) -> Transition:
     for finding in lint(_messages(entries), provider=provider, numbers=numbers):
         if finding.severity == "refused":
             raise NotRepairable(f"the window would still be refused: {finding.message}")
-    return transition
+    return transition, plan.summary
 
 
 def _loaded(recorder: Recorder) -> list[StayEntry]:
@@ -248,5 +281,8 @@ def _why_not(plan: RepairPreview) -> str:
     if plan.refused:
         others = len(plan.refused) - 1
         more = f", and {others:,} more" if others else ""
-        return f"no repair mends this: {plan.refused[0].message.removesuffix('.')}{more}"
+        first = plan.refused[0]
+        prevention = RULES[first.rule].prevention
+        instead = f" What would have prevented it: {prevention}" if prevention else ""
+        return f"no repair mends this: {first.message.removesuffix('.')}{more}.{instead}"
     return "there is nothing that a repair would change"

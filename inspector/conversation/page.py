@@ -66,12 +66,8 @@ class ConversationPage:
         self.evictions = state.evictions
         self.gauge = Gauge(self.window.policy, self.window.totals)
         self.over_limit = explain.over_limit(self.window)
-        known = state.diagnosis
-        providers = explain.provider_names(known.refused_by)
-        as_of = "" if known.as_of is None else f", as of step {known.as_of:,}"
-        self.refused = f"refused by {providers}{as_of}" if providers else ""
         # The stream of steps is asked to tell at once of what is kept, if something is to come.
-        kept = {"kept": 0} if self.is_live and not known.is_current else {}
+        kept = {"kept": 0} if self.is_live and room.awaits(state) else {}
         made = queries.microseconds(self.memory.created_at)
         self.live_query = urlencode({"made": made, **kept})
         self.policy_options = ", ".join(explain.option_words(self.window.policy))
@@ -89,8 +85,9 @@ class ConversationPage:
         asks_nothing = not self.msg and not self.find
         self._cards = room.cards(state) if asks_nothing else []
         self._sections = room.sections(state, state.selected) if state.selected else []
-        links = [*OWN_LINKS, *room.links(state)]
-        self.links = sorted(links, key=lambda link: link.place)
+        links = sorted([*OWN_LINKS, *room.links(state)], key=lambda link: link.place)
+        self.flags = [link for link in links if link.is_flag]
+        self.links = [link for link in links if not link.is_flag]
         # The selection, if it is no draft, and the query parameter by which an address keeps it.
         self.selected_message = self.msg if self.msg and self.msg > 0 else None
         self.chosen_query = urlencode(chosen(self.msg))

@@ -302,9 +302,6 @@ class Panel:
         self._state = state
         self._simulation = simulation
         self.other = state.query.other
-        known = state.diagnosis
-        self.answers = explain.answers(known.diagnosis) if known.diagnosis else []
-        self.answered_at, self.not_examined = known.as_of, known.why
 
     @cached_property
     def why(self) -> Why | None:

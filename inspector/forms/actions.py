@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from django import forms
 
-from chatmemory import InvalidValue
-from chatmemory.queries import PROVIDERS
 from chatmemory.services.validation import ID_LENGTH, is_id
 from inspector.forms.fields import STEP_MAX, select
 
@@ -84,25 +81,6 @@ def _strings(text: str, problem: str) -> list[str]:
     return [each for each in listed if isinstance(each, str)] if type(listed) is list else []
 
 
-def shown_versions(text: str, most: int) -> dict[str, int]:
-    """Return the versions of conversations by id that a page sends back, written as JSON.
-
-    Raises InvalidValue for anything else, and for more than `most`.
-    """
-    try:
-        found: Any = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    is_read = type(found) is dict and all(
-        is_id(memory_id) and type(version) is int for memory_id, version in found.items()
-    )
-    if not is_read:
-        raise InvalidValue("what was shown cannot be read: open the page again")
-    if len(found) > most:
-        raise InvalidValue(f"at most {most:,} conversations are repaired at once")
-    return dict(found)
-
-
 class CompactForm(forms.Form):
     """A summary, what it covers, and how many exact terms stand behind it.
 
@@ -131,18 +109,3 @@ class CompactForm(forms.Form):
         self.is_valid()
         number: int | None = getattr(self, "cleaned_data", {}).get(name)
         return number
-
-
-class RepairForm(forms.Form):
-    """A repair: for which provider, why, and of which version of the conversation."""
-
-    provider = forms.ChoiceField(choices=lambda: list(PROVIDERS.items()), widget=select())
-    reason = forms.CharField(required=False, max_length=ID_LENGTH)
-    version = forms.IntegerField(min_value=0, max_value=STEP_MAX, widget=forms.HiddenInput)
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments of `repair`."""
-        given = self.cleaned_data
-        named = {name: given[name] for name in ("provider", "reason")}
-        return named | {"expected_version": given["version"]}

@@ -124,6 +124,11 @@ class Row:
         return self.row.memory
 
     @property
+    def badges_below(self) -> list[Badge]:
+        """Those that stand below the id."""
+        return [badge for badge in self.badges if badge.is_below]
+
+    @property
     def limit(self) -> int | None:
         """The limit, if it is known what it counts."""
         policy = self.memory.policy

@@ -10,7 +10,6 @@ from inspector.shell.room import MenuItem, rooms
 
 OWN = (
     MenuItem("Conversations", "overview", 0),
-    MenuItem("Doctor", "doctor", 10, ("doctor-rules",)),
     MenuItem("API", "docs", 50, namespace="chatmemory"),
 )
 

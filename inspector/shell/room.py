@@ -93,13 +93,19 @@ class Section(Fragment):
 
 @dataclass(frozen=True)
 class Link(Fragment):
-    """What a room puts into the head of the conversation page, in the order of `place`."""
+    """What a room puts into the head of the conversation page, in the order of `place`: behind the
+    gauge if it `is_flag`, else at the end.
+    """
 
     place: int = 0
+    is_flag: bool = False
 
 
+@dataclass(frozen=True)
 class Badge(Fragment):
-    """What a room says in a row of the overview."""
+    """What a room says in a row of the overview, beside the id or, with `is_below`, below it."""
+
+    is_below: bool = False
 
 
 class SiteRoom(kernel.Room):
@@ -133,7 +139,7 @@ class SiteRoom(kernel.Room):
         """Yield what the panel says where no message is selected and no phrase searched.
 
         It may be a simulation or a replay: `view.is_simulated`. `view.query.of_rooms` has the texts
-        of the room's parameters.
+        of the room's parameters, and `view.read` keeps what several hooks need.
         """
         return ()
 
@@ -144,6 +150,10 @@ class SiteRoom(kernel.Room):
     def links(self, view: ConversationState) -> Iterable[Link]:
         """Yield what the head of the page has."""
         return ()
+
+    def awaits(self, view: ConversationState) -> bool:
+        """Whether the page will hear of something derived that is not kept yet."""
+        return False
 
     def badges(self, rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
         """Return what rows of the overview have, by the ids of conversations."""
@@ -219,6 +229,17 @@ def sections(view: ConversationState, message: MessageDetail) -> list[Section]:
 def links(view: ConversationState) -> list[Link]:
     """Return what the page's head has of all rooms."""
     return _of_each(Link, lambda room: room.links(view))
+
+
+def awaits(view: ConversationState) -> bool:
+    """Whether a room awaits something derived; one that fails awaits nothing."""
+    found = False
+    for room in rooms():
+        try:
+            found = found or room.awaits(view)
+        except Exception:
+            logger.exception("the room %s fails", room.room)
+    return found
 
 
 def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:

@@ -21,11 +21,8 @@ from django.utils.safestring import SafeString, mark_safe
 from chatmemory.explain import (
     capitalized,
     counted,
-    how_it_began,
     named,
     policy_words,
-    problem_title,
-    provider_names,
     shortened,
 )
 from chatmemory.queries import flag_named, microseconds
@@ -40,11 +37,8 @@ register = template.Library()
 register.filter("moment", microseconds)
 for _filter in (
     counted,
-    how_it_began,
     named,
     policy_words,
-    problem_title,
-    provider_names,
     shortened,
 ):
     register.filter(_filter)

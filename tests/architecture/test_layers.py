@@ -18,7 +18,7 @@ LAYERS = [
     ["chatmemory.core"],
     ["chatmemory.formats", "chatmemory.stores.http", "chatmemory.stores.memory"],
     ["chatmemory.linting", "chatmemory.memory"],
-    ["chatmemory.diagnosis", "chatmemory.summarizing"],
+    ["chatmemory.summarizing"],
     ["chatmemory.reports"],
     [
         "chatmemory.access.roles",
@@ -67,7 +67,6 @@ ALONE = (  # of other rooms
 )
 PURE = (
     "chatmemory.core",
-    "chatmemory.diagnosis",
     "chatmemory.formats",
     "chatmemory.integrations",
     "chatmemory.linting",

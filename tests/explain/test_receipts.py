@@ -37,7 +37,7 @@ from chatmemory.queries import ConversationQuery
 from chatmemory.services import ChangeResult, protocol
 from inspector.conversation.page import ConversationPage
 
-from ..conversations import create_and_add, kept, numbered, users
+from ..conversations import create_and_add, numbered, users
 from ..core.letters import CALL
 from ..properties import examples
 
@@ -233,7 +233,6 @@ def test_what_leaves_beside_a_large_system_message_says_so(db, system, said, cau
     caption = explain.caption(change).summary
     assert ("too big" in caption) == (said is BIG)
     assert why.receipt[-1].kind == ("fits" if said is BIG else "over")
-    assert kept().oversized_step == 2
     assert verify("m") is None
 
 

@@ -18,11 +18,12 @@ from chatmemory import (
 )
 from chatmemory.access.tokens import create_token
 from chatmemory.formats import read_transcripts
+from chatmemory.models import Memory
 from chatmemory.services import protocol
+from chatmemory.services.keeping import current
 from inspector import demo
 from inspector.rooms.transfer.imports import import_all
 
-from ..conversations import diagnosed
 from ..rooms import of_rooms
 from .states import State
 
@@ -45,9 +46,17 @@ def build() -> dict[str, str]:
     create_token("shop", role="viewer", prefix="shop/", days=7)
     drafts = [UserMessage("Is my favourite colour red?"), AiMessage("It is green.")]
     services.branch("classroom", "classroom-from-9", drafts, at=9, actor="operator")
-    diagnosed()
+    _examine()
     trials = {"drafts": (drafts, None), "limit": ([], 4), "both": (drafts, 5)}
     return {name: services.keep_trial("classroom", *trial) for name, trial in trials.items()}
+
+
+def _examine() -> None:
+    """Keep what the room of the doctor makes of each conversation, if it is there."""
+    for keeper in services.keepers():
+        if keeper.model._meta.app_label == "chatmemory_doctor":
+            for memory_id in Memory.objects.order_by("id").values_list("id", flat=True):
+                current(keeper, memory_id)
 
 
 def _the_client_decides() -> None:
@@ -163,9 +172,6 @@ STATES = {
     "missing": State("/c/nobody/"),
     "delete-asked": State("/bulk/", form={"action": "delete", "id": ["classroom", "support"]}),
     "lab-compactions": State("/lab/compactions/?level=told"),
-    "doctor": State("/doctor/"),
-    "doctor-rules": State("/doctor/rules/"),
-    "repair": State("/c/client/repair/?provider=openai"),
     "sign-in": State("/sign-in/", by="stranger", whole=True),
 }
 STATES |= {name: state for each in of_rooms("golden") for name, state in each.STATES.items()}

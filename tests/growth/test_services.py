@@ -61,10 +61,8 @@ ROWS: dict[str, Callable[[Filled], object]] = {
     "clear_messages": lambda it: services.clear_messages(it.id),
     "compact": lambda it: services.compact(it.id, "They talked.", keep_last=0, append_terms=1000),
     "count_ahead": lambda it: services.count_ahead(it.id, it.messages),
-    "current_diagnosis": lambda it: services.current_diagnosis(it.id),
     "current_incidents": lambda it: services.current_incidents(it.id),
     "delete": lambda it: services.delete(it.id),
-    "diagnoses": lambda it: list(services.diagnoses(lambda *_: None)),
     "import_conversation": lambda it: services.import_conversation(
         "new", it.messages, MessageWindow(9_999)
     ),

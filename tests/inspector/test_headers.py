@@ -32,6 +32,8 @@ PAGES = {
     "compact": "/c/m/compact/",
     "doctor": "/doctor/",
     "doctor-rules": "/doctor/rules/",
+    "doctor-error": "/doctor/error/",
+    "doctor-providers": "/doctor/providers/",
     "repair": "/c/m/repair/",
     "lab": "/lab/",
     "lab-compactions": "/lab/compactions/",
@@ -53,13 +55,16 @@ POSTS = {
     "bulk": ("/bulk/", {"action": "delete", "id": "m"}),
     "adopt-for-many": ("/lab/adopt/", {"limit": "5"}),
     "lab-fix": ("/lab/fix/", {}),
-    "repair-many": ("/doctor/repair/", {}),
     "verdict": ("/c/m/verdict/", {"role": "user", "text": "what if"}),
     "add": ("/c/m/add/", {"role": "robot"}),
+    "repair-many": ("/doctor/repair/", {}),
+    "undo-many": ("/doctor/undo/", {"steps": "{}"}),
+    "an error": ("/doctor/error/", {"error": "Overloaded"}),
     "import a file": ("/import/", {}),
 }
 # Forms whose answers are redirects
-OTHER_FORMS = {"pin", "redact", "branch", "adopt", "change", "demo", "remove-policy", "undo-repair"}
+OTHER_FORMS = {"pin", "redact", "branch", "adopt", "change", "demo", "remove-policy"}
+OTHER_FORMS |= {"undo-repair", "doctor-providers-forget"}
 OTHER_FORMS |= {"revoke-token", "sign-out", "theme", "display"}
 WITHOUT_A_NAME = ["/c/nobody/", "/nothing/", "/api/docs/", "/api/schema/", "/api/v1/memories/"]
 WITHOUT_A_NAME += ["/api/v1/memories/none/"]

@@ -20,7 +20,7 @@ from chatmemory import (
 from chatmemory.models import Message
 from inspector.overview.table import current_feed
 
-from ..conversations import create_and_add, diagnosed, users
+from ..conversations import create_and_add, keep, users
 from .test_overview import chips, row_of
 
 pytestmark = pytest.mark.django_db
@@ -114,7 +114,7 @@ def test_what_never_reached_the_model_is_a_flag_and_a_filter(operator_client, ap
     found = ToolExecutionResultMessage("1", "find", "found " * 26)
     services.add("large", [UserMessage("hi"), call, found])
     create_and_add("small", MessageWindow(9), users("hi"))
-    diagnosed()
+    keep()
     for query in ("?flag=never_in_memory", "?flagged=never_in_memory"):
         page = operator_client.get(f"/{query}")
         assert ids(page) == ["large"]
@@ -187,4 +187,4 @@ def test_the_queries_do_not_depend_on_how_many_have_any(operator_client):
     few = asked()
     for n in range(1, 25):
         with_incidents(f"m{n}")
-    assert asked() == few <= 20
+    assert asked() == few <= 22

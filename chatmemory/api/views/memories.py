@@ -1,4 +1,4 @@
-"""Conversations: list, create, show, change and delete, and list those that are ill."""
+"""Conversations: list, create, show, change and delete."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from chatmemory.api.errors import ID_NOT_ENCODED, field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
 from chatmemory.api.operations import IDEMPOTENCY_KEY, LOCATION, Asked, changes, reads
 from chatmemory.api.responses import (
-    DoctorSerializer,
     MemoryPageSerializer,
     MemorySerializer,
     response,
@@ -111,23 +110,6 @@ class MemoryDetail(Resource):
         """
         services.delete(memory_id, **requests.changed_by(request))
         return Response(status=204)
-
-
-class Doctor(Resource):
-    @reads(DoctorSerializer, query=requests.DoctorQuery, name="list_ill_memories")
-    def get(self, request: Request, asked: Asked) -> Response:
-        """List conversations that a provider would refuse.
-
-        Those that became ill last come first, as of the last look at each: `known_until` is the
-        step, and `changed` counts those that have changed since. With `rule`, also those that are
-        only mishandled.
-        """
-        prefix = prefix_of(request)
-        which = queries.IllFilter(asked.get("rule", ""), asked.get("provider", ""), prefix)
-        with field_at_fault("cursor"):
-            page = queries.doctor_page(which, cursor=asked.get("cursor", ""), size=asked["size"])
-        answer = {**vars(queries.doctor_counts(prefix)), **_listed(request, page)}
-        return response(DoctorSerializer, answer)
 
 
 @login_not_required

@@ -42,9 +42,9 @@ __all__ = [
 ASKED = (OPENAI, ANTHROPIC)  # the providers that pages ask
 
 
-def findings_in(turns: Iterable[Turn], provider: str) -> list[Finding]:
+def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) -> list[Finding]:
     """Return what a provider refuses or mishandles in a window, in its order."""
-    return findings(Sent(turns, provider), RULES.values())
+    return findings(Sent(turns, provider, model=model), RULES.values())
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,10 @@ class Verdict:
         """The answer in words, with the first finding that tells."""
         if refusal := self._refusal:
             return f"{'Not yet' if refusal.is_pending else 'No'}. {refusal.message}"
-        if not self.findings:
+        minded = [each for each in self.findings if each.severity != "conditional"]
+        if not minded:
             return "Yes."
-        what = self.findings[0].message
+        what = minded[0].message
         return f"Yes, although {what if what.startswith('AI') else what[0].lower() + what[1:]}"
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from chatmemory.core.lint.checks import asked_first, call_after_model, first_not_user
 from chatmemory.core.lint.rules import Finding
-from chatmemory.core.lint.turns import Sent
+from chatmemory.core.lint.turns import BEDROCK, GEMINI, Sent
 from chatmemory.core.messages import (
     AiMessage,
     ChatMessage,
@@ -20,8 +21,9 @@ from chatmemory.core.texts import named
 PLACEHOLDER = "[no result: the tool did not answer]"
 _NAMES = {
     MessageType.SYSTEM: "System message",
-    MessageType.AI: "Tool call",
+    MessageType.AI: "AI message",
     MessageType.TOOL_EXECUTION_RESULT: "Tool result",
+    MessageType.CUSTOM: "Custom message",
 }
 
 
@@ -74,7 +76,9 @@ class Bench:
 
     def tell(self, repair: str, place: Place, what: str) -> None:
         assert place.source is not None, "placeholders are not mended"
-        message = f"{_NAMES[place.message.type]} {named(place.number)}"
+        is_call = isinstance(place.message, AiMessage) and place.message.tool_execution_requests
+        name = "Tool call" if is_call else _NAMES[place.message.type]
+        message = f"{name} {named(place.number)}"
         self.done.append(Done(repair, place.source, f"{message}: {what}."))
 
 
@@ -115,6 +119,21 @@ def drop_results(sent: Sent, bench: Bench) -> None:
     bench.places = [each for at, each in enumerate(bench.places) if at not in gone]
 
 
+def begin_with_user(sent: Sent, bench: Bench) -> None:
+    """Let memory begin with a user message where the provider refuses what stands before it."""
+    first = asked_first(sent)
+    check = {GEMINI: call_after_model, BEDROCK: first_not_user}.get(sent.provider)
+    if first is None or check is None or not any(fault.is_mendable for fault in check(sent)):
+        return
+    gone = {turn.position for turn in sent.turns if turn.position < first} - {
+        turn.position for turn in sent.systems
+    }
+    for position in sorted(gone):
+        what = "leaves memory, which begins with a user message"
+        bench.tell("begin_with_user", bench.places[position], what)
+    bench.places = [each for at, each in enumerate(bench.places) if at not in gone]
+
+
 def move_results(sent: Sent, bench: Bench) -> None:
     """Move results directly behind their call."""
     moved: dict[int, list[Place]] = {}
@@ -148,7 +167,13 @@ def add_placeholders(sent: Sent, bench: Bench) -> None:
 
 
 # Each is tried on what the one before left.
-REPAIRS: tuple[Repair, ...] = (system_first, drop_results, move_results, add_placeholders)
+REPAIRS: tuple[Repair, ...] = (
+    system_first,
+    drop_results,
+    move_results,
+    begin_with_user,
+    add_placeholders,
+)
 
 
 def _tools_of(messages: Iterable[ChatMessage]) -> dict[str | None, str | None]:

@@ -1,50 +1,21 @@
-"""What rules are made of, and the checks of each: what is wrong in a window, and where.
-
-A check yields its faults in the order of the window, whichever provider gets it; the laws of a rule
-(see `catalog`) say whether a provider minds.
-"""
+"""What rules are made of, and how they are asked."""
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
-from mimetypes import guess_type
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from chatmemory.core.codec import load_json
-from chatmemory.core.contents import (
-    AudioContent,
-    Content,
-    ImageContent,
-    Media,
-    PdfFileContent,
-    TextContent,
-    VideoContent,
-)
-from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.lint.since import Since
-from chatmemory.core.lint.turns import ANTHROPIC, GEMINI, OPENAI, RESPONSES, Sent, Turn
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    MessageType,
-    ToolExecutionResultMessage,
-    UserMessage,
-    text_of,
-)
+from chatmemory.core.lint.turns import OPENAI, Json, Sent, Turn
+from chatmemory.core.messages import ChatMessage
 
-Severity = Literal["refused", "mishandled"]
+Severity = Literal["refused", "conditional", "mishandled"]
 Basis = Literal["recorded", "reported", "documentation"]
 
 RECORDED = "https://github.com/pydantic/pydantic-ai/blob/main/tests/models/cassettes/"
-_RESULT = MessageType.TOOL_EXECUTION_RESULT
-_SPOKEN = {
-    MessageType.USER: "User",
-    MessageType.AI: "AI",
-    _RESULT: "a tool result",
-}
+_BRACES = re.compile(r"\{(\w+)\}")
 
 
 class Fault(NamedTuple):
@@ -61,17 +32,32 @@ class Fault(NamedTuple):
     is_pending: bool = False
 
 
+Check = Callable[[Sent], Iterator[Fault]]
+Example = Sequence[ChatMessage] | Sequence[Json]
+
+
 @dataclass(frozen=True)
 class Law:
     """What one provider makes of a fault.
 
-    `error` is what its answer reads like, with {at} for the place of the first turn at fault; it is
-    empty where nothing is said. `source` is the address of what tells.
+    `check` finds the faults where the law has bounds of its own; else that of its rule does.
+    `error` is what the provider's answer reads like, with {at} for the place of the first turn at
+    fault; it is empty where nothing is said. `source` is the address of what tells, and `date` the
+    month of it. `conflict` says what another source reports.
+
+    A law that is `conditional` holds under a `condition`. Where that is the model, `refusing` is a
+    pattern of the models that refuse, and `taking` one of those that are known to take it.
     """
 
     severity: Severity
     error: str
     source: str
+    check: Check | None = None
+    condition: str = ""
+    refusing: str = ""
+    taking: str = ""
+    date: str = ""
+    conflict: str = ""
 
     @property
     def basis(self) -> Basis:
@@ -81,29 +67,52 @@ class Law:
         is_reported = self.source.startswith("https://github.com/")
         return "reported" if is_reported else "documentation"
 
+    def severity_for(self, model: str | None) -> Severity | None:
+        """Return how severe a fault is for a model; None if the model is known to take it."""
+        if self.severity != "conditional" or not model:
+            return self.severity
+        if self.refusing and re.search(self.refusing, model):
+            return "refused"
+        is_taken = self.taking and re.search(self.taking, model)
+        return None if is_taken else "conditional"
+
+    def answer(self, values: Mapping[str, object]) -> str:
+        """Return the provider's answer with these values in the places of their names."""
+        return _BRACES.sub(lambda found: str(values.get(found[1], found[0])), self.error)
+
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule, with its law for each provider that has it. Its `id` is the name of its check.
+    """A rule, with its law for each provider that has it. Its `id` is the name of its check, or the
+    name that stands there where each law has a check of its own.
 
-    `bad` is a minimal window that breaks it, `good` one that does not. `began` says what happened
-    at the step since which a window breaks it, and `since` finds that step. `repairs` are the names
-    of those that mend it. The doctor lists conversations by a rule that `is_listed`.
+    `bad` is a minimal window that breaks it, `good` one that does not; both are messages, or JSON
+    of the provider in whose format they are told. `began` says what happened at the step since
+    which a window breaks it, and `since` finds that step. `repairs` are the names of those that
+    mend it, and `prevention` says what would have prevented it. The doctor lists conversations by
+    a rule that `is_listed`.
     """
 
-    check: Callable[[Sent], Iterator[Fault]]
+    check: Check | str
     title: str
     laws: Mapping[str, Law]
-    bad: Sequence[ChatMessage]
-    good: Sequence[ChatMessage]
+    bad: Example
+    good: Example
     began: str
     since: Since
     repairs: tuple[str, ...] = ()
+    prevention: str = ""
     is_listed: bool = True
 
     @property
     def id(self) -> str:
-        return self.check.__name__
+        return self.check if isinstance(self.check, str) else self.check.__name__
+
+    def check_of(self, law: Law | None) -> Check:
+        """Return what finds the faults of a law, or those of a rule that no provider minds."""
+        check = (law and law.check) or self.check
+        assert not isinstance(check, str), f"a law of {self.id} has no check"
+        return check
 
     @property
     def told_for(self) -> str:
@@ -116,9 +125,10 @@ class Finding:
     """Something that a provider refuses, or takes otherwise than it was meant.
 
     `positions` are the indices of the messages at fault, `message` says in one sentence what is
-    wrong, and `error` what the provider's error reads like. `repairs` are the names of those that
-    apply. `source` and `basis` are those of the `Law`. One that `is_pending` ends with what has to
-    come next anyway, such as the results of a call.
+    wrong, and `error` what the provider's error reads like. One that is `conditional` depends on
+    its `condition`. `repairs` are the names of those that apply. `source` and `basis` are those of
+    the `Law`. One that `is_pending` ends with what has to come next anyway, such as the results of
+    a call.
     """
 
     rule: str
@@ -131,329 +141,37 @@ class Finding:
     source: str
     basis: Basis
     is_pending: bool = False
+    condition: str = ""
 
 
 def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
     """Return what rules find in a window, in its order."""
-    found: list[Finding] = []
-    for rule in rules:
-        law = rule.laws.get(sent.provider)
-        if law is None:
-            continue
-        for fault in rule.check(sent):
-            at = sent.place(fault.turns[0]) if fault.turns else 0
-            found.append(
-                Finding(
-                    rule.id,
-                    law.severity,
-                    sent.provider,
-                    tuple(turn.position for turn in fault.turns),
-                    fault.message,
-                    law.error.format_map({"at": at, **fault.error}),
-                    rule.repairs if fault.is_mendable else (),
-                    law.source,
-                    law.basis,
-                    fault.is_pending,
-                )
-            )
+    found = [finding for rule in rules for finding in _found(sent, rule)]
     return sorted(found, key=lambda each: each.positions[:1])
 
 
-# The window as a whole
-
-
-def nothing_to_send(sent: Sent) -> Iterator[Fault]:
-    if not sent.turns:
-        yield Fault((), "There is nothing to send.", is_pending=True)
-    elif not sent.listed:
-        yield Fault(sent.turns, "There is only a system message.", is_pending=True)
-
-
-def shorter_than_a_turn(sent: Sent) -> Iterator[Fault]:
-    """No provider minds it, but the model has lost what it was asked."""
-    said = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
-    if sent.has_left and said and not any(turn.type is MessageType.USER for turn in said):
-        yield Fault((), "No message of the user is in memory.")
-
-
-def first_not_user(sent: Sent) -> Iterator[Fault]:
-    said = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
-    if said and said[0].type not in (MessageType.USER, _RESULT):
-        first = said[0]
-        name = "a tool call" if first.calls else _SPOKEN[first.type]
-        after = "" if sent.turns[0] is first else " after system"
-        yield Fault([first], f"The first message{after} is {name} ({first.name}), not User.")
-
-
-def equal_roles(sent: Sent) -> Iterator[Fault]:
-    """Results in a row are one turn of the user; see `Turn.own` for what was said in one turn."""
-    said = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
-    for one, other in pairwise(said):
-        is_spoken = one.type in (MessageType.USER, MessageType.AI)
-        if is_spoken and one.type is other.type and not other.joins:
-            both = f"{_SPOKEN[one.type]} messages {one.name} and {other.name}"
-            yield Fault([one, other], f"{both} stand in a row.")
-
-
-def system_in_middle(sent: Sent) -> Iterator[Fault]:
-    said = False
-    for turn in sent.turns:
-        if turn.type is not MessageType.SYSTEM:
-            said = True
-        elif said:
-            yield Fault([turn], f"System message {turn.name} is not at the beginning.")
-
-
-def several_systems(sent: Sent) -> Iterator[Fault]:
-    if len(sent.systems) > 1:
-        texts = {text_of(turn.message) for turn in sent.systems if turn.message}
-        numbers = " and ".join(turn.name for turn in sent.systems[:2])
-        what = f"There are {len(sent.systems)} system messages: {numbers}."
-        yield Fault(sent.systems, what, is_mendable=len(texts) < len(sent.systems))
-
-
-# Calls and results
-
-
-def orphan_result(sent: Sent) -> Iterator[Fault]:
-    for turn in sent.pairing.orphans:
-        what = f"Tool result {turn.name} does not follow its call."
-        yield Fault([turn], what, {"id": turn.answers or ""})
-
-
-def dangling_call(sent: Sent) -> Iterator[Fault]:
-    for left in sent.pairing.dangling:
-        how = (
-            f"not answered before {left.before.name}" if left.before else "waiting for its results"
+def _found(sent: Sent, rule: Rule) -> Iterator[Finding]:
+    law = rule.laws.get(sent.provider)
+    severity = law.severity_for(sent.model) if law else None
+    if law is None or severity is None:
+        return
+    for fault in rule.check_of(law)(sent):
+        at = sent.place(fault.turns[0]) if fault.turns else 0
+        yield Finding(
+            rule.id,
+            severity,
+            sent.provider,
+            tuple(turn.position for turn in fault.turns),
+            _under(law.condition, fault.message),
+            law.answer({"at": at, **fault.error}),
+            rule.repairs if fault.is_mendable else (),
+            law.source,
+            law.basis,
+            fault.is_pending,
+            law.condition,
         )
-        ids = ", ".join(id or "" for id in left.open)
-        what = f"Tool call {left.call.name} is {how}."
-        yield Fault([left.call], what, {"ids": ids}, is_pending=left.before is None)
 
 
-def results_apart(sent: Sent) -> Iterator[Fault]:
-    for result, call in sent.pairing.apart:
-        how = "stands before" if result.position < call.position else "does not directly follow"
-        what = f"Tool result {result.name} {how} its call {call.name}."
-        yield Fault([result, call], what, {"id": result.answers or "", "call": sent.place(call)})
-
-
-def duplicate_result(sent: Sent) -> Iterator[Fault]:
-    for result, other in sent.pairing.repeated:
-        what = f"Tool result {result.name} answers a call that {other.name} has answered."
-        error = {"id": result.answers or "", "other": sent.place(other)}
-        yield Fault([result, other], what, error)
-
-
-def duplicate_call_id(sent: Sent) -> Iterator[Fault]:
-    for turn in sent.turns:
-        for id, times in Counter(turn.calls).items():
-            if id is not None and times > 1:
-                yield Fault([turn], f"{turn.name} has {times} calls with the id {id}.", {"id": id})
-
-
-def reused_call_id(sent: Sent) -> Iterator[Fault]:
-    earlier: dict[str, Turn] = {}
-    for turn in sent.turns:
-        for id in dict.fromkeys(turn.calls):
-            if id is not None:
-                if other := earlier.get(id):
-                    what = f"Tool calls {other.name} and {turn.name} have the same id {id}."
-                    yield Fault([turn, other], what, {"id": id})
-                earlier[id] = turn
-
-
-def missing_call_id(sent: Sent) -> Iterator[Fault]:
-    for turn in sent.turns:
-        if turn.message is None:
-            continue
-        if None in turn.calls:
-            yield Fault([turn], f"Tool call {turn.name} has no id.")
-        elif turn.type is _RESULT and turn.answers is None:
-            yield Fault([turn], f"Tool result {turn.name} has no id.")
-
-
-def call_after_model(sent: Sent) -> Iterator[Fault]:
-    before: Turn | None = None
-    for turn in sent.listed:
-        if turn.calls and (before is None or before.type is MessageType.AI):
-            yield Fault([turn], f"Tool call {turn.name} does not follow a user or a tool result.")
-        before = turn
-
-
-def bad_arguments(sent: Sent) -> Iterator[Fault]:
-    for turn in sent.turns:
-        for call in _requests(turn):
-            is_ours = call.id not in turn.optional
-            if is_ours and call.arguments and not _is_object(call.arguments):
-                what = f"The arguments of tool call {turn.name} are not a JSON object."
-                yield Fault([turn], what)
-                break
-
-
-def _requests(turn: Turn) -> list[Any]:
-    message = turn.message
-    calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
-    return [call for call in calls if call is not None]
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(load_json(text), dict)
-    except InvalidMessage:
-        return False
-
-
-# Contents
-
-
-def empty_content(sent: Sent) -> Iterator[Fault]:
-    """Results may be empty, and so may an answer that ends the list for Anthropic, as a prefill."""
-    for turn in sent.turns:
-        if turn is sent.turns[-1] and turn.type is MessageType.AI and sent.provider == ANTHROPIC:
-            continue
-        match turn.message:
-            case UserMessage(contents=contents):
-                is_empty = not any(map(_says, contents))
-            case AiMessage(text=text) as message:
-                is_empty = not (text or "").strip() and not message.tool_execution_requests
-                is_thought = sent.provider == GEMINI and bool(message.thinking)
-                is_empty = is_empty and not (turn.own or is_thought)
-            case _:
-                continue
-        if is_empty:
-            yield Fault([turn], f"{turn.name} is empty.")
-
-
-def null_content(sent: Sent) -> Iterator[Fault]:
-    for turn in sent.turns:
-        match turn.message:
-            case AiMessage(text=None, tool_execution_requests=()) if not turn.own:
-                yield Fault([turn], f"{turn.name} has neither a text nor a tool call.")
-
-
-def _says(content: Content | None) -> bool:
-    if isinstance(content, TextContent):
-        return bool(content.text.strip())
-    return content is not None
-
-
-_PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
-_TAKEN = {
-    OPENAI: {*_PICTURES, "image/jpg"},
-    RESPONSES: {*_PICTURES, "image/jpg"},
-    ANTHROPIC: _PICTURES,
-    GEMINI: {"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"},
-}
-
-
-def unsupported_image(sent: Sent) -> Iterator[Fault]:
-    for turn in sent.turns:
-        for content in _contents(turn):
-            if isinstance(content, ImageContent):
-                kind = _kind_of(content.image)
-                if kind and kind not in _TAKEN[sent.provider]:
-                    what = f"{turn.name} has an image of a kind that is not taken: {kind}."
-                    yield Fault([turn], what, {"kind": kind})
-                    break
-
-
-def _kind_of(media: Media) -> str | None:
-    """Return the media type that is told, or that the name tells."""
-    kind = media.mime_type or guess_type((media.url or "").partition("?")[0])[0]
-    return kind.lower() if kind else None
-
-
-def unsupported_file(sent: Sent) -> Iterator[Fault]:
-    """A file that only the format can say, of a sound or a video."""
-    for turn in sent.turns:
-        for value in turn.own:
-            kinds = filter(None, map(_kind_of_file, _parts(value)))
-            if kind := next(kinds, None):
-                what = f"{turn.name} has a file of a kind that is not taken: {kind}."
-                yield Fault([turn], what, {"kind": kind})
-                break
-
-
-def _parts(value: Mapping[str, Any]) -> Iterator[Any]:
-    for name in ("content", "output"):
-        parts = value.get(name)
-        yield from parts if isinstance(parts, list) else ()
-
-
-def _kind_of_file(part: Any) -> str | None:
-    if not isinstance(part, Mapping) or part.get("type") != "input_file":
-        return None
-    url, data = part.get("file_url"), part.get("file_data")
-    kind: str | None = None
-    if isinstance(data, str) and data.startswith("data:"):
-        kind = data[5:].partition(";")[0]
-    elif isinstance(url, str):
-        kind = guess_type(url.partition("?")[0])[0]
-    return kind if kind and kind.partition("/")[0] in ("audio", "video") else None
-
-
-def media_left_out(sent: Sent) -> Iterator[Fault]:
-    """Media that the format has no place for, so that what is sent lacks them."""
-    for turn in sent.turns:
-        left = [_left_out(content, turn, sent.provider) for content in _contents(turn)]
-        if any(left):
-            what = next(filter(None, left))
-            yield Fault([turn], f"{turn.name} has {what}, which is not sent.")
-
-
-def _left_out(content: Content | None, turn: Turn, provider: str) -> str:
-    """Return what a content is if the provider's format has no place for it, else nothing."""
-    if provider == GEMINI or turn.own:
-        return ""
-    is_chat, is_result = provider == OPENAI, turn.type is _RESULT
-    match content:
-        case VideoContent():
-            return "a video"
-        case AudioContent(audio=sound):
-            return "" if is_chat and not is_result and _is_inline(sound) else "a sound"
-        case PdfFileContent(pdf_file=pdf) if is_chat:
-            return "" if not is_result and _is_inline(pdf) else "a file"
-        case ImageContent() if is_chat and is_result:
-            return "an image"
-    return ""
-
-
-def _is_inline(media: Media | None) -> bool:
-    return media is not None and bool(media.base64_data or getattr(media, "binary_data", None))
-
-
-def _contents(turn: Turn) -> Sequence[Content | None]:
-    match turn.message:
-        case UserMessage(contents=contents) | ToolExecutionResultMessage(contents=contents):
-            return contents
-    return ()
-
-
-# What only a format can say
-
-
-def lone_reasoning(sent: Sent) -> Iterator[Fault]:
-    """Reasoning of OpenAI needs the item that it led to, which has an id of OpenAI's, too.
-
-    Other hosts of this API make ids of another form, and do not ask for it.
-    """
-    for turn, following in zip_longest(sent.turns, sent.turns[1:]):
-        for item, after in zip_longest(turn.own, turn.own[1:]):
-            id = item.get("id")
-            if item.get("type") == "reasoning" and isinstance(id, str) and id.startswith("rs_"):
-                after = after or _first_item(following)
-                if after is None or not after.get("id"):
-                    what = f"The reasoning of {turn.name} has lost the item that it led to."
-                    yield Fault([turn], what, {"id": id})
-
-
-def _first_item(turn: Turn | None) -> Mapping[str, Any] | None:
-    return turn.own[0] if turn and turn.own and turn.type is MessageType.AI else None
-
-
-def developer_role(sent: Sent) -> Iterator[Fault]:
-    for turn in sent.systems:
-        if any(value.get("role") == "developer" for value in turn.own):
-            what = f"{turn.name} has the role developer, which some models do not have."
-            yield Fault([turn], what)
+def _under(condition: str, message: str) -> str:
+    """Return what is wrong with the condition under which it is."""
+    return f"{message.removesuffix('.')} ({condition})." if condition else message

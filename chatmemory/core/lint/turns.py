@@ -22,16 +22,20 @@ from chatmemory.core.messages import (
 from chatmemory.core.texts import named
 
 OPENAI, RESPONSES, ANTHROPIC, GEMINI = "openai", "openai_responses", "anthropic", "gemini"
+MISTRAL, BEDROCK, DEEPSEEK = "mistral", "bedrock", "deepseek"
 # The providers by name, and how people call them.
 PROVIDERS = {
     OPENAI: "OpenAI",
     RESPONSES: "OpenAI Responses",
     ANTHROPIC: "Anthropic",
     GEMINI: "Gemini",
+    MISTRAL: "Mistral",
+    BEDROCK: "Bedrock Converse",
+    DEEPSEEK: "DeepSeek",
 }
 # Anthropic combines turns of the assistant in a row, as recorded exchanges show.
 COMBINING = frozenset({ANTHROPIC})
-_BESIDE = frozenset({ANTHROPIC, GEMINI})  # have the system prompt beside the list
+_BESIDE = frozenset({ANTHROPIC, GEMINI, BEDROCK})  # have the system prompt beside the list
 
 Json = Mapping[str, Any]
 
@@ -42,8 +46,10 @@ class Turn(NamedTuple):
     `position` is its index in the window, and `number` is what people call it: #12. `calls` are the
     ids of its tool calls and `answers` the id of the call that a result answers; None is no id.
     Calls of tools that run at the provider are `optional`: nobody has to answer them, and their
-    results are turns of the AI. A turn that `joins` was said in one with the turn before it. `own`
-    are the values of the provider's format, where a message keeps what only that can say.
+    results are turns of the AI. A turn that `joins` was said in one with the turn before it.
+    `values` are the message as the provider's format says it. They are its `own` where the message
+    keeps what only that format can say. A turn that `continues` follows others that the provider
+    has stored.
     """
 
     position: int
@@ -54,7 +60,13 @@ class Turn(NamedTuple):
     optional: frozenset[str | None] = frozenset()
     joins: bool = False
     message: ChatMessage | None = None
-    own: Sequence[Json] = ()
+    values: Sequence[Json] = ()
+    is_own: bool = False
+    continues: bool = False
+
+    @property
+    def own(self) -> Sequence[Json]:
+        return self.values if self.is_own else ()
 
     @classmethod
     def of(cls, position: int, number: int, message: ChatMessage) -> Turn:
@@ -157,12 +169,19 @@ class Pairing:
 
 
 class Sent:
-    """A window as one provider gets it. Custom messages are no turns of it. `has_left` tells that
-    something left the window before.
+    """A window as a model of one provider gets it. Custom messages are no turns of it. `has_left`
+    tells that something left the window before.
     """
 
-    def __init__(self, turns: Iterable[Turn], provider: str, has_left: bool = False) -> None:
+    def __init__(
+        self,
+        turns: Iterable[Turn],
+        provider: str,
+        has_left: bool = False,
+        model: str | None = None,
+    ) -> None:
         self.provider = provider
+        self.model = model
         self.has_left = has_left
         self.turns = [turn for turn in turns if turn.type is not MessageType.CUSTOM]
         self.systems = [turn for turn in self.turns if turn.type is MessageType.SYSTEM]
@@ -226,6 +245,8 @@ class Sent:
             else:
                 found.orphans.append(result)
         found.dangling = [each for each in found.dangling if each.is_open]
+        if any(turn.continues for turn in self.turns):
+            found.orphans = []  # their calls are where the provider keeps them
         return found
 
     def _orphans_within_answers(self) -> Iterator[Turn]:

@@ -14,7 +14,7 @@ class Agents(room.SiteRoom):
     verbose_name = "Coding agents"
 
     def tools(self) -> Iterable[Callable[..., Answer]]:
-        from inspector.rooms.agents import of_doctor, of_evidence, of_search, tools
+        from inspector.rooms.agents import of_evidence, of_search, tools
 
         return (
             tools.find_conversations,
@@ -24,5 +24,4 @@ class Agents(room.SiteRoom):
             of_search.does_it_remember,
             of_evidence.incidents,
             of_evidence.what_did_summaries_lose,
-            of_doctor.doctor,
         )

@@ -34,7 +34,7 @@ from inspector.rooms.agents.server import mcp_server
 from inspector.shell.agents import Agent
 from inspector.shell.room import tools
 
-from ...conversations import CALL, create_and_add, diagnosed, users
+from ...conversations import CALL, create_and_add, keep, users
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "inspector/rooms/agents/README.md").read_text("utf-8")
@@ -142,7 +142,7 @@ def test_what_a_summary_lost():
 
 def test_what_a_provider_would_refuse_next():
     create_and_add("torn", MessageWindow(20), [UserMessage("Find it."), CALL, UserMessage("Well?")])
-    diagnosed("torn")
+    keep("torn")
     found = answered("doctor", provider="openai")
     assert found["conversations"][0]["url"] == f"{SITE}/c/torn/"
     assert "torn: A tool call without its result. Since step 3" in found["answer"]

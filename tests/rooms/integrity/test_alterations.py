@@ -23,7 +23,7 @@ from chatmemory import (
 )
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.verification import verify
-from chatmemory.models import AuditEntry, KeptDiagnosis, Memory, Message, Stay, Step
+from chatmemory.models import AuditEntry, KeptIncidents, Memory, Message, Stay, Step
 from inspector.rooms.integrity import chain
 from inspector.rooms.integrity.checking import verify_head
 
@@ -83,9 +83,9 @@ def sql(*statements: str):
     return alter
 
 
-def alter_diagnosis() -> None:
+def alter_incidents() -> None:
     services.keep("m")
-    update(KeptDiagnosis, problems=",dangling_call,", refused_by=15)()
+    update(KeptIncidents, said_again=99)()
 
 
 def hide_deletion() -> None:
@@ -184,7 +184,7 @@ ALTERATIONS = {
     "a decision said to be the client's": (VERIFY, update(Step, of_step=2, by_client=True)),
     "labels": (VERIFY, update(Memory, labels={"team": "red"})),
     "counters and totals": (VERIFY, update(Memory, window_tokens=1)),
-    "what is derived and kept, such as flags": (ANEW, alter_diagnosis),
+    "what is derived and kept, such as flags": (ANEW, alter_incidents),
     "the load that is compared with the limit": (VERIFY, update(Memory, window_load=501)),
     "the load that is compared with the limit, removed": (VERIFY, update(Memory, window_load=None)),
     "how much of an import is stored": (VERIFY, update(Memory, imported=5)),
@@ -273,7 +273,7 @@ def test_an_alteration_is_shown_as_promised(conversation, capsys, tmp_path, name
     assert is_shown_by_verify == (shown_by == VERIFY)
     if shown_by == ANEW:
         call_command("verify_memories")
-        assert not KeptDiagnosis.objects.filter(problems__contains="dangling_call").exists()
+        assert not KeptIncidents.objects.filter(said_again=99).exists()
     if shown_by == HEADS:
         with pytest.raises(CommandError):
             call_command("verify_memories", heads=kept)

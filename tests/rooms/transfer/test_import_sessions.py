@@ -22,9 +22,10 @@ from chatmemory.core.sessions import Compaction, Session, SessionBuilder
 from chatmemory.formats import Loss, Reading, Transcript, read_transcripts
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries import ConversationQuery
 from inspector.rooms.transfer.imports import import_all
 
-from ...conversations import CALL, RESULT, diagnosed, window_of
+from ...conversations import CALL, RESULT, window_of
 from ...properties import examples
 
 pytestmark = pytest.mark.django_db
@@ -140,7 +141,7 @@ def test_a_call_whose_result_comes_after_a_compaction_waits(monkeypatch, slice):
     call = builder.add(CALL)
     builder.compact(UserMessage("S"), kept=[call])
     assert imported(builder.session()).refused == ""
-    assert diagnosed("s").waiting_call == 3
+    assert queries.conversation_state("s", ConversationQuery()).waiting_call == 3
     assert verify("s") is None
 
 

@@ -1,0 +1,101 @@
+"""REST: which windows providers in use would refuse."""
+
+from __future__ import annotations
+
+from django.urls import path
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatmemory.api import fields
+from chatmemory.api.errors import field_at_fault
+from chatmemory.api.guard import Resource, prefix_of
+from chatmemory.api.operations import Asked, reads
+from chatmemory.api.requests import Query
+from chatmemory.api.responses import AddressField, Json, response, with_query
+from chatmemory.core.lint import PROVIDERS
+from inspector.rooms.doctor.diagnosis import LISTED
+from inspector.rooms.doctor.reads import IllFilter, doctor_counts, doctor_page
+
+
+class DoctorQuery(Query):
+    provider = fields.NameField(
+        lambda: PROVIDERS, "Only those that this provider refuses; else those in use."
+    )
+    rule = fields.NameField(lambda: LISTED, "Only those that break this rule.")
+    size = fields.PageSizeField()
+    cursor = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        help_text="The place of a page, from `next` or `previous`.",
+    )
+
+
+class ProblemOfWindowSerializer(Json):
+    rule = serializers.CharField(help_text="See docs/rules.md.")
+    since = serializers.IntegerField(
+        allow_null=True,
+        help_text="The step since which the window breaks it; null where that is not known.",
+    )
+    seq = serializers.IntegerField(
+        help_text="The message at fault since then; 0 for the window as a whole."
+    )
+    refused_by = serializers.ListField(child=serializers.CharField())
+    mishandled_by = serializers.ListField(child=serializers.CharField())
+
+
+class IllSerializer(Json):
+    id = serializers.CharField(source="memory.id")
+    address = AddressField(
+        source="memory.id", read_only=True, help_text="The id as a segment of a URL."
+    )
+    ill_at = serializers.DateTimeField(help_text="Since when it breaks any rule.")
+    version = serializers.IntegerField(source="memory.version")
+    known_until = serializers.IntegerField(help_text="The step at which the window was as told.")
+    is_current = serializers.BooleanField(help_text="Whether that is the newest step.")
+    unreadable = serializers.CharField(help_text="Why nothing can be told of it; mostly empty.")
+    refused_by = serializers.ListField(child=serializers.CharField())
+    problems = ProblemOfWindowSerializer(many=True)
+
+
+class DoctorSerializer(Json):
+    in_use = serializers.ListField(
+        child=serializers.CharField(), help_text="The providers in use, as `name` or `name:model`."
+    )
+    is_chosen = serializers.BooleanField(
+        help_text="Whether they were chosen; else all providers are asked."
+    )
+    refused = serializers.IntegerField(help_text="Conversations that a provider in use refuses.")
+    by_provider = serializers.DictField(child=serializers.IntegerField())
+    by_rule = serializers.DictField(child=serializers.IntegerField())
+    changed = serializers.IntegerField(help_text="Conversations that changed since the last look.")
+    next = serializers.URLField(allow_null=True)
+    previous = serializers.URLField(allow_null=True)
+    results = IllSerializer(many=True)
+
+
+class Doctor(Resource):
+    @reads(DoctorSerializer, query=DoctorQuery, name="list_ill_memories")
+    def get(self, request: Request, asked: Asked) -> Response:
+        """List conversations that a provider in use would refuse.
+
+        Those that became ill last come first, as of the last look at each: `known_until` is the
+        step, and `changed` counts those that have changed since. With `rule`, also those that are
+        only mishandled. With `provider`, what that one would say, whether it is in use or not.
+        """
+        prefix = prefix_of(request)
+        which = IllFilter(asked.get("rule", ""), asked.get("provider", ""), prefix)
+        with field_at_fault("cursor"):
+            page = doctor_page(which, cursor=asked.get("cursor", ""), size=asked["size"])
+        answer = {
+            **vars(doctor_counts(prefix, which.choices)),
+            "in_use": which.choices.everywhere.written(),
+            "is_chosen": which.choices.is_made,
+            "next": with_query(request, cursor=page.next) if page.next else None,
+            "previous": with_query(request, cursor=page.previous) if page.previous else None,
+            "results": page.rows,
+        }
+        return response(DoctorSerializer, answer)
+
+
+urlpatterns = [path("doctor/", Doctor.as_view(), name="doctor")]

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.core import checks
+from django.core.signals import request_finished, request_started
+
+from chatmemory.flags import Flag
+from inspector.rooms.doctor import flagged
+from inspector.shell import room
+
+if TYPE_CHECKING:
+    from chatmemory.keeper import Keeper
+    from chatmemory.queries import ConversationState, MemoryRow, MessageDetail
+
+
+class Doctor(room.SiteRoom):
+    name = "inspector.rooms.doctor"
+    verbose_name = "Doctor"
+    urls = "inspector.rooms.doctor.urls"
+    api_urls = "inspector.rooms.doctor.api"
+    menu = (room.MenuItem("Doctor", "doctor", 10, ("doctor-rules", "doctor-providers")),)
+    styles = ("rooms/doctor/doctor.css",)
+    also_on = ("conversation",)
+    flags: Sequence[Flag] = flagged.FLAGS
+    parameters = ("repaired",)
+
+    def ready(self) -> None:
+        from inspector.rooms.doctor.choosing import forget, remember
+
+        checks.register(_check_providers, checks.Tags.models)
+        request_started.connect(remember, dispatch_uid="inspector.rooms.doctor")
+        request_finished.connect(forget, dispatch_uid="inspector.rooms.doctor")
+
+    def keepers(self) -> Iterable[Keeper]:
+        from inspector.rooms.doctor.diagnosing import DiagnosisKeeper
+
+        return (DiagnosisKeeper(),)
+
+    def tools(self) -> Iterable[Callable[..., Any]]:
+        from inspector.rooms.doctor.tools import doctor
+
+        return (doctor,)
+
+    def cards(self, view: ConversationState) -> Iterable[room.Card]:
+        from inspector.rooms.doctor import card
+
+        return card.cards(view)
+
+    def sections(self, view: ConversationState, message: MessageDetail) -> Iterable[room.Section]:
+        from inspector.rooms.doctor import card
+
+        return card.sections(view)
+
+    def links(self, view: ConversationState) -> Iterable[room.Link]:
+        from inspector.rooms.doctor import card
+
+        return card.links(view)
+
+    def awaits(self, view: ConversationState) -> bool:
+        from inspector.rooms.doctor import card
+
+        return not card.known(view).is_current
+
+    def badges(self, rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[room.Badge]]:
+        from inspector.rooms.doctor import card
+
+        return card.badges(rows)
+
+
+def _check_providers(**_: object) -> list[checks.CheckMessage]:
+    """Tell of a provider that CHATMEMORY["PROVIDERS"] names and that there is not."""
+    from chatmemory.conf import configuration
+    from chatmemory.core.exceptions import InvalidValue
+    from inspector.rooms.doctor.choosing import choices
+
+    if configuration().PROVIDERS is None:
+        return []
+    try:
+        choices()
+    except InvalidValue as error:
+        return [checks.Error(f'CHATMEMORY["PROVIDERS"]: {error}', id="chatmemory.E011")]
+    return []

@@ -1,0 +1,208 @@
+"""Which providers a site uses: those of CHATMEMORY["PROVIDERS"], else those that people chose on
+the page, for all conversations or by the beginning of their ids. The longest prefix applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from operator import or_
+from typing import Any
+
+from asgiref.local import Local
+from django.db.models import Q
+from django.utils import timezone
+
+from chatmemory import database
+from chatmemory.conf import configuration
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.lint import RULES
+from chatmemory.services.transaction import audit
+from chatmemory.services.validation import ID_LENGTH, check_actor, check_text
+from inspector.rooms.doctor.diagnosing import BITS
+from inspector.rooms.doctor.diagnosis import MARKS, mark
+from inspector.rooms.doctor.models import ProvidersInUse
+from inspector.rooms.doctor.using import ALL, InUse, in_use
+
+NONE = Q(id="")  # no conversation has an empty id
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The providers of the conversations whose ids begin with a prefix, and who chose them."""
+
+    prefix: str
+    use: InUse
+    set_by: str = ""
+    set_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Choices:
+    """All choices by prefix. They are `fixed` where a setting makes them."""
+
+    by_prefix: Mapping[str, Choice]
+    fixed: bool = False
+
+    @property
+    def is_made(self) -> bool:
+        return bool(self.by_prefix)
+
+    def of(self, memory_id: str) -> InUse:
+        """Return the providers that get a conversation."""
+        prefixes = [prefix for prefix in self.by_prefix if memory_id.startswith(prefix)]
+        return self.by_prefix[max(prefixes, key=len)].use if prefixes else self._unset
+
+    @property
+    def _unset(self) -> InUse:
+        """All providers until somebody has chosen; then none where no choice is for."""
+        return InUse({}) if self.is_made else ALL
+
+    @property
+    def everywhere(self) -> InUse:
+        """All providers that are in use anywhere, with all their models."""
+        if not self.is_made:
+            return ALL
+        uses = [choice.use for choice in self.by_prefix.values()]
+        return in_use(dict.fromkeys(each for use in uses for each in use.written()))
+
+    def naming(self, provider: str) -> Choices:
+        """Return the choice of one provider for all conversations, with its models; without a name
+        these choices. Raises InvalidValue.
+        """
+        if not provider:
+            return self
+        use = in_use([provider])
+        (name,) = use.providers
+        known = use if use.models[name] else self.everywhere.only(name)
+        return Choices({"": Choice("", InUse(known.models))})
+
+    def where(self, rule: str = "", severities: str = "!") -> Q:
+        """Return the condition for conversations that a provider in use minds. `severities` are the
+        marks of those that count: `!`, or `!~`.
+        """
+        if not self.is_made:
+            return _minded(ALL, rule, severities)
+        parts = (
+            self._at(prefix) & _minded(choice.use, rule, severities)
+            for prefix, choice in self.by_prefix.items()
+        )
+        return reduce(or_, parts)
+
+    def _at(self, prefix: str) -> Q:
+        """Return the condition for the conversations that a prefix is for."""
+        condition = Q(id__startswith=prefix) if prefix else Q()
+        for other in self.by_prefix:
+            if other != prefix and other.startswith(prefix):
+                condition &= ~Q(id__startswith=other)
+        return condition
+
+
+def _minded(use: InUse, rule: str, severities: str) -> Q:
+    """Return the condition for windows that these providers mind, by a rule if one is named."""
+    found = NONE
+    if not rule:
+        bits = sum(BITS[name] for name in use.models)
+        found |= _with_bits("refused_by", bits)
+    marks = [
+        mark(name, rule, severity)
+        for name in use.models
+        for severity, sign in MARKS.items()
+        if rule and sign in severities
+    ]
+    if rule and not RULES[rule].laws:
+        marks.append(f":{rule}~")
+    marks += [
+        mark(name, each, "conditional")
+        for name in use.models
+        for each in use.refusing(name)
+        if rule in ("", each)
+    ]
+    for each in marks:
+        found |= Q(keptdiagnosis__problems__contains=f",{each},")
+    return found
+
+
+def _with_bits(column: str, bits: int) -> Q:
+    every = (1 << len(BITS)) - 1
+    if bits == every:
+        return Q(**{f"keptdiagnosis__{column}__gt": 0})
+    numbers = [number for number in range(every + 1) if number & bits]
+    return Q(**{f"keptdiagnosis__{column}__in": numbers})
+
+
+_request = Local()  # has what was read for the request that is answered
+
+
+def remember(**_: object) -> None:
+    """Receives `request_started`: read the choices once for the request."""
+    _request.choices = None
+
+
+def forget(**_: object) -> None:
+    """Receives `request_finished`."""
+    if hasattr(_request, "choices"):
+        del _request.choices
+
+
+def choices() -> Choices:
+    """Return which providers are in use. Raises InvalidValue for a setting that names others."""
+    if not hasattr(_request, "choices"):
+        return _choices()
+    if _request.choices is None:
+        _request.choices = _choices()
+    found: Choices = _request.choices
+    return found
+
+
+def _choices() -> Choices:
+    given: Any = configuration().PROVIDERS
+    if given is not None:
+        by_prefix = given if isinstance(given, Mapping) else {"": given}
+        made = {prefix: Choice(prefix, in_use(names)) for prefix, names in by_prefix.items()}
+        return Choices(made, fixed=True)
+    rows = ProvidersInUse.objects.order_by("prefix")
+    return Choices({row.prefix: _choice(row) for row in rows})
+
+
+def _choice(row: ProvidersInUse) -> Choice:
+    return Choice(row.prefix, in_use(row.providers), row.set_by, row.set_at)
+
+
+def choose_providers(prefix: str, providers: Sequence[str], actor: str = "") -> None:
+    """Set which providers get the conversations whose ids begin with a prefix.
+
+    Raises InvalidValue, and UnstorableText.
+    """
+    _check(prefix, actor)
+    use = in_use(providers)
+    with database.atomic():
+        ProvidersInUse(
+            prefix=prefix, providers=use.written(), set_by=actor, set_at=timezone.now()
+        ).save()
+        _audit(f"use {', '.join(use.written()) or 'no provider'} for {prefix!r}", prefix, actor)
+
+
+def forget_providers(prefix: str, actor: str = "") -> None:
+    """Remove a choice. A second time changes nothing. Raises InvalidValue, and UnstorableText."""
+    _check(prefix, actor)
+    with database.atomic():
+        if ProvidersInUse.objects.filter(prefix=prefix).delete()[0]:
+            _audit(f"choose no providers for {prefix!r}", prefix, actor)
+
+
+def _check(prefix: str, actor: str) -> None:
+    if configuration().PROVIDERS is not None:
+        raise InvalidValue('CHATMEMORY["PROVIDERS"] says which providers are in use')
+    if len(prefix) > ID_LENGTH:
+        raise InvalidValue(f"a prefix must be a string of up to {ID_LENGTH} characters")
+    check_text(prefix, "a prefix")
+    check_actor(actor)
+    if hasattr(_request, "choices"):
+        _request.choices = None
+
+
+def _audit(words: str, prefix: str, actor: str) -> None:
+    audit(words, action="choose_providers", actor=actor, prefix=prefix)

@@ -1,0 +1,291 @@
+"""The diagnosis of a stored window, now or after a step, read from the ledger alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import chatmemory
+from chatmemory import database
+from chatmemory.core.eviction import Reason
+from chatmemory.core.exceptions import CorruptRow
+from chatmemory.core.lint import PROVIDERS, RULES
+from chatmemory.core.lint.since import CallIds, Past, Place
+from chatmemory.core.messages import TYPES, ChatMessage, MessageType
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.transitions import is_oversized
+from chatmemory.core.window import Totals
+from chatmemory.keeper import Keeper, version_of
+from chatmemory.kept import KeptRow
+from chatmemory.ledger.sql import window_messages
+from chatmemory.ledger.windows import read_message, shown_message, stay_entry, stays_at
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.call_ids import ids_of_calls
+from chatmemory.queries.feed import microseconds
+from chatmemory.queries.windows import StoredState
+from chatmemory.signals import problems_found
+from inspector.rooms.doctor.diagnosis import Diagnosis, diagnose
+from inspector.rooms.doctor.models import KeptDiagnosis
+from inspector.rooms.doctor.using import InUse
+
+LEFT_AT_ONCE = 400  # places that are looked at, of messages that left
+BYTES_AT_ONCE = 4_000_000  # of messages whose ids are read
+_COLUMNS = ("n", "seq", "type", "has_calls", "rank", "entered_step", "left_step", "reason", "size")
+_LEFT_STEP = _COLUMNS.index("left_step")
+
+
+def diagnosis_of(state: StoredState) -> Diagnosis:
+    """Return the diagnosis of the window as it is stored, with what a lowered limit hides.
+
+    Raises StepNotFound, and CorruptRow for a message that cannot be read.
+    """
+    step = state.step
+    said = dict(_messages(state))
+    found = diagnose(
+        list(said.values()),
+        list(said),
+        step=step.n,
+        has_left=step.last_seq > step.count_after,
+        past_of=lambda seqs: _past_of(state, seqs),
+    )
+    steps = {each.since or step.n for each in found.problems}
+    if not steps:
+        return found
+    rows = Step.objects.filter(memory=state.memory, n__in=steps)
+    return found.with_times(dict(rows.values_list("n", "at")))
+
+
+def _messages(state: StoredState) -> Iterable[tuple[int, ChatMessage]]:
+    if state.at in (None, state.memory.last_step):
+        rows = window_messages(state.memory.pk)
+        return [(row.seq, shown_message(row, row.overrides)) for row in rows]
+    stays = state.stays.select_related("message")
+    return [(stay.seq, shown_message(stay.message, stay.overrides)) for stay in stays]
+
+
+def _past_of(state: StoredState, seqs: Collection[int]) -> Past:
+    """Return the past of a window, with all places of these messages."""
+    memory, at = state.memory, state.step.n
+    ended = Stay.objects.filter(memory=memory, left_step__lte=at)
+    newest = list(ended.order_by("-left_step").values_list(*_COLUMNS)[: LEFT_AT_ONCE + 1])
+    known_from = newest[-1][_LEFT_STEP] if len(newest) > LEFT_AT_ONCE else 0
+    of_named = Stay.objects.filter(
+        database.in_list("seq", seqs), memory=memory, entered_step__lte=at
+    ).order_by()
+    rows = {row[0]: row for row in state.stays.values_list(*_COLUMNS)}
+    rows |= {row[0]: row for row in newest if row[_LEFT_STEP] > known_from}
+    rows |= {row[0]: row for row in of_named.values_list(*_COLUMNS)}
+    sizes = {row[1]: row[-1] for row in rows.values()}
+
+    def read_ids(wanted: Collection[int]) -> Mapping[int, CallIds]:
+        if sum(sizes[seq] for seq in wanted) > BYTES_AT_ONCE:
+            return {}
+        return ids_of_calls(memory.pk, wanted)
+
+    return Past((_place(row, at) for row in rows.values()), read_ids, known_from)
+
+
+def _place(row: Sequence[Any], at: int) -> Place:
+    n, seq, type, has_calls, rank, entered, left, reason, _ = row
+    if left is None or left > at:
+        return Place(n, seq, TYPES[type], has_calls, rank, entered)
+    return Place(n, seq, TYPES[type], has_calls, rank, entered, left, reason == Reason.MOVED)
+
+
+# One conversation at once
+
+AT_ONCE = 2_000  # messages of a window that a page examines
+
+
+@dataclass(frozen=True)
+class KnownDiagnosis:
+    """What is known of a window: its diagnosis, or None with the reason in `why`."""
+
+    diagnosis: Diagnosis | None = None
+    why: str = ""
+    is_current: bool = True
+
+    @property
+    def refused_by(self) -> tuple[str, ...]:
+        return self.diagnosis.refused_by if self.diagnosis else ()
+
+    def under(self, use: InUse) -> KnownDiagnosis:
+        """Return what is known of the providers in use."""
+        return replace(self, diagnosis=self.diagnosis and self.diagnosis.under(use))
+
+    @property
+    def as_of(self) -> int | None:
+        """The step of which the diagnosis is, if the window has changed since."""
+        return None if self.is_current or self.diagnosis is None else self.diagnosis.step
+
+
+NOT_KNOWN = KnownDiagnosis()
+
+
+def known_diagnosis(state: StoredState) -> KnownDiagnosis:
+    """Return the diagnosis of a window of up to 2,000 messages; of a larger one, what is kept.
+
+    What is kept is of the newest window or of one before it.
+    """
+    is_newest = state.at in (None, state.memory.last_step)
+    try:
+        if is_newest and (row := DiagnosisKeeper().row(state.memory)):
+            assert isinstance(row, KeptDiagnosis)
+            is_current = row.step == state.memory.last_step
+            if is_current or state.memory.window_count > AT_ONCE:
+                return KnownDiagnosis(kept_diagnosis(row), is_current=is_current)
+        if state.step.count_after > AT_ONCE:
+            return KnownDiagnosis(None, _too_many(state.step.count_after), not is_newest)
+        return KnownDiagnosis(diagnosis_of(state))
+    except CorruptRow as error:
+        return KnownDiagnosis(None, str(error))
+
+
+def diagnosis_of_rows(
+    memory_id: str, step: int, seqs: Sequence[int], known: Mapping[int, ChatMessage]
+) -> KnownDiagnosis:
+    """Return the diagnosis of a window that is not stored, some of whose messages are `known`."""
+    if len(seqs) > AT_ONCE:
+        return KnownDiagnosis(None, _too_many(len(seqs)))
+    wanted = [seq for seq in seqs if seq not in known]
+    rows = Message.objects.filter(database.in_list("seq", wanted), memory_id=memory_id)
+    try:
+        messages = {**known, **{row.seq: read_message(row) for row in rows}}
+    except CorruptRow as error:
+        return KnownDiagnosis(None, str(error))
+    said = [messages[seq] for seq in seqs]
+    return KnownDiagnosis(diagnose(said, seqs, step=step))
+
+
+def _too_many(count: int) -> str:
+    return f"a page examines up to {AT_ONCE:,} messages, and memory holds {count:,}"
+
+
+# What is kept of it
+
+RULES_READ = 2  # raise it with each change of what a rule of the linter finds
+LATELY_STEPS = 40
+BITS = {name: 1 << n for n, name in enumerate(PROVIDERS)}
+
+
+class DiagnosisKeeper(Keeper):
+    """Keeps the diagnosis of each conversation with what its limit had no room for lately, and
+    tells by a signal which rules the window breaks now and did not break at the last look.
+    """
+
+    model = KeptDiagnosis
+
+    def version(self) -> str:
+        rules = [
+            (rule.id, rule.is_listed, [(name, law.severity) for name, law in rule.laws.items()])
+            for rule in RULES.values()
+        ]
+        return version_of(RULES_READ, rules, chatmemory.__version__)
+
+    def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
+        found = diagnosis_of(StoredState(memory))
+        oversized, missed = without_room(memory)
+        return {
+            "content": json.dumps(found.to_list()),
+            "oversized_step": oversized,
+            "missed_step": missed,
+            **_columns_of(found),
+        }
+
+    def messages_read(self, memory: Memory) -> int:
+        return memory.window_count
+
+    def kept(self, row: KeptRow, before: KeptRow | None) -> None:
+        """Send `problems_found`, with the rules that the providers in use mind."""
+        from inspector.rooms.doctor.choosing import choices  # which asks for BITS
+
+        use = choices().of(str(row.pk))
+        known = _rules_of(before, use) if before else set()
+        if new := sorted(_rules_of(row, use) - known):
+            problems_found.send_robust(Memory, memory_id=row.pk, new=tuple(new))
+
+
+def _columns_of(found: Diagnosis) -> dict[str, Any]:
+    """Return the columns by which lists find a diagnosis."""
+    marked = [each for each in found.problems if each.marks()]
+    marks = sorted({mark for each in marked for mark in each.marks()})
+    times = [each.at for each in marked if each.at]
+    return {
+        "problems": f",{','.join(marks)}," if marks else "",
+        "refused_by": _bits(name for each in found.listed for name in each.refused_by),
+        "mishandled_by": _bits(name for each in found.listed for name in each.mishandled_by),
+        "ill_at": microseconds(min(times)) if times else None,
+    }
+
+
+def _bits(providers: Iterable[str]) -> int:
+    return sum(BITS[name] for name in {*providers})
+
+
+def _rules_of(row: KeptRow, use: InUse) -> set[str]:
+    """Return the rules by which a row is listed for these providers."""
+    try:
+        with row.reading() as values:
+            found = Diagnosis.from_list(row.step, values).under(use)
+    except CorruptRow:
+        return set()
+    return {each.rule for each in found.listed}
+
+
+def kept_diagnosis(row: KeptDiagnosis) -> Diagnosis:
+    """Return the diagnosis of a kept row. Raises CorruptRow, also if its columns differ."""
+    with row.reading() as values:
+        found = Diagnosis.from_list(row.step, values)
+        told = _columns_of(found)
+        if any(getattr(row, name) != value for name, value in told.items()):
+            raise ValueError("its columns differ from its content")
+    return found
+
+
+# What a limit had no room for
+
+
+def without_room(memory: Memory) -> tuple[int | None, int | None]:
+    """Return, of the last 40 steps, the newest one whose message the window had no room for even
+    alone, and the newest one whose message left in it; None where there is none.
+
+    Only adds that a policy decided count.
+    """
+    first = max(0, memory.last_step - LATELY_STEPS)
+    steps = list(Step.objects.filter(memory=memory, n__gte=first).order_by("n"))
+    if not steps:
+        return None, None
+    begun_before = steps[0].last_stay if steps[0].n == first and first else 0
+    adds = {
+        step.n: step
+        for step in steps
+        if step.n > first and step.kind == Step.Kind.ADD and not step.by_client
+    }
+    arrivals = [
+        (stay, adds[stay.entered_step])
+        for stay in Stay.objects.filter(memory=memory, n__gt=begun_before).order_by("n")
+        if stay.entered_step in adds
+    ]
+    missed = [step.n for stay, step in arrivals if stay.left_step == step.n]
+    oversized = [step.n for stay, step in arrivals if _is_oversized(stay, step)]
+    return max(oversized, default=None), max(missed, default=None)
+
+
+def _is_oversized(arrival: Stay, step: Step) -> bool:
+    """Return whether an add left too much, or its message left, for want of room even alone."""
+    policy, after = step.policy, Totals(step.count_after, step.tokens_after)
+    if not can_decide(policy):
+        return False
+    is_over = not policy.meters_only and policy.is_exceeded_by(after)
+    if not is_over and arrival.left_step != step.n:
+        return False
+    system = _leading_system(step)
+    beside = stay_entry(system) if system and system.n != arrival.n else None
+    return is_oversized(policy, beside, stay_entry(arrival))
+
+
+def _leading_system(step: Step) -> Stay | None:
+    first = stays_at(step).filter(pinned=False).order_by("rank").first()
+    return first if first and first.type == MessageType.SYSTEM else None

@@ -1,0 +1,261 @@
+"""The diagnosis of a window: which rules of providers it breaks, since which step, for whom.
+
+It is one object for the header and the panel of a page, lists, the API, the command and agents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from chatmemory.core.lint import PROVIDERS, RULES, Sent, Turn
+from chatmemory.core.lint.rules import findings
+from chatmemory.core.lint.since import Past
+from chatmemory.core.lint.turns import OPENAI
+from chatmemory.core.messages import ChatMessage
+from chatmemory.linting import FORMATS_OF, turns_of
+from inspector.rooms.doctor.using import InUse
+
+LOOKED_AT = 50  # faults of a rule of which it is asked since when they are there
+LISTED = tuple(sorted(rule.id for rule in RULES.values() if rule.is_listed))
+MARKS = {"refused": "!", "conditional": "?", "mishandled": "~"}
+
+Named = tuple[int, ...]
+# By a rule, and whether it is pending: the messages at fault, and how severe it is for whom
+Found = dict[tuple[str, bool], dict[Named, dict[str, str]]]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A rule that a window breaks, and the providers that refuse or mishandle it for that.
+
+    `conditional_for` are those of which it depends on the model or a parameter. `seq` is the
+    message at fault, 0 for the window as a whole. It is so since step `since`, which was `at` that
+    time; None where that is not known. One that `is_pending` ends with what has to come next
+    anyway, such as the results of a call.
+    """
+
+    rule: str
+    seq: int
+    since: int | None
+    refused_by: tuple[str, ...] = ()
+    mishandled_by: tuple[str, ...] = ()
+    conditional_for: tuple[str, ...] = ()
+    is_pending: bool = False
+    at: datetime | None = None
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether it lists a conversation: it ends not by itself, and somebody minds it."""
+        is_alarm = bool(self.refused_by or self.mishandled_by or not RULES[self.rule].laws)
+        return is_alarm and RULES[self.rule].is_listed and not self.is_pending
+
+    def severity_for(self, provider: str) -> str:
+        """Return `refused`, `conditional` or `mishandled`; empty where a provider does not mind."""
+        named = {
+            "refused": self.refused_by,
+            "conditional": self.conditional_for,
+            "mishandled": self.mishandled_by,
+        }
+        return next((each for each, names in named.items() if provider in names), "")
+
+    def marks(self) -> list[str]:
+        """Return the words by which a table finds it: `openai:dangling_call!`."""
+        if self.is_pending or not RULES[self.rule].is_listed:
+            return []
+        if not RULES[self.rule].laws:
+            return [f":{self.rule}~"]
+        known = ((name, self.severity_for(name)) for name in PROVIDERS)
+        return [mark(name, self.rule, severity) for name, severity in known if severity]
+
+    def under(self, use: InUse) -> Problem | None:
+        """Return the problem as the providers in use have it; None if none of them minds it."""
+        severities = {name: self._severity(name, models) for name, models in use.models.items()}
+        if RULES[self.rule].laws and not any(severities.values()):
+            return None
+        return replace(
+            self,
+            refused_by=_of("refused", severities),
+            mishandled_by=_of("mishandled", severities),
+            conditional_for=_of("conditional", severities),
+        )
+
+    def _severity(self, provider: str, models: Sequence[str]) -> str:
+        severity = self.severity_for(provider)
+        if severity != "conditional" or not models:
+            return severity
+        of_models = {RULES[self.rule].laws[provider].severity_for(model) for model in models}
+        known = (each for each in ("refused", "conditional") if each in of_models)
+        return next(known, "")
+
+
+def mark(provider: str, rule: str, severity: str) -> str:
+    return f"{provider}:{rule}{MARKS[severity]}"
+
+
+def _of(severity: str, severities: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(name for name, each in severities.items() if each == severity)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The problems of the window after a step, those first that a provider refuses, then the
+    oldest.
+    """
+
+    step: int
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def listed(self) -> tuple[Problem, ...]:
+        """The problems by which the doctor lists a conversation."""
+        return tuple(each for each in self.problems if each.is_listed)
+
+    @property
+    def refused_by(self) -> tuple[str, ...]:
+        """The providers that refuse the window, whatever comes next."""
+        found = {name for each in self.listed for name in each.refused_by}
+        return tuple(name for name in PROVIDERS if name in found)
+
+    @property
+    def ill_at(self) -> datetime | None:
+        """Since when the window has a problem by which it is listed; None without any."""
+        return min((each.at for each in self.listed if each.at), default=None)
+
+    def under(self, use: InUse) -> Diagnosis:
+        """Return what providers in use make of the window."""
+        found = [each for problem in self.problems if (each := problem.under(use))]
+        found.sort(key=lambda each: not each.refused_by)
+        return replace(self, problems=tuple(found))
+
+    def for_provider(self, provider: str) -> list[Problem]:
+        """Return what a provider minds."""
+        return [each for each in self.problems if each.severity_for(provider)]
+
+    def with_times(self, times: Mapping[int, datetime]) -> Diagnosis:
+        """Return the diagnosis with the times of its steps: where it is not known since when a
+        problem is there, it was seen at the step of the diagnosis.
+        """
+        timed = (replace(each, at=times.get(each.since or self.step)) for each in self.problems)
+        return replace(self, problems=tuple(timed))
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """Return the problems as JSON has them, without the step."""
+        return [_written(each) for each in self.problems]
+
+    @classmethod
+    def from_list(cls, step: int, stored: Any) -> Diagnosis:
+        """Return the diagnosis that `to_list` wrote.
+
+        Raises ValueError, TypeError, LookupError or AttributeError for other JSON.
+        """
+        return cls(step, tuple(map(_read, stored)))
+
+
+def _written(problem: Problem) -> dict[str, Any]:
+    return {
+        "rule": problem.rule,
+        "seq": problem.seq,
+        "since": problem.since,
+        "refused_by": list(problem.refused_by),
+        "mishandled_by": list(problem.mishandled_by),
+        "conditional_for": list(problem.conditional_for),
+        "is_pending": problem.is_pending,
+        "at": problem.at and problem.at.isoformat(),
+    }
+
+
+def _read(stored: Mapping[str, Any]) -> Problem:
+    rule, seq, since = stored["rule"], stored["seq"], stored["since"]
+    minding = ("refused_by", "mishandled_by", "conditional_for")
+    providers = {name for each in minding for name in stored[each]}
+    if rule not in RULES or not providers <= PROVIDERS.keys():
+        raise ValueError(f"unknown rule {rule!r}, or a provider of {sorted(providers)}")
+    if type(seq) is not int or (since is not None and type(since) is not int):
+        raise TypeError(f"{seq!r} or {since!r} is no number")
+    return Problem(
+        rule,
+        seq,
+        since,
+        tuple(stored["refused_by"]),
+        tuple(stored["mishandled_by"]),
+        tuple(stored["conditional_for"]),
+        bool(stored["is_pending"]),
+        stored["at"] and datetime.fromisoformat(stored["at"]),
+    )
+
+
+def diagnose(
+    messages: Sequence[ChatMessage],
+    numbers: Sequence[int],
+    *,
+    step: int = 0,
+    has_left: bool = False,
+    past_of: Callable[[Collection[int]], Past] | None = None,
+) -> Diagnosis:
+    """Return the diagnosis of a window whose messages have these numbers, without times.
+
+    `has_left` tells that something left it before. `past_of` returns the past of the window, with
+    all places of some messages; without it, it is not known since when a problem is there.
+    """
+    found: Found = {}
+    turns: dict[str, list[Turn]] = {}  # by format: several providers get the same
+    for provider, format in FORMATS_OF.items():
+        if format not in turns:
+            turns[format] = turns_of(messages, provider, numbers)
+        sent = Sent(turns[format], provider, has_left)
+        for each in findings(sent, RULES.values()):
+            named = tuple(numbers[position] for position in each.positions)
+            of_rule = found.setdefault((each.rule, each.is_pending), {})
+            of_rule.setdefault(named, {})[provider] = each.severity
+    sent = Sent(turns[FORMATS_OF[OPENAI]], OPENAI, has_left)
+    for rule in RULES.values():
+        if not rule.laws and any(True for _ in rule.check_of(None)(sent)):  # no provider minds it
+            found[rule.id, False] = {(): {}}
+    since = _since(found, past_of) if past_of else {}
+    problems = [_problem(*key, of_rule, since.get(key)) for key, of_rule in found.items()]
+    problems.sort(key=lambda each: (not each.refused_by, each.since or step, each.rule))
+    return Diagnosis(step, tuple(problems))
+
+
+def _since(
+    found: Found, past_of: Callable[[Collection[int]], Past]
+) -> dict[tuple[str, bool], tuple[int, Named]]:
+    """Return the first step at which messages were at fault, with them, by rule, where that is
+    known.
+    """
+    asked = {key: sorted(each)[:LOOKED_AT] for key, each in found.items() if not key[1]}
+    if not asked:
+        return {}
+    past = past_of({seq for each in asked.values() for named in each for seq in named})
+    first = {}
+    for (rule, is_pending), each in asked.items():
+        known = [(RULES[rule].since(past, named), named) for named in each]
+        if steps := [(step, named) for step, named in known if step is not None]:
+            first[rule, is_pending] = min(steps)
+    return first
+
+
+def _problem(
+    rule: str,
+    is_pending: bool,
+    found: Mapping[Named, Mapping[str, str]],
+    since: tuple[int, Named] | None,
+) -> Problem:
+    step, named = since or (None, min(found))
+    return Problem(
+        rule,
+        named[0] if named else 0,
+        step,
+        _minding(found.values(), "refused"),
+        _minding(found.values(), "mishandled"),
+        _minding(found.values(), "conditional"),
+        is_pending,
+    )
+
+
+def _minding(found: Iterable[Mapping[str, str]], severity: str) -> tuple[str, ...]:
+    minding = {name for each in found for name, how in each.items() if how == severity}
+    return tuple(name for name in PROVIDERS if name in minding)

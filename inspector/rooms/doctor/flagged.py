@@ -1,0 +1,88 @@
+"""The flags of conversations that providers in use would refuse, and of messages for which a limit
+had no room.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from django.db.models import F, Q
+
+from chatmemory.flags import Flag
+
+LATELY_STEPS = 40
+
+
+def _lately(column: str) -> Q:
+    """Return the condition for a step among the last ones."""
+    return Q(**{f"keptdiagnosis__{column}__gt": F("last_step") - LATELY_STEPS})
+
+
+def _refused(*rules: str) -> Q:
+    """Return the condition for windows that a provider in use refuses for one of these rules, or
+    for any.
+    """
+    from inspector.rooms.doctor.choosing import choices
+
+    made = choices()
+    if not rules:
+        return made.where()
+    return reduce(or_, map(made.where, rules))
+
+
+def _are_chosen() -> bool:
+    """Whether somebody has chosen providers: nothing is red before."""
+    from inspector.rooms.doctor.choosing import choices
+
+    return choices().is_made
+
+
+FLAGS = (
+    Flag(
+        "never_in_memory",
+        "Never reached the model",
+        _lately("missed_step"),
+        icon="out",
+        is_offered=True,
+        beside_doctor=True,
+        place=30,
+    ),
+    Flag(
+        "oversized",
+        "Oversized message",
+        _lately("oversized_step"),
+        icon="big",
+        beside_doctor=True,
+        in_rows=True,
+        place=40,
+    ),
+    Flag(
+        "dangling",
+        "Dangling tool call",
+        lambda: _refused("dangling_call", "results_apart"),
+        icon="broken",
+        alarms=_are_chosen,
+        in_rows=True,
+        place=60,
+    ),
+    Flag(
+        "orphaned",
+        "Result without its call",
+        lambda: _refused("orphan_result", "duplicate_result"),
+        icon="broken",
+        alarms=_are_chosen,
+        in_rows=True,
+        place=70,
+    ),
+    Flag(
+        "refused",
+        "Refused by a provider",
+        _refused,
+        icon="warn",
+        alarms=_are_chosen,
+        is_offered=True,
+        is_any=False,
+        place=80,
+    ),
+)

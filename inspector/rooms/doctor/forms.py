@@ -1,0 +1,74 @@
+"""What the doctor's forms send."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django import forms
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.lint import PROVIDERS
+from chatmemory.services.validation import ID_LENGTH, is_id
+from inspector.forms.fields import STEP_MAX, select
+from inspector.rooms.doctor.using import MODEL
+
+
+def shown_versions(text: str, most: int) -> dict[str, int]:
+    """Return the versions of conversations by id that a page sends back, written as JSON.
+
+    Raises InvalidValue for anything else, and for more than `most`.
+    """
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    is_read = type(found) is dict and all(
+        is_id(memory_id) and type(version) is int for memory_id, version in found.items()
+    )
+    if not is_read:
+        raise InvalidValue("what was shown cannot be read: open the page again")
+    if len(found) > most:
+        raise InvalidValue(f"at most {most:,} conversations are repaired at once")
+    return dict(found)
+
+
+class RepairForm(forms.Form):
+    """A repair: for which provider, why, and of which version of the conversation."""
+
+    provider = forms.ChoiceField(choices=lambda: list(PROVIDERS.items()), widget=select())
+    reason = forms.CharField(required=False, max_length=ID_LENGTH)
+    version = forms.IntegerField(min_value=0, max_value=STEP_MAX, widget=forms.HiddenInput)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `repair`."""
+        given = self.cleaned_data
+        named = {name: given[name] for name in ("provider", "reason")}
+        return named | {"expected_version": given["version"]}
+
+
+class ProvidersForm(forms.Form):
+    """Which providers get the conversations whose ids begin with a text, and their models."""
+
+    beginning = forms.CharField(required=False, max_length=ID_LENGTH, strip=False)
+    providers = forms.MultipleChoiceField(
+        required=False,
+        choices=lambda: list(PROVIDERS.items()),
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in PROVIDERS:
+            self.fields[f"models_{name}"] = forms.CharField(required=False, max_length=20 * MODEL)
+
+    @property
+    def chosen(self) -> list[str]:
+        """The choice as `in_use` reads it; the models stand apart by commas or blanks."""
+        given = self.cleaned_data
+        found = []
+        for name in given["providers"]:
+            models = given[f"models_{name}"].replace(",", " ").split()
+            found += [f"{name}:{model}" for model in models] or [name]
+        return found

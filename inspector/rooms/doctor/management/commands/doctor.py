@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.management.base import ReportCommand
+from chatmemory.reports import doctor
+from chatmemory.reports.doctor import Complaint
+from chatmemory.reports.printing import Printer
+from inspector.rooms.doctor import words
+from inspector.rooms.doctor.choosing import choices
+from inspector.rooms.doctor.writes import diagnoses
+
+
+class Command(ReportCommand):
+    help = doctor.HELP
+    about_files = doctor
+
+    def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
+        if options["error"]:
+            return doctor.report(options, printer)
+        provider = options["provider"] or ""
+        if not provider and not choices().is_made:
+            self.stderr.write("no providers chosen: this is of all of them")
+        return doctor.print_complaints(self.complaints(provider, options["model"]), printer)
+
+    def complaints(self, provider: str, model: str | None) -> Iterator[Complaint]:
+        """Yield what the providers in use, or the one that is named, say of the stored
+        conversations, after a look at those that have changed. One that cannot be read is told on
+        the error output.
+        """
+        named = f"{provider}:{model}" if provider and model else provider
+        for memory_id, diagnosis in diagnoses(self._unreadable, named):
+            for each in diagnosis.listed:
+                said = f"{words.problem_title(each.rule)}. "
+                said += words.how_it_began(each, diagnosis.step)
+                for name in (*each.refused_by, *each.mishandled_by):
+                    yield Complaint(memory_id, name, each.rule, each.severity_for(name), said)
+
+    def _unreadable(self, memory_id: str, error: ChatMemoryError) -> None:
+        self.stderr.write(f"{memory_id}: {error}")

@@ -1,0 +1,64 @@
+"""The tables of the doctor: what is kept of each conversation, and which providers are in use."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F, Q
+
+from chatmemory.kept import KeptRow
+from chatmemory.managers import TableManager
+
+
+class KeptDiagnosis(KeptRow):
+    """Which rules of providers the window breaks, as `diagnosing` reads it, and what the limit had
+    no room for lately: numbers, and the names of rules and providers.
+    """
+
+    problems = models.TextField(
+        default="", help_text="what it is listed by, in commas: see `diagnosis.Mark`"
+    )
+    refused_by = models.IntegerField(default=0, help_text="the providers, as bits")
+    mishandled_by = models.IntegerField(default=0, help_text="the providers, as bits")
+    ill_at = models.BigIntegerField(null=True, help_text="since when it has a problem")
+    oversized_step = models.BigIntegerField(
+        null=True, help_text="the newest step whose message the window had no room for"
+    )
+    missed_step = models.BigIntegerField(
+        null=True, help_text="the newest step whose message left in it"
+    )
+
+    class Meta:
+        verbose_name = verbose_name_plural = "diagnosis"
+        indexes = [
+            models.Index("kept_at", name="doctor_by_time"),
+            models.Index(
+                F("ill_at").desc(),
+                F("memory").desc(),
+                condition=Q(ill_at__isnull=False),
+                name="doctor_ill",
+            ),
+            models.Index("refused_by", condition=Q(refused_by__gt=0), name="doctor_refused"),
+            models.Index(
+                "oversized_step", condition=Q(oversized_step__isnull=False), name="doctor_oversized"
+            ),
+            models.Index(
+                "missed_step", condition=Q(missed_step__isnull=False), name="doctor_missed"
+            ),
+        ]
+
+
+class ProvidersInUse(models.Model):
+    """The providers that get the conversations whose ids begin with a prefix, as people chose."""
+
+    prefix = models.CharField(max_length=255, primary_key=True, blank=True)
+    providers = models.JSONField(default=list, help_text='such as ["openai", "gemini:gemini-3"]')
+    set_by = models.CharField(max_length=255, blank=True)
+    set_at = models.DateTimeField()
+
+    objects = TableManager()
+
+    class Meta:
+        verbose_name_plural = "providers in use"
+
+    def __str__(self) -> str:
+        return self.prefix

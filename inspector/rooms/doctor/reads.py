@@ -1,0 +1,311 @@
+"""What the doctor reads: conversations whose windows providers in use refuse or mishandle, since
+when, and the causes that they share.
+
+It is what was kept at the last look at each conversation; see `diagnosing`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+
+from django.db.models import F, Q
+
+from chatmemory.core.exceptions import CorruptRow, InvalidValue
+from chatmemory.core.lint import PROVIDERS, RULES
+from chatmemory.managers import MemoryQuerySet
+from chatmemory.models import Memory
+from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
+from chatmemory.queries.rows import MemoryRow, memory_row
+from inspector.rooms.doctor.choosing import Choices, choices
+from inspector.rooms.doctor.diagnosing import DiagnosisKeeper, kept_diagnosis
+from inspector.rooms.doctor.diagnosis import LISTED, Diagnosis, Problem
+from inspector.rooms.doctor.models import KeptDiagnosis
+from inspector.rooms.doctor.using import InUse
+
+READ_AT_ONCE = 20_000  # conversations of which causes are made, those that became ill last
+DAYS = 14
+
+
+@dataclass(frozen=True)
+class IllConversation:
+    """A conversation with the diagnosis that is kept of it, which is of step `known_until`, as the
+    providers in use have it.
+
+    Where that cannot be read, `unreadable` says so, and the diagnosis is empty.
+    """
+
+    memory: MemoryRow
+    diagnosis: Diagnosis
+    unreadable: str = ""
+
+    @property
+    def ill_at(self) -> datetime:
+        """Since when its window has a problem; without any, when it changed last."""
+        return self.diagnosis.ill_at or self.memory.updated_at
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        return self.diagnosis.listed
+
+    @property
+    def refused_by(self) -> tuple[str, ...]:
+        return self.diagnosis.refused_by
+
+    @property
+    def known_until(self) -> int:
+        return self.diagnosis.step
+
+    @property
+    def is_current(self) -> bool:
+        return self.known_until == self.memory.last_step
+
+
+@dataclass(frozen=True)
+class IllFilter:
+    """Which of the ill conversations are asked for: those with a rule, or that a provider refuses.
+    Without a provider, those that any provider in use refuses; a rule is also asked of those that
+    only mishandle it.
+    """
+
+    rule: str = ""
+    provider: str = ""
+    id_prefix: str = ""
+
+    @cached_property
+    def choices(self) -> Choices:
+        """The choices that answer: those that are made, or the provider that is named."""
+        return choices().naming(self.provider)
+
+    def rows(self) -> MemoryQuerySet:
+        """Return the rows. Raises InvalidValue for an unknown rule or provider."""
+        if self.rule and self.rule not in LISTED:
+            raise InvalidValue(f"no such rule is kept of conversations: {self.rule!r}")
+        if self.provider and self.provider not in PROVIDERS:
+            raise InvalidValue(f"unknown provider {self.provider!r}: one of {', '.join(PROVIDERS)}")
+        rows: MemoryQuerySet = Memory.objects.beginning_with(self.id_prefix)
+        rows = rows.filter(keptdiagnosis__ill_at__isnull=False)
+        severities = "!~" if self.rule else "!"
+        return rows.filter(self.choices.where(rule=self.rule, severities=severities))
+
+
+@dataclass(frozen=True)
+class DoctorCounts:
+    """How many conversations a provider in use refuses, each of them, and those that break each
+    rule.
+
+    `changed` have changed since they were looked at, or were not looked at yet.
+    """
+
+    refused: int
+    by_provider: dict[str, int]
+    by_rule: dict[str, int] = field(default_factory=dict)
+    changed: int = 0
+
+
+def doctor_counts(id_prefix: str = "", made: Choices | None = None) -> DoctorCounts:
+    """Count the ill conversations by problem, as the providers of some choices have them; without
+    any, those in use.
+    """
+    made = made or choices()
+    rules: Counter[str] = Counter()
+    providers: Counter[str] = Counter(dict.fromkeys(made.everywhere.providers, 0))
+    refused = 0
+    for memory_id, diagnosis in _kept(_minded(id_prefix)):
+        found = diagnosis.under(made.of(memory_id))
+        rules.update({each.rule for each in found.listed})
+        providers.update(found.refused_by)
+        refused += bool(found.refused_by)
+    changed = unexamined(id_prefix).count()
+    return DoctorCounts(refused, dict(providers), dict(rules.most_common()), changed)
+
+
+def doctor_page(
+    which: IllFilter, *, cursor: str = "", size: int = 25
+) -> CursorPage[IllConversation]:
+    """Return a page of ill conversations, those that became ill last first.
+
+    Raises InvalidValue for an unknown rule or provider, and for an invalid cursor.
+    """
+    key = SortKey(F("keptdiagnosis__ill_at"))
+    rows = which.rows().select_related("keptdiagnosis")
+    page = page_by_cursor(rows, key, descending=True, cursor=cursor, size=size)
+    found = tuple(_read(row, which.choices) for row in page.rows)
+    return CursorPage(found, page.previous, page.next)
+
+
+def ill_ids(which: IllFilter, most: int) -> list[str]:
+    """Return the ids of the ill conversations, up to `most`."""
+    rows = which.rows().order_by("-keptdiagnosis__ill_at", "-id")
+    return list(rows.values_list("id", flat=True)[:most])
+
+
+def unexamined(id_prefix: str = "") -> MemoryQuerySet:
+    """Return the conversations that have changed since they were looked at, or never were."""
+    version = DiagnosisKeeper().version()
+    rows: MemoryQuerySet = Memory.objects.beginning_with(id_prefix).exclude(last_step=0)
+    return rows.exclude(keptdiagnosis__step=F("last_step"), keptdiagnosis__version=version)
+
+
+def ill_conversations(provider: str = "") -> Iterator[IllConversation]:
+    """Yield all conversations that break a rule, by id, as they are kept, for the providers in use
+    or the one that is named.
+    """
+    made = choices().naming(provider)
+    rows = _minded("").select_related("keptdiagnosis").order_by("id")
+    return (_read(row, made) for row in rows.iterator())
+
+
+def _minded(id_prefix: str) -> MemoryQuerySet:
+    """Return the conversations that have a problem, whoever minds it."""
+    rows: MemoryQuerySet = Memory.objects.beginning_with(id_prefix)
+    return rows.filter(keptdiagnosis__ill_at__isnull=False)
+
+
+def _read(row: Memory, made: Choices) -> IllConversation:
+    kept = row.keptdiagnosis
+    try:
+        return IllConversation(memory_row(row), kept_diagnosis(kept).under(made.of(row.pk)))
+    except CorruptRow as error:
+        return IllConversation(memory_row(row), Diagnosis(kept.step), str(error))
+
+
+def _kept(rows: MemoryQuerySet) -> Iterator[tuple[str, Diagnosis]]:
+    """Yield the kept diagnoses that can be read, those that became ill last first."""
+    newest = rows.order_by("-keptdiagnosis__ill_at", "-id")[:READ_AT_ONCE]
+    columns = ("id", "keptdiagnosis__step", "keptdiagnosis__content")
+    for memory_id, step, content in newest.values_list(*columns).iterator():
+        try:
+            yield memory_id, Diagnosis.from_list(step, json.loads(content))
+        except (ValueError, TypeError, LookupError, AttributeError):
+            continue  # the list of conversations names it
+
+
+# Causes
+
+
+@dataclass(frozen=True)
+class Case:
+    """A conversation in which a cause is found."""
+
+    memory_id: str
+    problem: Problem
+    step: int
+
+    @property
+    def query(self) -> str:
+        """What follows the address of the conversation, to show the step since which it is so."""
+        return f"?at={self.problem.since}" if self.problem.since else ""
+
+
+@dataclass(frozen=True)
+class Issue:
+    """A rule that windows break for the same providers, with the conversations, the newest first.
+
+    `severity` is what they do: refused or mishandled; empty where no provider minds it.
+    """
+
+    rule: str
+    providers: tuple[str, ...]
+    severity: str
+    cases: Sequence[Case]
+
+    @property
+    def id(self) -> str:
+        return "-".join((self.rule, self.severity or "warned", *self.providers))
+
+    @property
+    def times(self) -> list[datetime]:
+        return [case.problem.at for case in self.cases if case.problem.at]
+
+    @property
+    def since(self) -> datetime | None:
+        return min(self.times, default=None)
+
+    @property
+    def newest(self) -> datetime | None:
+        return max(self.times, default=None)
+
+    def new_since(self, moment: datetime) -> int:
+        return sum(at >= moment for at in self.times)
+
+    def by_day(self, today: datetime) -> list[int]:
+        """Return how many are new on each of the last days; the last is today."""
+        ages = Counter((today - at).days + 1 if at < today else 0 for at in self.times)
+        return [ages[age] for age in range(DAYS - 1, -1, -1)]
+
+
+@dataclass(frozen=True)
+class Issues:
+    """The causes that providers in use mind, and those of the others."""
+
+    used: Sequence[Issue]
+    unused: Sequence[Issue]
+    refused: int = 0  # conversations that a provider in use refuses
+    refused_elsewhere: int = 0
+
+
+def issues(id_prefix: str = "") -> Issues:
+    """Return the causes for which windows would be refused or mishandled."""
+    made = choices()
+    used, unused = _Causes(), _Causes()
+    for memory_id, diagnosis in _kept(_minded(id_prefix)):
+        use = made.of(memory_id)
+        used.add(memory_id, diagnosis.under(use))
+        unused.add(memory_id, diagnosis.under(use.others))
+    return Issues(used.issues(), unused.issues(), len(used.refused), len(unused.refused))
+
+
+class _Causes:
+    """Cases by the rule, and by who minds it and how."""
+
+    def __init__(self) -> None:
+        self._cases: dict[tuple[str, str], dict[str, dict[str, Case]]] = {}
+        self.refused: set[str] = set()
+
+    def add(self, memory_id: str, found: Diagnosis) -> None:
+        for problem in found.listed:
+            case = Case(memory_id, problem, found.step)
+            minding = {name: problem.severity_for(name) for name in PROVIDERS}
+            minding = minding if any(minding.values()) else {"": "mishandled"}
+            for name, severity in minding.items():
+                if severity in ("refused", "mishandled"):
+                    of_rule = self._cases.setdefault((problem.rule, severity), {})
+                    of_rule.setdefault(name, {})[memory_id] = case
+                    self.refused.update([memory_id] if severity == "refused" else ())
+
+    def issues(self) -> list[Issue]:
+        """Return the causes, those that refuse first; providers that mind the same share one."""
+        found = []
+        for (rule, severity), by_provider in self._cases.items():
+            if RULES[rule].laws:
+                by_provider = {name: cases for name, cases in by_provider.items() if name}
+            alike: dict[frozenset[str], list[str]] = {}
+            for name, cases in by_provider.items():
+                alike.setdefault(frozenset(cases), []).append(name)
+            for names in alike.values():
+                of_these = tuple(by_provider[names[0]].values())
+                found.append(Issue(rule, tuple(filter(None, names)), severity, of_these))
+        oldest = datetime.min.replace(tzinfo=UTC)
+        found.sort(key=lambda each: each.newest or oldest, reverse=True)
+        return sorted(found, key=lambda each: each.severity != "refused")
+
+
+def would_find(use: InUse, id_prefix: str = "") -> dict[str, int]:
+    """Return how many conversations each provider would refuse, if it was in use."""
+    counts: Counter[str] = Counter(dict.fromkeys(use.providers, 0))
+    for _, diagnosis in _kept(_minded(id_prefix)):
+        counts.update(diagnosis.under(use).refused_by)
+    return dict(counts)
+
+
+def missed_steps(ids: Sequence[str], lately: int) -> dict[str, int]:
+    """Return the newest step, of the last ones, whose message never reached the model."""
+    rows = KeptDiagnosis.objects.filter(memory__in=ids, missed_step__isnull=False)
+    rows = rows.filter(Q(missed_step__gt=F("memory__last_step") - lately))
+    steps = rows.values_list("memory", "missed_step")
+    return {memory: step for memory, step in steps if step is not None}

@@ -1,0 +1,155 @@
+"""The pages of repairs: of one conversation, or of all with a cause; and taking them back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.http import require_http_methods, require_POST
+
+from chatmemory import ChatMemoryError, ChatMessage, explain, queries, services
+from chatmemory.access.roles import actor_of
+from chatmemory.core.lint import PROVIDERS, RULES
+from inspector.conversation.links import conversation_url
+from inspector.display import render_form
+from inspector.rooms.doctor import words
+from inspector.rooms.doctor.choosing import choices
+from inspector.rooms.doctor.forms import RepairForm, shown_versions
+from inspector.rooms.doctor.reads import ill_ids
+from inspector.rooms.doctor.visit import Visit
+from inspector.rooms.doctor.writes import current_diagnosis, snap
+
+AT_ONCE = 500  # conversations that one request repairs
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Show what a repair would do, beside the window as it is. A POST does it."""
+    memory = queries.memory(memory_id)
+    form = RepairForm(request.POST if request.method == "POST" else _asked(request, memory))
+    provider = form.cleaned_data["provider"] if form.is_valid() else _usual(memory_id)
+    if form.is_valid() and request.method == "POST":
+        try:
+            made = services.repair(memory_id, **form.arguments, actor=actor_of(request))
+            return redirect(f"{conversation_url(memory_id)}?repaired={made.step}")
+        except ChatMemoryError as error:
+            form.add_error(None, str(error))
+    preview = services.preview_repair(memory_id, provider)
+    remaining = [(each, RULES[each.rule].prevention) for each in preview.refused]
+    return render_form(
+        request,
+        "rooms/doctor/repair.html",
+        form,
+        memory=memory,
+        preview=preview,
+        remaining=remaining,
+        places=_places(preview),
+        undoable=services.newest_repair(memory_id),
+    )
+
+
+def _usual(memory_id: str) -> str:
+    """Return the first provider in use of a conversation."""
+    return next(iter(choices().of(memory_id).providers), "openai")
+
+
+def _asked(request: HttpRequest, memory: queries.MemoryRow) -> dict[str, Any]:
+    found = current_diagnosis(memory.id, services.QUICK_MESSAGES)
+    refused_by = found.under(choices().of(memory.id)).refused_by if found else ()
+    first = refused_by[0] if refused_by else _usual(memory.id)
+    return {"provider": request.GET.get("provider", first), "version": memory.version}
+
+
+def _places(preview: services.RepairPreview) -> dict[str, list[dict[str, Any]]]:
+    """Return the messages of both windows as rows: what leaves, what comes, and what moves."""
+    before = [seq for seq, _ in preview.before]
+    after = [seq for seq, _ in preview.after if seq is not None]
+    at_fault = {preview.before[at][0] for each in preview.findings for at in each.positions}
+    kept = [seq for seq in before if seq in after]
+    moved = {seq for seq, other in zip(kept, after, strict=True) if seq != other}
+    return {
+        "before": [
+            {"seq": seq, "text": _line(message), "left": seq not in after, "bad": seq in at_fault}
+            for seq, message in preview.before
+        ],
+        "after": [
+            {"seq": seq, "text": _line(message), "new": seq is None, "moved": seq in moved}
+            for seq, message in preview.after
+        ],
+    }
+
+
+def _line(message: ChatMessage) -> str:
+    who = explain.role(message.type, message.has_tool_execution_requests)
+    return f"{who}: {explain.readable_text(message)}"
+
+
+@require_POST
+def undo_repair(request: HttpRequest, memory_id: str, step: int) -> HttpResponse:
+    """Undo the repair of a step, then show the conversation."""
+    services.undo_repair(memory_id, step, actor=actor_of(request))
+    return redirect(conversation_url(memory_id))
+
+
+@require_POST
+def repair_many(request: HttpRequest) -> HttpResponse:
+    """Show what repairs of the conversations with a cause would do. With `versions`, which are
+    those of the conversations that were shown, do it. With `snap`, their policies then let memory
+    begin with a user message after each trim.
+    """
+    visit = Visit.read(request.POST.dict())
+    provider = visit.provider or next(iter(choices().everywhere.providers), "openai")
+    confirmed = "versions" in request.POST
+    versions = shown_versions(request.POST["versions"], AT_ONCE) if confirmed else None
+    ids = ill_ids(visit.which, AT_ONCE) if versions is None else list(versions)
+    actor = actor_of(request)
+    repairs = services.repair_all(
+        ids,
+        provider,
+        reason=request.POST.get("reason", ""),
+        actor=actor,
+        dry_run=not confirmed,
+        versions=versions,
+    )
+    snapped = snap(repairs.done, actor) if confirmed and "snap" in request.POST else 0
+    context = {
+        "visit": visit,
+        "provider": words.provider_names([provider]),
+        "repairs": repairs,
+        "confirmed": confirmed,
+        "versions": json.dumps(repairs.versions),
+        "steps": json.dumps(repairs.steps),
+        "example": _example(repairs, provider) if not confirmed else None,
+        "can_snap": "begin_with_user" in RULES[visit.rule].repairs if visit.rule else False,
+        "snapped": snapped,
+        "most": AT_ONCE if len(ids) == AT_ONCE else 0,
+        "back": f"{reverse('inspector:doctor')}?{urlencode(visit.given)}",
+    }
+    return render(request, "rooms/doctor/repaired.html", context)
+
+
+def _example(repairs: services.Repairs, provider: str) -> dict[str, Any] | None:
+    """Return the first of the repairs, message by message."""
+    first = next(iter(repairs.done), None)
+    if first is None:
+        return None
+    preview = services.preview_repair(first, provider)
+    return {"id": first, "provider": PROVIDERS[provider], **_places(preview)}
+
+
+@require_POST
+def undo_many(request: HttpRequest) -> HttpResponse:
+    """Undo repairs that were made together, each by one more step."""
+    steps = shown_versions(request.POST.get("steps", ""), AT_ONCE)
+    refused = {}
+    for memory_id, step in steps.items():
+        try:
+            services.undo_repair(memory_id, step, actor=actor_of(request))
+        except ChatMemoryError as error:
+            refused[memory_id] = str(error)
+    context = {"undone": len(steps) - len(refused), "refused": refused}
+    return render(request, "rooms/doctor/undone.html", context)

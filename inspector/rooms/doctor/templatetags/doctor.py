@@ -1,0 +1,13 @@
+"""What the doctor's templates ask for: words for problems."""
+
+from __future__ import annotations
+
+from django import template
+
+from inspector.rooms.doctor import words
+
+register = template.Library()
+register.filter("problem_title", words.problem_title)
+register.filter("provider_names", words.provider_names)
+register.simple_tag(words.how_it_began)
+register.simple_tag(words.title_and_who_refuses)

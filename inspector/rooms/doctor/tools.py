@@ -1,0 +1,43 @@
+"""What agents may ask of the windows that a provider would refuse."""
+
+from __future__ import annotations
+
+from chatmemory import explain
+from inspector.rooms.doctor import words
+from inspector.rooms.doctor.api import IllSerializer
+from inspector.rooms.doctor.reads import IllConversation, IllFilter, doctor_counts, doctor_page
+from inspector.shell.agents import SIZE, Agent, Answer
+
+
+def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
+    """List conversations whose windows a provider in use would refuse next, the newest first.
+
+    Each with the step at which it broke a rule. `provider` is openai, openai_responses,
+    anthropic, gemini, mistral, bedrock or deepseek, whether it is in use or not; with a `rule`,
+    also those that are only mishandled.
+    """
+    which = IllFilter(rule, provider, agent.scope.beginning())
+    page, counts = doctor_page(which, size=SIZE), doctor_counts(which.id_prefix, which.choices)
+    told = [] if which.choices.is_made else ["No providers chosen: this is of all of them."]
+    told += [f"{explain.counted(counts.refused, 'conversation')} would be refused."]
+    if counts.changed:
+        changed = explain.counted(counts.changed, "conversation")
+        told.append(f"{changed} changed since the last look.")
+    for ill in page.rows:
+        told += [f"{ill.memory.id}: {line}" for line in _ill_words(ill)]
+    rows = [{**IllSerializer(ill).data, "url": agent.page_of(ill.memory.id)} for ill in page.rows]
+    url = agent.page("doctor", provider=provider, rule=rule)
+    in_use = which.choices.everywhere.written()
+    sums = {"in_use": in_use, "by_rule": counts.by_rule, "changed": counts.changed}
+    return Answer(told, url, conversations=rows, **sums)
+
+
+def _ill_words(ill: IllConversation) -> list[str]:
+    """Return what is wrong with a conversation, or that what is kept of it cannot be read."""
+    if ill.unreadable:
+        return [ill.unreadable]
+    until = "" if ill.is_current else f" As of step {ill.known_until:,}."
+    return [
+        f"{words.problem_title(each.rule)}. {words.how_it_began(each, ill.known_until)}{until}"
+        for each in ill.problems
+    ]

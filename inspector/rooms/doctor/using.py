@@ -1,0 +1,71 @@
+"""Which providers a site uses, with their models: pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.lint import PROVIDERS, RULES
+
+
+@dataclass(frozen=True)
+class InUse:
+    """The providers that get a conversation, each with the models that are known to be used.
+
+    Where nobody has chosen, `models` has all providers, and `is_chosen` is False.
+    """
+
+    models: Mapping[str, tuple[str, ...]]
+    is_chosen: bool = True
+
+    @property
+    def providers(self) -> tuple[str, ...]:
+        return tuple(self.models)
+
+    @property
+    def others(self) -> InUse:
+        """The providers that are not in use."""
+        return InUse({name: () for name in PROVIDERS if name not in self.models})
+
+    def only(self, provider: str) -> InUse:
+        """Return one provider, with its models."""
+        return InUse({provider: self.models.get(provider, ())}, self.is_chosen)
+
+    def refusing(self, provider: str) -> list[str]:
+        """Return the rules that are conditional, and that a model in use refuses."""
+        laws = {name: rule.laws.get(provider) for name, rule in RULES.items()}
+        models = self.models[provider]
+        return [
+            name
+            for name, law in laws.items()
+            if law and law.severity == "conditional"
+            if any(law.severity_for(model) == "refused" for model in models)
+        ]
+
+    def written(self) -> list[str]:
+        """Return what `in_use` reads."""
+        return [
+            text
+            for name, models in self.models.items()
+            for text in ([f"{name}:{model}" for model in models] or [name])
+        ]
+
+
+ALL = InUse(dict.fromkeys(PROVIDERS, ()), is_chosen=False)
+MODELS, MODEL = 20, 100  # how many are chosen, and how long their names are
+
+
+def in_use(written: Iterable[object]) -> InUse:
+    """Return the providers that `"openai"` or `"anthropic:claude-opus-4-6"` name. Raises
+    InvalidValue.
+    """
+    models: dict[str, tuple[str, ...]] = {}
+    for each in written:
+        name, _, model = each.partition(":") if isinstance(each, str) else ("", "", "")
+        if name not in PROVIDERS:
+            raise InvalidValue(f"unknown provider {each!r}: one of {', '.join(PROVIDERS)}")
+        if len(model) > MODEL or len(models.get(name, ())) >= MODELS:
+            raise InvalidValue(f"at most {MODELS} models of {MODEL} characters for a provider")
+        models[name] = (*models.get(name, ()), *([model.strip()] if model.strip() else ()))
+    return InUse({name: models[name] for name in PROVIDERS if name in models})

@@ -1,0 +1,100 @@
+"""The doctor: which conversations providers in use refuse, by cause, and since when."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from chatmemory import ChatMemoryError, InvalidValue, queries
+from chatmemory.access.roles import actor_of
+from chatmemory.core.lint import PROVIDERS
+from chatmemory.core.lint.recognition import LONGEST, recognized
+from chatmemory.queries import flags
+from inspector.display import render_form, render_page_or_fragment
+from inspector.overview.selection import midnight, pager
+from inspector.rooms.doctor import words
+from inspector.rooms.doctor.choosing import choices, choose_providers, forget_providers
+from inspector.rooms.doctor.forms import ProvidersForm
+from inspector.rooms.doctor.page import CausePage, DoctorPage
+from inspector.rooms.doctor.reads import doctor_page, would_find
+from inspector.rooms.doctor.using import ALL
+from inspector.rooms.doctor.visit import Visit
+
+PAGE_SIZE = 25
+
+
+@require_safe
+def doctor(request: HttpRequest) -> HttpResponse:
+    """Show the causes for which windows would be refused, or the conversations of one of them."""
+    visit = Visit.read(request.GET.dict())
+    if visit.given:
+        return _cause(request, visit)
+    flagged = queries.overview_stats(midnight()).flagged  # what other pages own
+    context = {
+        "page": DoctorPage(midnight()),
+        "elsewhere": [(flag, flagged[flag.name]) for flag in flags() if flag.beside_doctor],
+    }
+    return render_page_or_fragment(request, "rooms/doctor/doctor.html", context)
+
+
+def _cause(request: HttpRequest, visit: Visit) -> HttpResponse:
+    try:
+        found = doctor_page(visit.which, cursor=visit.cursor, size=PAGE_SIZE)
+    except InvalidValue:
+        found = doctor_page(visit.which, size=PAGE_SIZE)
+    context = {
+        "visit": visit,
+        "page": CausePage(visit),
+        "rows": found.rows,
+        **pager(visit.given, found),
+    }
+    return render_page_or_fragment(request, "rooms/doctor/cause.html", context)
+
+
+@require_safe
+def doctor_rules(request: HttpRequest) -> HttpResponse:
+    """Show each rule with its sources and its two examples."""
+    return render(request, "rooms/doctor/rules.html", {"rules": list(words.shown_rules())})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def error(request: HttpRequest) -> HttpResponse:
+    """Find the law that an error of a provider is about. A POST has the error."""
+    given = request.POST.get("error", "")[:LONGEST]
+    found = [(each, words.place_of(each)) for each in recognized(given)] if given else []
+    context = {"given": given, "found": found, "providers": PROVIDERS}
+    return render(request, "rooms/doctor/error.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def providers(request: HttpRequest) -> HttpResponse:
+    """Ask which providers are in use. A POST chooses them, for all conversations or by a prefix."""
+    made = choices()
+    if request.method == "POST":
+        form = ProvidersForm(request.POST)
+        if form.is_valid():
+            try:
+                choose_providers(form.cleaned_data["beginning"], form.chosen, actor_of(request))
+                return redirect("inspector:doctor")
+            except ChatMemoryError as problem:
+                form.add_error(None, str(problem))
+    else:
+        form = ProvidersForm()
+    beginning = request.GET.get("beginning", "")
+    chosen = made.by_prefix.get(beginning)
+    context: dict[str, Any] = {
+        "made": made,
+        "beginning": beginning,
+        "rows": words.provider_rows(chosen.use if chosen else None, would_find(ALL)),
+    }
+    return render_form(request, "rooms/doctor/providers.html", form, **context)
+
+
+@require_POST
+def forget(request: HttpRequest) -> HttpResponse:
+    """Remove a choice."""
+    forget_providers(request.POST.get("beginning", ""), actor_of(request))
+    return redirect("inspector:doctor-providers")

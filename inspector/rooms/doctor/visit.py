@@ -1,0 +1,37 @@
+"""What the address of the doctor's page asks for: a cause, and a page of its conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chatmemory.core.lint import PROVIDERS
+from inspector.rooms.doctor.diagnosis import LISTED
+from inspector.rooms.doctor.reads import IllFilter
+
+
+@dataclass(frozen=True)
+class Visit:
+    """The provider, the rule and the page that an address asks for. Unknown values are none."""
+
+    provider: str = ""
+    rule: str = ""
+    cursor: str = ""
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> Visit:
+        provider, rule = given.get("provider", ""), given.get("rule", "")
+        return cls(
+            provider if provider in PROVIDERS else "",
+            rule if rule in LISTED else "",
+            given.get("older") or given.get("newer") or "",
+        )
+
+    @property
+    def which(self) -> IllFilter:
+        return IllFilter(self.rule, self.provider)
+
+    @property
+    def given(self) -> dict[str, str]:
+        values = {"provider": self.provider, "rule": self.rule}
+        return {name: value for name, value in values.items() if value}

@@ -1,0 +1,201 @@
+"""What is wrong with a window, in words: the title of a rule, since when, and who minds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from chatmemory.core.lint import PROVIDERS, RULES
+from chatmemory.core.lint.recognition import Recognized
+from chatmemory.core.lint.rules import Example, Law, Rule
+from chatmemory.core.texts import named
+from chatmemory.explain.wording import capitalized, decapitalized
+from chatmemory.linting import example, outline
+from inspector.rooms.doctor.choosing import Choices
+from inspector.rooms.doctor.diagnosing import KnownDiagnosis
+from inspector.rooms.doctor.diagnosis import Diagnosis, Problem
+from inspector.rooms.doctor.reads import Issue
+from inspector.rooms.doctor.using import InUse
+
+
+def problem_title(rule: str) -> str:
+    """Return the name of a problem, as a sentence without its period."""
+    return RULES[rule].title
+
+
+def how_it_began(problem: Problem, step: int) -> str:
+    """Return since when a window has a problem, which was found at a step.
+
+    `Since step 41: the call of a tool result was not in memory (#12).`, or `Seen at step 50: …`.
+    """
+    when = f"Seen at step {step:,}" if problem.since is None else f"Since step {problem.since:,}"
+    return f"{when}: {RULES[problem.rule].began}{_where(problem)}."
+
+
+def _where(problem: Problem) -> str:
+    return f" ({named(problem.seq)})" if problem.seq else ""
+
+
+def provider_names(providers: Sequence[str]) -> str:
+    """`every provider`, or `OpenAI, Anthropic`."""
+    if len(providers) == len(PROVIDERS):
+        return "every provider"
+    return ", ".join(PROVIDERS[name] for name in providers)
+
+
+def title_and_who_refuses(problem: Problem) -> str:
+    """`Tool call without a result (refused by OpenAI, Anthropic).`"""
+    by = f" (refused by {provider_names(problem.refused_by)})" if problem.refused_by else ""
+    return f"{problem_title(problem.rule)}{by}."
+
+
+def refused(found: KnownDiagnosis) -> str:
+    """`refused by OpenAI, as of step 12`."""
+    as_of = "" if found.as_of is None else f", as of step {found.as_of:,}"
+    return f"refused by {provider_names(found.refused_by)}{as_of}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a provider, by the name that people have for it, would say to a window."""
+
+    provider: str
+    accepts: bool
+    answer: str
+
+
+def answers(diagnosis: Diagnosis, use: InUse) -> list[Answer]:
+    """Return what each provider in use would say to a window."""
+    found = diagnosis.under(use)
+    return [_answer(found, provider) for provider in use.providers]
+
+
+def _answer(diagnosis: Diagnosis, provider: str) -> Answer:
+    name, minded = PROVIDERS[provider], diagnosis.for_provider(provider)
+    minded = [each for each in minded if each.severity_for(provider) != "conditional"]
+    if not minded:
+        return Answer(name, True, "Yes.")
+    # Refusals come first, and those last that end with what comes next anyway
+    first = min(minded, key=lambda each: (provider in each.mishandled_by, each.is_pending))
+    what = f"{problem_title(first.rule)}{_where(first)}."
+    if first.is_pending and first.rule == "dangling_call":
+        what = f"Tool call {named(first.seq)} is waiting for its results."
+    if provider in first.mishandled_by:
+        return Answer(name, True, f"Yes, although: {decapitalized(what)}")
+    return Answer(name, False, f"{'Not yet' if first.is_pending else 'No'}. {what}")
+
+
+@dataclass(frozen=True)
+class ShownRule:
+    """A rule as people read it: its law for each provider by name, and its examples line by line.
+
+    `is_listed` tells that conversations are listed by it.
+    """
+
+    id: str
+    title: str
+    laws: Mapping[str, Law]
+    bad: str
+    good: str
+    is_listed: bool
+
+
+def shown_rules() -> Iterator[ShownRule]:
+    """Yield the rules of the linter, those first that most providers refuse."""
+
+    def refusals(rule: str) -> int:
+        return sum(law.severity == "refused" for law in RULES[rule].laws.values())
+
+    for name in sorted(RULES, key=refusals, reverse=True):
+        rule = RULES[name]
+        yield ShownRule(
+            rule.id,
+            rule.title,
+            {PROVIDERS[each]: law for each, law in rule.laws.items()},
+            "\n".join(_outline(rule, rule.bad)) or "(no messages)",
+            "\n".join(_outline(rule, rule.good)),
+            rule.is_listed,
+        )
+
+
+def _outline(rule: Rule, window: Example) -> list[str]:
+    return outline(example(window, rule.told_for), rule.told_for)
+
+
+# Causes
+
+_VERBS = {
+    "add_placeholder": "Put placeholders…",
+    "drop_result": "Leave the results out…",
+    "drop_duplicate": "Leave duplicates out…",
+    "move_result": "Move the results…",
+    "system_first": "Move system messages…",
+    "begin_with_user": "Begin with a user message…",
+}
+
+
+def verb(rule: str) -> str:
+    """Return what mends a rule, as a button says it; empty where nothing does."""
+    repairs = RULES[rule].repairs
+    return _VERBS[repairs[0]] if repairs else ""
+
+
+def verb_of(issue: Issue) -> str:
+    return verb(issue.rule)
+
+
+def issue_title(issue: Issue) -> str:
+    """`OpenAI, Anthropic: a tool call without its result`."""
+    return cause_title(",".join(issue.providers), issue.rule)
+
+
+def cause_title(providers: str, rule: str) -> str:
+    """`OpenAI: a tool call without its result`, or one of both alone."""
+    names = provider_names([each for each in providers.split(",") if each]) if providers else ""
+    title = problem_title(rule) if rule else "Windows that would be refused"
+    return f"{capitalized(names)}: {decapitalized(title)}" if names else title
+
+
+def issue_why(issue: Issue) -> str:
+    """Say how it came about in the newest case, or what it means that it is only mishandled."""
+    newest = issue.cases[0]
+    how = how_it_began(newest.problem, newest.step)
+    taken = "" if issue.severity == "refused" else "Accepted, but not as it was meant. "
+    return f"{taken}{newest.memory_id[:60]}: {decapitalized(how)}"
+
+
+def in_use(made: Choices) -> str:
+    """`OpenAI, Anthropic (claude-opus-4-6)`, or that nobody has chosen."""
+    if not made.is_made:
+        return "no providers chosen: these are of all of them"
+    uses = made.everywhere.models.items()
+    shown = [
+        PROVIDERS[name] + (f" ({', '.join(models)})" if models else "") for name, models in uses
+    ]
+    return ", ".join(shown) or "none"
+
+
+@dataclass(frozen=True)
+class ProviderRow:
+    """A checkbox of a provider: whether it is in use, with its models and what it would refuse."""
+
+    name: str
+    label: str
+    is_in_use: bool
+    models: str
+    would_fail: int
+
+
+def provider_rows(use: InUse | None, found: Mapping[str, int]) -> list[ProviderRow]:
+    models = use.models if use else {}
+    return [
+        ProviderRow(name, label, name in models, ", ".join(models.get(name, ())), found[name])
+        for name, label in PROVIDERS.items()
+    ]
+
+
+def place_of(found: Recognized) -> str:
+    """Return where in the request an error is, as its reader finds it."""
+    if found.at is None:
+        return "The error names no place."
+    return f"It is about message {found.at + 1:,} of the request, which counts from 0: {found.at}."

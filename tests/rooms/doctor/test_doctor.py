@@ -1,0 +1,405 @@
+"""The doctor finds what is ill, and nothing else: in a fleet, on its page, over HTTP and in CI.
+
+A repair mends a stored window by one step, and one more step takes it back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from io import BytesIO
+
+import pytest
+from django.core.management import call_command
+
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    TokenWindow,
+    UserMessage,
+    explain,
+    flags,
+    message_to_dict,
+    queries,
+    services,
+)
+from chatmemory.access.roles import Role
+from chatmemory.access.tokens import create_token
+from chatmemory.core.exceptions import InvalidValue, NotRepairable, VersionConflict
+from chatmemory.core.lint import PROVIDERS
+from chatmemory.ledger.verification import verify
+from chatmemory.linting import lint
+from chatmemory.models import AuditEntry, Memory, Step
+from chatmemory.signals import problems_found
+from inspector.rooms.doctor.choosing import choose_providers
+from inspector.rooms.doctor.reads import IllFilter, doctor_counts, doctor_page
+from inspector.rooms.transfer.archives import import_archive
+from inspector.rooms.transfer.exports import archive_lines
+
+from ...conversations import BRIEF, HI, call, create_and_add, result, seqs
+from ...peaks import MEGABYTE, bounded_growth
+from .diagnosed import diagnosed, kept
+
+pytestmark = [pytest.mark.django_db, pytest.mark.database]
+
+HELLO = AiMessage("On its way.")
+IN_USE = ("openai", "openai_responses", "anthropic", "gemini")
+
+
+@pytest.fixture(autouse=True)
+def in_use(db):
+    choose_providers("", IN_USE)
+
+
+# What is said last, and the rule that it breaks; nothing for healthy ones
+SEEDS = {
+    "": [HI, call("7"), result("7"), HELLO],
+    "dangling_call": [HI, call("7"), HI],
+    "orphan_result": [HI, result("8"), HELLO],
+    "bad_arguments": [HI, call("7", arguments="[]"), result("7")],
+    "empty_content": [HI, AiMessage(""), HI],
+    "system_in_middle": [HI, BRIEF, HELLO],
+}
+REFUSED = {"dangling_call", "orphan_result", "bad_arguments", "empty_content"}
+
+
+def seed(count: int) -> dict[str, list[str]]:
+    """Make conversations, of which every second one is healthy; return the ids by seed."""
+    ids: dict[str, list[str]] = {name: [] for name in SEEDS}
+    faults = [name for name in SEEDS if name]
+    for n in range(count):
+        name = faults[n // 2 % len(faults)] if n % 2 else ""
+        memory_id = f"chat-{n}"
+        create_and_add(memory_id, MessageWindow(20), [HI, call("1"), result("1"), HELLO])
+        services.add(memory_id, SEEDS[name])
+        ids[name].append(memory_id)
+    diagnosed()
+    return ids
+
+
+def listed(which: IllFilter) -> set[str]:
+    """Walk through all pages of the list."""
+    found, cursor = [], ""
+    while True:
+        page = doctor_page(which, cursor=cursor, size=7)
+        found += [each.memory.id for each in page.rows]
+        if page.next is None:
+            assert len(found) == len(set(found))
+            return set(found)
+        cursor = page.next
+
+
+@pytest.mark.parametrize("size", [20, pytest.param(1000, marks=pytest.mark.long)])
+def test_in_a_fleet_all_faults_are_found_and_none_falsely(size):
+    ids = seed(size)
+    for rule in SEEDS:
+        if rule:
+            assert listed(IllFilter(rule)) == set(ids[rule]), rule
+    refused = {memory_id for rule in REFUSED for memory_id in ids[rule]}
+    assert listed(IllFilter()) == refused
+    counts = doctor_counts()
+    assert counts.refused == len(refused)
+    assert counts.by_rule == {rule: len(found) for rule, found in ids.items() if rule}
+    assert counts.by_provider["openai"] == len(ids["dangling_call"]) + len(ids["orphan_result"])
+    assert counts.changed == 0
+
+
+def test_a_fault_is_known_from_the_step_on_at_which_it_began():
+    create_and_add("m", MessageWindow(20), [HI, HELLO, HI, call("1"), HI, HELLO])
+    diagnosed()
+    (ill,) = doctor_page(IllFilter()).rows
+    (problem,) = ill.problems
+    assert (problem.rule, problem.since, problem.seq) == ("dangling_call", 5, 4)
+    assert problem.refused_by == IN_USE
+    assert Step.objects.get(memory="m", n=5).at == ill.ill_at
+    services.add("m", [HI])
+    (before,) = doctor_page(IllFilter()).rows
+    assert (before.is_current, before.known_until, doctor_counts().changed) == (False, 6, 1)
+    diagnosed()
+    (after,) = doctor_page(IllFilter()).rows
+    assert (after.is_current, after.problems) == (True, ill.problems)
+    services.clear_messages("m")
+    diagnosed()
+    assert doctor_page(IllFilter()).rows == ()
+
+
+def test_an_unknown_rule_or_provider_is_refused():
+    for which in (IllFilter("nonsense"), IllFilter(provider="acme")):
+        with pytest.raises(InvalidValue):
+            doctor_page(which)
+
+
+def test_the_page_lists_them_and_leads_to_the_step(operator_client, django_assert_max_num_queries):
+    create_and_add("m", MessageWindow(20), SEEDS["dangling_call"])
+    create_and_add("fine", MessageWindow(20), SEEDS[""])
+    diagnosed()
+    with django_assert_max_num_queries(12):
+        page = operator_client.get("/doctor/").content.decode()
+    assert "1 conversation would fail now." in page
+    assert "a tool call without its result" in page
+    assert "Since step 3: another message followed a tool call" in page
+    assert 'href="/c/m/?at=3"' in page
+    assert "/c/fine/" not in page.partition("Providers you do not use")[0]
+    listed = operator_client.get("/doctor/?provider=openai&rule=dangling_call").content.decode()
+    assert 'href="/c/m/?at=3"' in listed
+    filtered = operator_client.get("/doctor/?provider=gemini&rule=orphan_result").content.decode()
+    assert "No conversation is listed." in filtered
+    rules = operator_client.get("/doctor/rules/").content.decode()
+    assert "A tool result without its call" in rules
+    names = "refused by OpenAI, OpenAI Responses, Anthropic, Gemini"
+    assert names in operator_client.get("/c/m/").content.decode()
+
+
+def test_the_listed_ones_are_repaired_after_a_look(operator_client):
+    seed(6)
+    asked = operator_client.post("/doctor/repair/", {"rule": "dangling_call"})
+    assert "Repair 1 conversation?" in " ".join(asked.content.decode().split())
+    assert listed(IllFilter("dangling_call"))
+    create_and_add("later", MessageWindow(9), SEEDS["dangling_call"])
+    done = {"rule": "dangling_call", "versions": asked.context["versions"], "reason": "refused"}
+    operator_client.post("/doctor/repair/", done)
+    diagnosed()
+    assert listed(IllFilter("dangling_call")) == {"later"}  # the page did not show it
+    assert listed(IllFilter("orphan_result"))
+
+
+def test_a_token_with_a_prefix_has_a_doctor_of_its_own(client):
+    for memory_id in ("acme/1", "other"):
+        create_and_add(memory_id, MessageWindow(9), SEEDS["dangling_call"])
+        diagnosed(memory_id)
+    secret = create_token("acme", Role.VIEWER, prefix="acme/")
+    asked = {"headers": {"Authorization": f"Bearer {secret}"}}
+    answer = client.get("/api/v1/doctor/?provider=openai&size=1", **asked).json()
+    assert [each["id"] for each in answer["results"]] == ["acme/1"]
+    assert (answer["refused"], answer["next"]) == (1, None)
+    assert answer["results"][0]["problems"][0]["since"] == 3
+    assert client.get("/api/v1/doctor/?rule=nonsense", **asked).status_code == 422
+
+
+def test_the_command_fails_on_what_would_be_refused(capsys, tmp_path):
+    create_and_add("fine", MessageWindow(9), SEEDS[""])
+    call_command("doctor")
+    assert capsys.readouterr().out == "0 refused; 0 only mishandled\n"
+    create_and_add("m", MessageWindow(9), SEEDS["dangling_call"])
+    with pytest.raises(SystemExit) as ended:
+        call_command("doctor", "--provider", "openai")
+    assert ended.value.code == 1
+    assert capsys.readouterr().out.startswith(
+        "m: OpenAI, refused: A tool call without its result. Since step 3"
+    )
+    calls = [{"id": "1", "type": "function", "function": {"name": "find", "arguments": "{}"}}]
+    chat = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        {"role": "user", "content": "hi"},
+    ]
+    file = tmp_path / "chat.json"
+    file.write_text(json.dumps(chat))
+    with pytest.raises(SystemExit):
+        call_command("doctor", str(file), "--json")
+    *rows, total = map(json.loads, capsys.readouterr().out.splitlines())
+    assert total == {"total": {"refused": 1, "mishandled": 0}}
+    refused = {row["provider"] for row in rows if row["rule"] == "dangling_call"}
+    assert refused == set(PROVIDERS)
+
+
+# Flags of messages that the limit has no room for. tests/test_diagnosis.py has the others.
+
+FLAGGED = queries.MemoryFilter(flag=flags.flag_named("any"))
+
+
+def test_a_message_too_big_is_flagged_for_a_while(db):
+    create_and_add("m", TokenWindow(20), [HI, UserMessage("much too long " * 20)])
+    assert kept().oversized_step == 2
+    assert [row.memory.id for row in queries.overview_page(FLAGGED).rows] == ["m"]
+    services.add("m", [HI] * 40)
+    assert kept().oversized_step is None
+    assert queries.count(FLAGGED) == 0
+
+
+def test_a_message_that_left_as_it_came_was_never_in_memory(db):
+    """Neither is too big for the limit, but the call had to go for the result."""
+    found = result("1", "found " * 26)
+    create_and_add("m", TokenWindow(40), [HI, call("1"), found, HI])
+    assert (kept().missed_step, kept().oversized_step) == (3, None)
+    told = explain.caption(queries.step("m", 3).change).summary
+    assert told.startswith("Tool result #3 never reached the model +")
+    never = queries.MemoryFilter(flag=flags.flag_named("never_in_memory"))
+    assert [queries.count(which) for which in (never, FLAGGED)] == [1, 1]
+    services.add("m", [HI] * 40)
+    assert kept().missed_step is None
+    assert [queries.count(which) for which in (never, FLAGGED)] == [0, 0]
+    assert verify("m") is None
+
+
+def test_in_a_window_of_one_only_the_system_message_makes_others_oversized(db):
+    create_and_add("one", MessageWindow(1), [BRIEF, HI])
+    assert kept("one").oversized_step == 2
+    why = explain.why_left(queries.step("one", 2).change, 2)
+    assert why.summary == (
+        "The system message alone fills the limit. It takes 1 of 1 messages: nothing else can stay."
+    )
+    create_and_add("other", MessageWindow(1), [HI, HI])
+    services.set_messages("other", [HI, UserMessage("you")])
+    assert kept("other").oversized_step is None
+    assert [verify(memory_id) for memory_id in ("one", "other")] == [None, None]
+
+
+# Repairs
+
+BROKEN = {
+    "an orphan": [HI, result("1"), HI],
+    "a dangling call": [HI, call("1", "2"), result("1"), HI],
+    "a system message in the middle": [HI, BRIEF, AiMessage("hello"), HI],
+    "a result apart": [HI, call("1"), HI, result("1"), HI],
+    "two results": [HI, call("1"), result("1"), result("1"), HI],
+    "all of them": [result("0"), HI, BRIEF, call("1"), call("2"), HI, result("1"), HI],
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("said", BROKEN.values(), ids=BROKEN)
+def test_a_repaired_window_lints_clean_and_comes_back(said, provider):
+    create_and_add("m", MessageWindow(20), said)
+    before = seqs()
+    plan = services.preview_repair("m", provider)
+    if not plan.is_possible:
+        why = "no repair mends this" if plan.refused else "nothing that a repair would change"
+        with pytest.raises(NotRepairable, match=why):
+            services.repair("m", provider)
+        return
+    made = services.repair("m", provider, reason="it was refused", actor="ada")
+    mended = queries.window("m")
+    left = lint(mended.messages, provider=provider)
+    assert not [each for each in left if each.severity == "refused"]
+    assert [row.message for row in mended.rows] == [message for _, message in plan.after]
+    assert (made.kind, made.step) == ("repair", len(said) + 1)
+    assert queries.memory("m").said_count == len(said), "a placeholder is no part of the history"
+    assert verify("m") is None
+    services.undo_repair("m", made.step)
+    assert seqs() == before
+    assert verify("m") is None
+
+
+def test_undoing_a_repair_is_refused_where_the_limit_has_no_room():
+    create_and_add("m", MessageWindow(4), [HI, result("8"), HELLO, HI])
+    services.pin("m", 2)
+    step = services.repair("m", "anthropic").step
+    services.add("m", [HELLO])
+    with pytest.raises(NotRepairable, match="would hold 5 of 4 messages"):
+        services.undo_repair("m", step)
+    services.change("m", policy=MessageWindow(5))
+    services.undo_repair("m", step)
+    window = queries.window("m")
+    assert [(row.seq, row.pinned) for row in window.rows if row.pinned] == [(2, True)]
+    assert len(window.rows) == 5
+    assert verify("m") is None
+
+
+def test_what_came_after_a_repair_stays_when_it_is_undone():
+    create_and_add("m", MessageWindow(20), [HI, result("1"), call("2"), HI])
+    step = services.repair("m", "openai").step
+    assert seqs() == [1, 3, 5, 4]
+    services.add("m", [AiMessage("later")])
+    services.undo_repair("m", step)
+    assert seqs() == [1, 2, 3, 4, 6]
+    with pytest.raises(NotRepairable):
+        services.undo_repair("m", step)
+    assert verify("m") is None
+
+
+def test_a_repair_keeps_pins_and_ends_within_the_limit():
+    create_and_add("m", MessageWindow(4), [HI, call("1"), HI, HI])
+    services.pin("m", 1)
+    step = services.repair("m", "openai").step
+    assert queries.window("m").totals.count <= 4
+    assert "openai" not in diagnosed("m").refused_by
+    services.undo_repair("m", step)
+    assert seqs() == [1, 2, 3, 4]
+    assert verify("m") is None
+
+
+def test_a_placeholder_has_the_pin_of_its_call():
+    create_and_add("m", MessageWindow(4), [HI, call("1"), HI])
+    services.pin("m", 2)
+    services.repair("m", "openai")
+    services.add("m", [HI, HI, HI])
+    assert [row.seq for row in queries.window("m").rows if row.pinned] == [2, 4]
+    assert "openai" not in diagnosed("m").refused_by
+    assert verify("m") is None
+
+
+def test_what_no_repair_mends_is_named():
+    create_and_add("m", MessageWindow(9), [HI, call("1", arguments="[]"), HI])
+    with pytest.raises(NotRepairable, match="no repair mends this: The arguments of tool call #2"):
+        services.repair("m", "anthropic")
+    assert Memory.objects.get().last_step == 3
+    with pytest.raises(InvalidValue, match="unknown provider"):
+        services.repair("m", "acme")
+    with pytest.raises(InvalidValue, match="step 1 is no repair"):
+        services.undo_repair("m", 1)
+    with pytest.raises(VersionConflict):
+        services.repair("m", "openai", expected_version=1)
+
+
+def test_many_are_repaired_at_once_or_only_looked_at():
+    for name in "abc":
+        create_and_add(name, MessageWindow(9), [HI, call("1"), HI] if name < "c" else [HI])
+    would = services.repair_all("abcd", "openai", dry_run=True)
+    assert (list(would.done), list(would.refused)) == (["a", "b"], ["c"])
+    assert Memory.objects.filter(last_step=4).count() == 0
+    services.add("b", [HI])
+    did = services.repair_all("ab", "openai", actor="ada", versions=would.versions)
+    assert list(did.done) == ["a"]
+    assert "version" in did.refused["b"]
+    assert services.repair_all("b", "openai").done
+    assert not any(diagnosed(name).refused_by for name in "abc")
+
+
+def test_a_result_that_comes_after_a_repair_verifies_and_can_be_moved():
+    create_and_add("m", MessageWindow(20), [HI, call("1"), HI])
+    services.repair("m", "openai")
+    services.add("m", [result("1")])
+    assert verify("m") is None
+    assert [each.rule for each in diagnosed("m").listed] == ["duplicate_result"]
+    lines = "".join(f"{each}\n" for each in archive_lines(["m"]))
+    Memory.objects.all().delete()
+    AuditEntry.objects.all().delete()
+    assert [each.refused for each in import_archive(BytesIO(lines.encode()))] == [""]
+    assert verify("m") is None
+    assert [each.rule for each in diagnosed("m").listed] == ["duplicate_result"]
+
+
+def test_many_results_of_one_call_take_no_memory(operator_client):
+    """A call with 3,000 ids is answered in parts, and examined after each."""
+    ids = [f"call-{n}" for n in range(3_000)]
+    create_and_add("m", MessageWindow(9_000), [HI, call(*ids)])
+    diagnosed("m")
+    with bounded_growth(os.getpid(), 60 * MEGABYTE):
+        for first in range(0, len(ids), 500):
+            answers = [result(id) for id in ids[first : first + 500]]
+            messages = [message_to_dict(each) for each in answers]
+            added = operator_client.post(
+                "/api/v1/memories/m/messages/", {"messages": messages}, "application/json"
+            )
+            assert added.status_code == 201, added.content
+            found = diagnosed("m")
+    assert found.listed == ()
+
+
+def test_metrics_count_what_broke_since_the_last_look(django_capture_on_commit_callbacks):
+    told = []
+
+    def hear(memory_id: str, new: tuple[str, ...], **_: object) -> None:
+        told.append((memory_id, new))
+
+    problems_found.connect(hear)
+    try:
+        create_and_add("m", MessageWindow(20), [HI])
+        for more in ([call("1"), HI], [HI], [result("2")]):
+            services.add("m", more)
+            with django_capture_on_commit_callbacks(execute=True):
+                diagnosed("m")
+    finally:
+        problems_found.disconnect(hear)
+    assert told == [("m", ("dangling_call",)), ("m", ("orphan_result",))]
