@@ -21,8 +21,8 @@ def figures(folder: str) -> Iterator[Figure]:
     from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage
     from chatmemory.core.estimators import count_tokens, estimator_for
     from chatmemory.core.recall.comparison import curve_of, replay
-    from chatmemory.core.recall.facts import history_of
     from chatmemory.core.recall.frontier import figures_of, tried_of_kind
+    from chatmemory.core.recall.history import history_of
     from chatmemory.core.recall.prompts import Refusals
 
     estimator = estimator_for("gpt-4o")

@@ -65,7 +65,10 @@ class Configuration:
     - `WINDOW_MESSAGES` and `WINDOW_BYTES` bound what an add, an import or a list may leave in a
       stored window: how many messages, and how many bytes of their JSON.
     - `FACT_TERMS` and `FACT_PREFIXES` are words that recall takes for facts although they may hold
-      no digit: terms as a whole, and prefixes with what follows them.
+      no digit: terms as a whole, and prefixes with what follows them. `FACT_PATTERNS` are regular
+      expressions that find facts.
+    - `REPEATABLE_TOOLS` are tools of which a repeated call is no incident, and `REMINDERS` how
+      users say that they repeat themselves, beside those that are known.
     - `DEFAULT_POLICIES` are those of conversations that are created without a policy, by prefixes
       of their ids.
     - `POLICIES`, `FORMATS` and `ESTIMATORS` are dotted paths of the project's own ones.
@@ -91,6 +94,9 @@ class Configuration:
     ESTIMATORS: Sequence[str] = setting((), _PATHS)
     FACT_TERMS: Sequence[str] = setting((), _WORDS)
     FACT_PREFIXES: Sequence[str] = setting((), _WORDS)
+    FACT_PATTERNS: Sequence[str] = setting((), _WORDS)
+    REPEATABLE_TOOLS: Sequence[str] = setting((), _WORDS)
+    REMINDERS: Sequence[str] = setting((), _WORDS)
 
 
 @cache
@@ -122,7 +128,13 @@ def fact_words() -> Words:
     """Return the project's words that are facts. Raises ImproperlyConfigured."""
     given = configuration()
     try:
-        return Words(tuple(given.FACT_TERMS), tuple(given.FACT_PREFIXES))
+        return Words(
+            tuple(given.FACT_TERMS),
+            tuple(given.FACT_PREFIXES),
+            tuple(given.FACT_PATTERNS),
+            tuple(given.REPEATABLE_TOOLS),
+            tuple(each.lower() for each in given.REMINDERS),
+        )
     except InvalidValue as error:
         raise ImproperlyConfigured(f"CHATMEMORY: {error}") from error
 

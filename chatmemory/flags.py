@@ -1,18 +1,20 @@
 """The flags of conversations that need attention: the one list of them for pages, API and agents.
 
-A message was never in memory that left in the step that added it. An incident is anything that a
-user or a tool had to say again after it had left.
+A message was never in memory that left in the step that added it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
 
 from django.db.models import F, Q
+from django.utils.module_loading import import_string
 
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.recall.kinds import FORCED
 from chatmemory.room import rooms
 
 LATELY_STEPS = 40
@@ -27,6 +29,15 @@ def breaking(rule: str) -> Q:
 def lately(column: str) -> Q:
     """Return the condition for a step among the last ones."""
     return Q(**{f"keptdiagnosis__{column}__gt": F("last_step") - LATELY_STEPS})
+
+
+class Losing:
+    """The ids of the conversations whose summaries lost a term of the headline, read when they are
+    asked for.
+    """
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(import_string("chatmemory.queries.corpus.corpus_now")().losing)
 
 
 _REFUSED = Q(keptdiagnosis__refused_by__gt=0)
@@ -54,9 +65,9 @@ class Flag:
         return self.name
 
 
-SAID_AGAIN = Flag(
-    "said_again",
-    "Had to be said again",
+USER_REPEATED = Flag(
+    "user_repeated",
+    FORCED.title,
     Q(keptincidents__newest_at__isnull=False),
     icon="again",
     is_offered=True,
@@ -66,7 +77,7 @@ SAID_AGAIN = Flag(
 COMPACTED_WITH_LOSS = Flag(
     "compacted_with_loss",
     "Compacted with loss",
-    Q(keptcompactions__terms_lost__gt=0),
+    Q(keptcompactions__terms_lost__gt=0) & Q(id__in=Losing()),
     icon="again",
     is_offered=True,
     beside_doctor=True,
@@ -121,8 +132,11 @@ REFUSED = Flag(
     place=80,
 )
 
+# Names of the release before, which are still accepted
+FORMER = {"said_again": USER_REPEATED.name}
+
 OWN = (
-    *(SAID_AGAIN, COMPACTED_WITH_LOSS, NEVER_IN_MEMORY, OVERSIZED),
+    *(USER_REPEATED, COMPACTED_WITH_LOSS, NEVER_IN_MEMORY, OVERSIZED),
     *(OVER_LIMIT, DANGLING, ORPHANED, REFUSED),
 )
 
@@ -139,7 +153,8 @@ def _place(flag: Flag) -> int:
 
 
 def flag_named(name: str) -> Flag:
-    """Return the flag with a name. Raises InvalidValue."""
+    """Return the flag with a name, also with one of the release before. Raises InvalidValue."""
+    name = FORMER.get(name, name)
     for flag in flags():
         if flag.name == name:
             return flag

@@ -99,12 +99,14 @@ class KeptDiagnosis(KeptRow):
 class KeptIncidents(KeptRow):
     """The incidents of a conversation, as `queries.incidents` reads them; only numbers.
 
-    The newest is that of a user or a tool.
+    The newest is that by which a user had to say something again.
     """
 
-    said_again = models.IntegerField(default=0)
-    fetched_again = models.IntegerField(default=0)
-    used = models.IntegerField(default=0)
+    forced = models.IntegerField(default=0, help_text="incidents that the assistant forced")
+    user_repeated = models.IntegerField(default=0)
+    call_repeated = models.IntegerField(default=0)
+    user_supplied = models.IntegerField(default=0)
+    used_unseen = models.IntegerField(default=0)
     newest_step = models.BigIntegerField(null=True)
     newest_at = models.BigIntegerField(null=True)
 
@@ -118,13 +120,15 @@ class KeptIncidents(KeptRow):
 
 class KeptCompactions(KeptRow):
     """What the compactions of a conversation lost, as `queries.compactions` reads it: numbers, with
-    the names of triggers and summarizers.
+    the names of triggers and summarizers. Terms are digests, see `queries.corpus`.
     """
 
     compacted = models.IntegerField(default=0, help_text="how many compactions it has rows of")
     terms_lost = models.IntegerField(
-        default=0, help_text="exact terms that were needed and that summaries lost"
+        default=0, help_text="exact terms that were told, needed, and lost by summaries"
     )
+    lost = models.TextField(default="[]", help_text="JSON: the digests of these terms")
+    mentioned = models.TextField(default="", help_text="the digests of all terms, as base64")
 
     class Meta:
         verbose_name = verbose_name_plural = "losses of compactions"

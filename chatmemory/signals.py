@@ -20,8 +20,8 @@ problems_found = Signal()
 
 # Sent after the commit that keeps incidents found anew, with
 #   memory_id  the conversation
-#   new        the number of those after what was known of it before, by kind: `said_again` or
-#              `fetched_again`
+#   new        the number of those after what was known of it before, by kind: `user_repeated`,
+#              `call_repeated` or `user_supplied`
 incidents_found = Signal()
 
 # Sent by `manage.py vacuum`, before it removes the traces of what was deleted: receivers delete

@@ -11,6 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
+from inspector.project import handover
 from inspector.project.environment import address, env, log_style, networks, number
 from inspector.shell.logs import logging_settings
 
@@ -40,8 +41,14 @@ def on_starting(server):
         Path(_metrics).mkdir(parents=True)
 
 
+def on_reload(server):
+    """Has the workers of now go on until a new one has started."""
+    handover.reload_begins(server.worker_age)
+
+
 def child_exit(server, worker):
-    """Removes the gauges of a process that has ended."""
+    """Lets nobody wait for a process that has ended, and removes its gauges."""
+    handover.worker_ended(worker.age)
     if _metrics:
         from prometheus_client import multiprocess
 

@@ -121,7 +121,7 @@ def test_a_rule_by_which_nothing_is_listed_is_in_the_panel_alone(name, operator_
 # Flags
 
 FLAGGED = {
-    "said_again": lambda: create_and_add(
+    "user_repeated": lambda: create_and_add(
         "m", MessageWindow(2), users("My order is A-1182.", "a", "b", "A-1182, as I said.")
     ),
     "compacted_with_loss": lambda: (

@@ -94,18 +94,27 @@ def test_no_limit_helps_where_a_client_decided():
     client.update_messages("a", SAID[1:3])
     client.update_messages("a", SAID[1:])
     (found,) = incidents_anew("a")
-    assert (found.said, found.left_step, found.keeping) == (1, 2, Keeping(None))
+    fact = found.shown
+    assert (fact.said, fact.left_step, fact.keeping) == (1, 2, Keeping(None))
 
 
 def test_a_server_finds_them_within_five_seconds(served):
     assert served.finds_incidents("again", within=5)
     metrics = served.api.get(f"{served.url}/metrics", headers={"Authorization": ""}).text
-    assert 'chatmemory_incidents_total{kind="said_again"}' in metrics
+    assert 'chatmemory_incidents_total{kind="user_repeated"}' in metrics
 
 
 # manage.py incidents, of files
 
 
+COUNTS = {
+    "forced": 1,
+    "user_repeated": 1,
+    "call_repeated": 0,
+    "user_supplied": 0,
+    "used_unseen": 0,
+    "conversations": 1,
+}
 LINES = ["My order is A-1182.", "Thank you.", "Where is it?", "Which order?", "A-1182!"]
 
 
@@ -126,19 +135,24 @@ def test_each_conversation_is_a_line_of_json(chat, capsys):
         "conversation": "1",
         "incidents": [
             {
-                "kind": "said_again",
-                "fact": "A-1182",
-                "said": 1,
-                "left_step": 3,
-                "cause": "CAPACITY",
-                "asked": 4,
+                "kind": "user_repeated",
                 "again": 5,
                 "step": 5,
-                "limit": 4,
+                "forced": True,
+                "asked": 4,
+                "facts": [
+                    {
+                        "fact": "A-1182",
+                        "said": 1,
+                        "left_step": 3,
+                        "cause": "CAPACITY",
+                        "limit": 4,
+                    }
+                ],
             }
         ],
     }
-    assert total == {"total": {"said_again": 1, "fetched_again": 0, "used": 0, "conversations": 1}}
+    assert total == {"total": COUNTS}
 
 
 def test_a_conversation_without_incidents_has_no_line(chat, capsys):
@@ -151,14 +165,18 @@ def test_people_read_sentences(chat, capsys):
     call_command("incidents", chat, "--policy", "message_window:2")
     found, total = capsys.readouterr().out.splitlines()
     assert found == (
-        "1: A-1182, said in #1, left memory at step 3 and was said again by the user in #5; "
-        "a limit of 4 would have kept it"
+        "1: A-1182 had to be said again in #5; said in #1, left memory at step 3; a limit of 4 "
+        "would have kept it"
     )
-    assert total == "1 said_again, 0 fetched_again, 0 used; conversations with any: 1"
+    assert total == (
+        "1 user_repeated, 0 call_repeated, 0 user_supplied, 0 used_unseen; 1 forced; "
+        "conversations with any: 1"
+    )
 
 
 @pytest.mark.parametrize(
-    ("kinds", "status"), [("said_again,fetched_again", 1), ("fetched_again", 0), ("used", 0)]
+    ("kinds", "status"),
+    [("forced", 1), ("user_repeated", 1), ("said_again,fetched_again", 1), ("used_unseen,used", 0)],
 )
 def test_a_build_can_fail_on_them(chat, kinds, status):
     arguments = ("incidents", chat, "--policy", "message_window:2", "--fail-on", kinds)
@@ -174,7 +192,7 @@ def test_a_build_can_fail_on_them(chat, kinds, status):
     ("options", "told"),
     [
         (["--policy", "window:2"], "window:2"),
-        (["--policy", "message_window:2", "--fail-on", "all"], "'all' is none of said_again"),
+        (["--policy", "message_window:2", "--fail-on", "all"], "'all' is none of user_repeated"),
         ([], "--policy is that of files"),
         (["--stored"], "name files with a --policy, or use --stored"),
     ],
@@ -190,5 +208,5 @@ def test_stored_conversations_have_those_of_their_ledger(capsys):
     call_command("incidents", "--stored", "--json")
     conversation, total = map(json.loads, capsys.readouterr().out.splitlines())
     assert conversation["conversation"] == "kept"
-    assert total["total"] == {"said_again": 1, "fetched_again": 0, "used": 0, "conversations": 1}
+    assert total["total"] == COUNTS | {"forced": 0}
     assert KeptIncidents.objects.count() == 2

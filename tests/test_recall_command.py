@@ -30,7 +30,7 @@ def test_stored_conversations_become_a_row_for_each_policy(said_once, capsys):
         "recalls",
         "held",
         "nothing_lost",
-        "said_again",
+        "user_repeated",
     ]
     assert [row[:5] for row in rows] == [
         ["message_window:2", "1", "1", "0", "0"],

@@ -21,7 +21,7 @@ from chatmemory import (
 )
 from chatmemory.core.estimators import count_tokens, estimator_for
 from chatmemory.core.recall.cost import Call, bill_of, providers, rules_of
-from chatmemory.core.recall.facts import recorded_time
+from chatmemory.core.recall.history import recorded_time
 from chatmemory.formats import stream_transcripts
 
 PRICES = ("--input", "2.50", "--cached", "0.25")

@@ -28,7 +28,8 @@ from chatmemory.core.recall.compactions import (
     Level,
     compaction_evidence,
 )
-from chatmemory.core.recall.facts import IncidentKind, facts_of
+from chatmemory.core.recall.facts import facts_of
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.sessions import Compaction, Session
 from chatmemory.formats import Reading, Transcript, read_transcripts
 from chatmemory.models import KeptCompactions, Memory, Message, Step
@@ -52,7 +53,6 @@ def figures(found):
             len(found.needed(level)),
             [found.held(level, terms) for terms in (0, *APPENDED)],
             [found.in_tail(tokens, level) for tokens in TAILS],
-            sum(each.is_number for each in found.lost(level)),
         )
         for level in LEVELS
     }
@@ -86,13 +86,14 @@ def check_same(memory_id, session):
     assert len(found) == len(expected)
     for kept, each in zip(found, expected, strict=True):
         evidence = kept.evidence
-        assert figures(evidence.needed_terms) == figures(each)
+        assert figures(kept.terms) == figures(each)
         assert evidence.why_left_out == each.why_left_out
         assert evidence.dropped_count == len(each.dropped)
         assert listed(kept.listed) == listed(each.lost()[:100], first=1)
-    lost = sum(len(each.lost()) for each in expected if not each.why_left_out)
+    lost = sum(len(each.lost(Level.TOLD)) for each in expected if not each.why_left_out)
     assert KeptCompactions.objects.get(memory=memory_id).terms_lost == lost
-    assert is_flagged(memory_id) == bool(lost)
+    measured = [each for each in found if not each.evidence.why_left_out]
+    assert is_flagged(memory_id) == any(each.terms.lost(each.level) for each in measured)
 
 
 def is_flagged(memory_id):
@@ -168,12 +169,16 @@ def test_incidents_and_evidence_do_not_contradict_each_other(script):
     changed(name, script)
     found = services.current_incidents(name).incidents
     lost = {each.evidence.step: listed(each.listed) for each in shown(name)}
-    for each in found:
-        if each.cause is Reason.SUMMARIZED and each.kind is IncidentKind.USED:
-            assert each.fact in {term for term, *_ in lost[each.left_step]}
+    used = {
+        (fact.fact, each.again, fact.left_step)
+        for each in found
+        for fact in each.facts
+        if each.kind is IncidentKind.USED_UNSEEN and fact.cause is Reason.SUMMARIZED
+    }
+    for fact, _, step in used:
+        assert fact in {term for term, *_ in lost[step]}
     session = session_of(name)
     said = [facts_of(message) for message in session.messages]
-    used = {(each.fact, each.again, each.left_step) for each in found if each.kind == "used"}
     for step, terms in lost.items():
         summary = Step.objects.get(memory=name, n=step).seq
         for term, _, use, back, _ in terms:
@@ -194,16 +199,16 @@ def test_an_incident_of_what_a_summary_lost_is_summarized():
     services.compact("a", "None.", keep_last=0)
     services.add("a", users("src/app2/main.go"))
     found = [
-        (each.kind, each.fact, each.left_step, each.cause)
+        (each.kind, each.fact, each.shown.left_step, each.shown.cause)
         for each in services.current_incidents("a").incidents
     ]
     assert found == [
-        ("used", "A-1182", 4, Reason.SUMMARIZED),
-        ("said_again", "src/app2/main.go", 7, Reason.SUMMARIZED),
+        ("used_unseen", "A-1182", 4, Reason.SUMMARIZED),
+        ("user_repeated", "src/app2/main.go", 7, Reason.SUMMARIZED),
     ]
     first, second = shown("a")
     assert listed(first.listed) == [("A-1182", 1, 5, CameBack.UNKNOWN, None)]
-    assert first.evidence.needed_terms.held() == 1
+    assert first.terms.held() == 1
     assert second.evidence.terms == ()
 
 

@@ -98,7 +98,7 @@ def test_a_deletion_meanwhile_breaks_off(operator_client, long, is_made_anew):
 
 
 def test_the_page_of_an_export_looks_at_a_part(operator_client, long, monkeypatch):
-    monkeypatch.setattr("inspector.views.transfer.PREVIEWED", 4)
+    monkeypatch.setattr("inspector.rooms.transfer.views.PREVIEWED", 4)
     page = operator_client.get("/c/long/export/?format=openai_chat")
     assert page.context["lost"] == [("thinking", 1)]
     assert "of the first 4 messages" in page.content.decode()

@@ -24,7 +24,8 @@ from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.policies import policy_kinds
 from chatmemory.core.recall.cost import providers
-from chatmemory.core.recall.incidents import IncidentKind
+from chatmemory.core.recall.kinds import FORMER, IncidentKind
+from chatmemory.flags import FORMER as FORMER_FLAGS
 from chatmemory.queries import CLIENT, ORDERINGS, PROBLEMS, flags
 from chatmemory.services.validation import ID_LENGTH
 
@@ -252,13 +253,15 @@ class MemoryListQuery(Query):
     flag = fields.NameField(
         lambda: [flag.name for flag in flags()],
         "What needs attention: a message `never_in_memory` left in the step that added "
-        "it, `said_again` is what a user had to say, or a tool to tell, again; `any` of these.",
+        "it, `user_repeated` is what a user had to say again; `any` of these.",
+        FORMER_FLAGS,
     )
     active_since = _moment("The earliest last activity; UTC where no offset is given.")
     active_before = _moment("The end of the last activity, exclusive.")
     ordering = fields.NameField(
         lambda: [sign + name for name in ORDERINGS for sign in ("", "-")],
         "The sort order, descending with a minus.",
+        {sign + old: sign + new for old, new in FORMER_FLAGS.items() for sign in ("", "-")},
         default="-activity",
     )
     size = fields.PageSizeField()
@@ -307,7 +310,9 @@ class StepsQuery(Query):
 
 
 class IncidentsQuery(Query):
-    kind = fields.NameField(lambda: [kind.value for kind in IncidentKind], "Only those of a kind.")
+    kind = fields.NameField(
+        lambda: [kind.value for kind in IncidentKind], "Only those of a kind.", FORMER
+    )
 
 
 class StepQuery(Query):

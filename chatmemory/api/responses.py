@@ -279,13 +279,16 @@ class RecallRowSerializer(Json):
     policy = serializers.SerializerMethodField(help_text="As it was asked for.")
     conversations = serializers.IntegerField()
     recalls = serializers.IntegerField(
-        help_text="Facts that the assistant used again, or that had to be said or fetched again."
+        help_text="Facts that the assistant used again, and messages in which users or calls had "
+        "to repeat something."
     )
     held = serializers.IntegerField(help_text="Those that were in the window then.")
     nothing_lost = serializers.IntegerField(help_text="Conversations that held all of them.")
-    said_again = serializers.IntegerField(help_text="Facts that users repeated, forgotten then.")
-    fetched_again = serializers.IntegerField(
-        help_text="Facts that repeated calls fetched, forgotten then."
+    user_repeated = serializers.IntegerField(
+        help_text="Messages in which users said again what was forgotten then."
+    )
+    call_repeated = serializers.IntegerField(
+        help_text="Results that were fetched again and forgotten then."
     )
     prompt_tokens = serializers.IntegerField()
     calls = serializers.IntegerField(help_text="AI messages.")
@@ -446,31 +449,48 @@ class StepsSerializer(Json):
     later = serializers.URLField(allow_null=True)
 
 
-class IncidentSerializer(Json):
-    kind = serializers.CharField(help_text=f"One of {', '.join(IncidentKind)}.")
-    fact = serializers.CharField()
+class ForgottenSerializer(Json):
     said = serializers.IntegerField(
         help_text="Seq of the latest message of a user that said it, else of a tool."
     )
     left_step = serializers.IntegerField(help_text="The step at which its last mention left.")
     cause = serializers.CharField(help_text=_REASONS)
-    asked = serializers.IntegerField(
-        allow_null=True,
-        help_text="Seq of the assistant's message directly before, if it asks something.",
-    )
-    again = serializers.IntegerField(help_text="Seq of the message in which it came up again.")
-    step = serializers.IntegerField(help_text="The step at which that message arrived.")
-    tokens = serializers.IntegerField(
-        required=False, help_text="Of the result, where it was fetched again."
-    )
     limit = serializers.IntegerField(
         required=False,
         allow_null=True,
-        help_text="The smallest limit from which every larger one would have held the fact just "
-        "before `step`; null if none would, absent while it is not computed.",
+        help_text="The smallest limit from which every larger one would have held it just before "
+        "`step`; null if none would, absent while it is not computed.",
     )
     limit_tried_every = serializers.IntegerField(
         required=False, help_text="The distance of the limits that were tried, if not all were."
+    )
+
+
+class ForgottenFactSerializer(ForgottenSerializer):
+    fact = serializers.CharField(help_text="As it is written in the message.")
+
+
+class IncidentSerializer(Json):
+    """What came up again in one message, of the first kind that applies."""
+
+    kind = serializers.CharField(help_text=f"One of {', '.join(IncidentKind)}.")
+    again = serializers.IntegerField(help_text="Seq of the message in which it came up again.")
+    step = serializers.IntegerField(help_text="The step at which that message arrived.")
+    forced = serializers.BooleanField(
+        help_text="Whether the assistant had asked for a fact of it by its name, or the user says "
+        "that it was said before."
+    )
+    asked = serializers.IntegerField(
+        allow_null=True, help_text="Seq of the assistant's message that asked for it by its name."
+    )
+    facts = ForgottenFactSerializer(many=True, help_text="The best known first.")
+    tool = serializers.CharField(required=False, help_text="What was called again.")
+    same_result = serializers.BooleanField(
+        required=False, help_text="Whether the call had the same result as the equal one before."
+    )
+    result = ForgottenSerializer(required=False, help_text="The result of the equal call before.")
+    tokens = serializers.IntegerField(
+        required=False, help_text="Of the result, where a call was made again."
     )
 
 
@@ -503,7 +523,11 @@ class LostTermSerializer(Json):
         help_text="Seq of the message by which it came back; null without a recorded mention.",
     )
     back = serializers.CharField(help_text=f"One of {', '.join(CameBack)}.")
-    is_number = serializers.BooleanField(help_text="Whether it is a plain number.")
+    is_told = serializers.BooleanField(help_text="Whether others mentioned it first.")
+    is_rare = serializers.BooleanField(
+        help_text="Whether it is told, and in at most two of the newest 200 conversations with a "
+        "compaction."
+    )
 
 
 class NeededSerializer(Json):
@@ -529,27 +553,31 @@ class EvidenceSerializer(Json):
     left_out = serializers.CharField(
         allow_null=True, help_text="Why it cannot be measured; null if it can."
     )
-    all = NeededSerializer()
+    level = serializers.CharField(
+        help_text="The level that is told first: rare, or told while fewer than five conversations "
+        "have a compaction."
+    )
+    rare = NeededSerializer(help_text="Told ones that few conversations mention.")
     told = NeededSerializer(help_text="Without the terms that the assistant mentioned first.")
+    all = NeededSerializer()
     lost = LostTermSerializer(many=True, help_text="The first 100, in the order of their uses.")
     lost_count = serializers.IntegerField()
-    lost_numbers = serializers.IntegerField(help_text="How many of them are plain numbers.")
     not_needed = serializers.IntegerField(
-        help_text="How many other terms the summary does not hold, without plain numbers."
+        help_text="How many other terms the summary does not hold."
     )
 
 
 def evidence_fields(shown: ShownEvidence) -> dict[str, Any]:
     """Return the fields of what a summary lost."""
-    found, terms = shown.evidence, shown.evidence.needed_terms
+    found, terms = shown.evidence, shown.terms
     return {
         **found._asdict(),
         "until": shown.until,
         "left_out": found.why_left_out,
-        **{level.value: _needed(terms, level) for level in (Level.ALL, Level.TOLD)},
+        "level": shown.level.value,
+        **{level.value: _needed(terms, level) for level in Level},
         "lost": shown.listed,
         "lost_count": len(terms.lost()),
-        "lost_numbers": sum(each.is_number for each in terms.lost()),
         "not_needed": found.not_needed,
     }
 

@@ -242,6 +242,11 @@ def _stored(
     )
 
 
+def is_by_program(message: ChatMessage) -> bool:
+    """Return whether a session told that a program wrote a message for the user."""
+    return bool(_told_of(message).get("by_program"))
+
+
 def _told_of(message: ChatMessage) -> Mapping[str, Any]:
     told = getattr(message, "attributes", {}).get(OWN)
     return told if isinstance(told, Mapping) else {}

@@ -1,7 +1,7 @@
 """Explanations of the ledger: captions, receipts and reasons, independent of their display."""
 
 from chatmemory.core.phrases import phrase_place
-from chatmemory.core.recall.incidents import incident_words
+from chatmemory.core.recall.incidents import call_words, incident_words
 from chatmemory.core.texts import named, readable_text
 from chatmemory.explain.captions import (
     Caption,
@@ -28,15 +28,12 @@ from chatmemory.explain.doctor import (
 from chatmemory.explain.incidents import (
     asked_for,
     came_back,
-    came_up,
-    cost_of_fetch,
     cure,
     how_it_left,
     quoted,
     tokens_around,
     used_words,
     what_became_a_summary,
-    what_came_up,
 )
 from chatmemory.explain.phrase import (
     PhraseAnswer,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.compactions import CameBack
-from chatmemory.core.recall.incidents import Incident, IncidentKind
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
 from chatmemory.explain.reasons import TRIED_TOO_LONG
@@ -23,25 +22,6 @@ _BACK = {
     CameBack.USER: "the user said it again",
     CameBack.UNKNOWN: "no recorded mention",
 }
-
-
-def what_came_up(incident: Incident, tool: str) -> tuple[str, str]:
-    """Return what came up again, and what that meant: `A-1182` and `had to be said again`."""
-    if incident.kind is IncidentKind.FETCHED_AGAIN:
-        return tool or "A tool", "was called again"
-    if incident.asked:
-        return incident.fact, "had to be said again"
-    return incident.fact, "was said again after it had left"
-
-
-def cost_of_fetch(incident: Incident) -> str:
-    """Return what a call that was made again cost: `, for 130 tokens`; empty if nothing."""
-    return f", for {counted(incident.tokens, 'token')}" if incident.tokens else ""
-
-
-def came_up(incident: Incident) -> str:
-    """Return what the last message of an incident did."""
-    return "called again" if incident.kind is IncidentKind.FETCHED_AGAIN else "said again"
 
 
 def how_it_left(change: ChangeResult, seq: int) -> str:
@@ -85,7 +65,7 @@ def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
 
     The limit is empty where none would have, or none is known.
     """
-    keeping, policy = shown.incident.keeping, shown.policy
+    keeping, policy = shown.incident.shown.keeping, shown.policy
     if keeping is None:
         return "", f"Which limit would have kept it is not known. {TRIED_TOO_LONG}"
     if keeping.limit is None or not can_decide(policy):
@@ -97,10 +77,10 @@ def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
 
 
 def _why_no_limit(shown: ShownIncident) -> str:
-    left, last = shown.left, shown.incident.last
+    left, last = shown.left, shown.incident.shown.last
     if left.by_client:
         return "the client decided what memory holds"
-    if shown.incident.cause.is_beyond_limits:
+    if shown.incident.shown.cause.is_beyond_limits:
         return _why_it_left(left, last)
     if not can_decide(shown.policy):
         return f"no limit was in force at step {shown.incident.step:,}"

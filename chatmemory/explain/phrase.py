@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from chatmemory.core.phrases import Speaker
@@ -11,7 +11,14 @@ from chatmemory.explain.captions import caption
 from chatmemory.explain.reasons import Explanation
 from chatmemory.explain.receipts import receipt
 from chatmemory.explain.wording import capitalized, decapitalized, role, seqs
-from chatmemory.queries import MATCHES_MAX, ConversationState, NoRoom, PhraseMatches, TurningPoint
+from chatmemory.queries import (
+    MATCHES_MAX,
+    ConversationState,
+    NoRoom,
+    PhraseMatches,
+    Remembered,
+    TurningPoint,
+)
 
 PERIODS = 12
 _NOT_YET = "not said yet"
@@ -23,12 +30,6 @@ _WHOSE = {
     Speaker.ASSISTANT: "the assistant’s own words",
     Speaker.SYSTEM: "the system message",
     Speaker.CLIENT: "what the client put into memory",
-}
-_WHO_HAVE = {
-    Speaker.OTHERS: "Users and tools have",
-    Speaker.ASSISTANT: "The assistant has",
-    Speaker.SYSTEM: "The system message has",
-    Speaker.CLIENT: "The client has",
 }
 
 
@@ -53,11 +54,12 @@ class Period:
 
 @dataclass(frozen=True)
 class PhraseAnswer(Explanation):
-    """The answer for a phrase, its latest periods, the number of others, and what decides."""
+    """The answer for a phrase, its latest periods, the number of others, and what was looked at."""
 
+    state: Remembered = Remembered.NOT_IN_MEMORY
     periods: tuple[Period, ...] = ()
     earlier: int = 0
-    decided_by: str = ""
+    looked_at: str = ""
 
 
 def remembered(state: ConversationState) -> PhraseAnswer:
@@ -70,7 +72,7 @@ def remembered(state: ConversationState) -> PhraseAnswer:
             return PhraseAnswer(question, f"There is no message {phrase}.", newest)
         detail = "No message contains these words."
         return PhraseAnswer(question, "It was never said.", detail)
-    if matches.leaving or (matches.is_simulated and matches.deciding):
+    if matches.is_simulated and (matches.leaving or matches.present):
         return _simulated(question, matches)
     return _stored(question, state)
 
@@ -81,16 +83,16 @@ def _stored(question: str, state: ConversationState) -> PhraseAnswer:
     periods = periods_of(matches, last_step)
     here = next((each for each in periods if each.first <= at <= each.last), None)
     cause, detail = _answer(state, here)
-    if here and here.is_in and state.window.hidden.issuperset(matches.deciding):
+    if here and here.is_in and state.window.hidden.issuperset(matches.in_memory):
         why = f"{here.why}; over the limit at step {at:,}"
         periods = tuple(replace(each, why=why) if each is here else each for each in periods)
-    is_lost = matches.lost is not None and here is not None and not here.is_in
     answer = PhraseAnswer(
         question,
         f"At step {at:,}: {decapitalized(cause)}" if at < last_step else cause,
         detail,
-        receipt(matches.lost) if is_lost and matches.lost else (),
-        decided_by=_decided_by(matches),
+        receipt(matches.lost) if matches.lost else (),
+        state=matches.remembered(state.window.hidden),
+        looked_at=_looked_at(matches),
     )
     if matches.is_simulated:
         return answer
@@ -104,22 +106,17 @@ def _stored(question: str, state: ConversationState) -> PhraseAnswer:
 
 def _simulated(question: str, matches: PhraseMatches) -> PhraseAnswer:
     """Answer for a simulation that keeps the phrase in memory or pushes it out."""
-    decided_by = _decided_by(matches)
     leaving = f"{seqs(matches.leaving)} would leave." if matches.leaving else ""
-    if kept := matches.deciding:
-        is_own = matches.speaker is Speaker.ASSISTANT
-        cause = _only_in(matches.present) if is_own else "Yes."
-        detail = f"{capitalized(_are_in(kept))} {leaving}".strip()
-        return PhraseAnswer(question, cause, detail, decided_by=decided_by)
-    echo, lost = _echo(matches), matches.lost
-    told = caption(lost).summary if lost else ""
-    return PhraseAnswer(
-        question,
-        echo or f"No, {leaving}",
-        f"{capitalized(leaving)} {told}".strip() if echo else told,
-        receipt(lost) if lost else (),
-        decided_by=decided_by,
-    )
+    lost, state = matches.lost, matches.remembered()
+    if state is Remembered.NOT_IN_MEMORY:
+        told = caption(lost).summary if lost else ""
+        figures = receipt(lost) if lost else ()
+        looked_at = _looked_at(matches)
+        return PhraseAnswer(question, f"No, {leaving}", told, figures, looked_at=looked_at)
+    is_aside = state is Remembered.ASIDE
+    cause = _only_in(matches.present) if is_aside else "Yes."
+    told = f"{capitalized(_are_in(matches.in_memory))} {leaving}".strip()
+    return PhraseAnswer(question, cause, told, state=state, looked_at=_looked_at(matches))
 
 
 def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
@@ -144,33 +141,27 @@ def without(left: Sequence[int], phrase: str) -> str:
 
 
 def _answer(state: ConversationState, here: Period | None) -> tuple[str, str]:
-    matches = state.mentions
-    if here and matches.deciding:
-        return _yes(state, here)
-    cause, sentence = _out_of_memory(matches, state.at, here)
-    told = caption(matches.lost).summary if matches.lost else ""
-    echo = _echo(matches, state.window.hidden)
-    return (echo, f"{sentence} {told}".strip()) if echo else (cause, told)
+    matches, hidden = state.mentions, state.window.hidden
+    seen = matches.seen(hidden)
+    if not matches.present:
+        told = caption(matches.lost).summary if matches.lost else ""
+        return _out_of_memory(matches, state.at, here), told
+    if not seen:
+        return _over_limit(matches.in_memory, state.window.no_room)
+    cause, said = _yes(matches, state.at, here, [n for these in seen.values() for n in these])
+    if matches.remembered(hidden) is Remembered.ASIDE:
+        return _only_in(seen), _told_left(matches) or said
+    return cause, said
 
 
-def _echo(matches: PhraseMatches, hidden: Collection[int] = ()) -> str:
-    """Say in which messages that the model sees, and that do not decide, the phrase is; empty if in
-    none.
-    """
-    others = _seen_of_others(matches, hidden)
-    return _only_in(others) if others else ""
-
-
-def _seen_of_others(
-    matches: PhraseMatches, hidden: Collection[int]
-) -> dict[Speaker, tuple[int, ...]]:
-    """Return the messages in memory that contain the phrase, do not decide, and are not hidden."""
-    return {
-        who: seen
-        for who, found in matches.present.items()
-        if who is not matches.speaker
-        and (seen := tuple([seq for seq in found if seq not in hidden]))
-    }
+def _told_left(matches: PhraseMatches) -> str:
+    """Say when the last mention of a user or a tool left, where others are still in memory."""
+    left = matches.told_left
+    if left is None:
+        return ""
+    return (
+        f"{capitalized(_WHOSE[Speaker.OTHERS])} left at step {left.step:,}. {caption(left).summary}"
+    )
 
 
 def _only_in(found: Mapping[Speaker, Sequence[int]]) -> str:
@@ -185,27 +176,18 @@ def _are_in(kept: Sequence[int]) -> str:
     return f"{seqs(kept)} {'is' if len(kept) == 1 else 'are'} in memory."
 
 
-def _yes(state: ConversationState, here: Period) -> tuple[str, str]:
-    """Say since when, which mentions are in memory, and when it was last forgotten before.
-
-    The assistant may only have asked for it: its own words are no plain yes.
-    """
-    matches, hidden = state.mentions, state.window.hidden
-    kept = matches.deciding
-    visible = [seq for seq in kept if seq not in hidden]
-    others = _seen_of_others(matches, hidden)
-    if not visible:
-        return _over_limit(kept, others, state.window.no_room)
-    first = here.first if here.is_in else state.at
+def _yes(
+    matches: PhraseMatches, at: int, here: Period | None, seen: Sequence[int]
+) -> tuple[str, str]:
+    """Say since when, which mentions the model sees, and when it was last forgotten before."""
+    first = here.first if here and here.is_in else at
     turn, since = matches.turns.get(first), f"step {first:,}"
     if turn and len(turn.seqs) == 1:
         since = f"#{turn.seqs[0]}"
     elif turn is None:  # what was before is not looked at
         since = f"{since} or earlier"
-    cause, said = f"Yes, since {since}.", _are_in(visible)
-    if matches.speaker is Speaker.ASSISTANT:
-        found = {**others, Speaker.ASSISTANT: visible}
-        cause, said = _only_in(found), f"In memory since {since}."
+    inside = f" inside {matches.inside}," if matches.inside else ""
+    cause, said = f"Yes,{inside} since {since}.", _are_in(sorted(seen))
     lost = [last + 1 for _, last in matches.spans if last < first]
     if lost and turn:
         again = _came(turn, is_again=True)
@@ -214,35 +196,23 @@ def _yes(state: ConversationState, here: Period) -> tuple[str, str]:
     return cause, said
 
 
-def _over_limit(
-    kept: Sequence[int], others: Mapping[Speaker, Sequence[int]], no_room: NoRoom | None
-) -> tuple[str, str]:
-    """Say that a limit hides the deciding mentions, and in which others the phrase is seen."""
-    sees = seqs(kept) if others else "it" if len(kept) == 1 else "them"
+def _over_limit(kept: Sequence[int], no_room: NoRoom | None) -> tuple[str, str]:
+    """Say that a limit hides all mentions."""
+    sees = "it" if len(kept) == 1 else "them"
     evicts = "" if no_room else f"; the next add evicts {seqs(kept)}"
-    detail = f"The model no longer sees {sees}{evicts}."
-    if others:
-        return f"Only over the limit ({seqs(kept)}) and in {_places(others)}.", detail
-    return f"Only over the limit: {seqs(kept)}.", detail
+    return f"Only over the limit: {seqs(kept)}.", f"The model no longer sees {sees}{evicts}."
 
 
-def _out_of_memory(matches: PhraseMatches, at: int, here: Period | None) -> tuple[str, str]:
-    """Say how the phrase came to be out of memory at a step: as an answer, and in a sentence that
-    names whose words decide.
-    """
+def _out_of_memory(matches: PhraseMatches, at: int, here: Period | None) -> str:
+    """Say how the phrase came to be out of memory at a step."""
     if here and here.is_in is None:
-        return "No, nothing in memory mentions it.", ""
+        return "No, nothing in memory mentions it."
     if here is None or at < matches.first_step:
-        return f"{capitalized(_NOT_YET)}.", f"{_WHO_HAVE[matches.speaker]} not said it yet."
-    is_plural = matches.speaker is Speaker.ASSISTANT
-    whose = capitalized(_WHOSE[matches.speaker])
+        return f"{capitalized(_NOT_YET)}."
     if here.first == matches.first_step:
-        they_were = "they were" if is_plural else "it was"
-        sentence = f"{whose} had no room when {they_were} said, at step {here.first:,}."
-        return f"No, {_no_room(matches)}.", sentence
+        return f"No, {_no_room(matches)}."
     since = "at this step" if here.first == at else f"since step {here.first:,}"
-    state = f"forgotten {since}, {_went(matches, here.first)}"
-    return f"No, {state}.", f"{whose} {'are' if is_plural else 'is'} {state}."
+    return f"No, forgotten {since}, {_went(matches, here.first)}."
 
 
 def _later(matches: PhraseMatches, periods: Sequence[Period], at: int) -> str:
@@ -291,18 +261,16 @@ def _no_room(matches: PhraseMatches) -> str:
     return f"it had no room when it was said, at step {matches.first_step:,}"
 
 
-def _decided_by(matches: PhraseMatches) -> str:
-    """Say which mentions are looked at if not all are, whose decide, and whose do not."""
-    whose, parts = _WHOSE[matches.speaker], []
+def _looked_at(matches: PhraseMatches) -> str:
+    """Say which mentions are looked at if not all are, and that no user and no tool said it."""
+    parts = []
     if matches.is_partial:
         parts.append(
             f"There are more than {MATCHES_MAX:,} mentions: the newest {MATCHES_MAX:,} are looked "
             "at, and those in memory at this step."
         )
-    if others := matches.said_by[1:]:
-        rest = " and ".join(_WHOSE[who] for who in others)
-        parts.append(f"The answer and any band on the timeline follow {whose}, not {rest}.")
-    elif matches.speaker is not Speaker.OTHERS:
+    if Speaker.OTHERS not in matches.said_by:
         no_one = "Of these, no user" if matches.is_partial else "No user"
+        whose = " and ".join(_WHOSE[who] for who in sorted(matches.said_by))
         parts.append(f"{no_one} and no tool said it: it is found only in {whose}.")
     return " ".join(parts)

@@ -275,13 +275,19 @@ def _moment(answer: WhatWouldKeep) -> str:
     """Name the moment for which a limit is told: when it was next needed, or a step."""
     if answer.needed is None:
         return f"at step {answer.step:,}"
-    return f"just before {named(answer.needed.again)}, in which {answer.needed.fact} came up again"
+    return f"just before {named(answer.needed.again)}, in which {_subject(answer)} came up again"
+
+
+def _subject(answer: WhatWouldKeep) -> str:
+    """Name what was forgotten: a fact, or what a call had returned."""
+    fact = answer.fact.fact if answer.fact else ""
+    return fact or f"the result of {answer.needed.what}" if answer.needed else fact
 
 
 def _for_the_fact(answer: WhatWouldKeep, limit: int) -> Iterator[str]:
     """Yield what the fact alone needed, where another message mentions it too."""
-    needed = answer.needed
-    least = needed.keeping.limit if needed and needed.keeping else None
-    if needed and least and least != limit and needed.last != answer.seq:
+    fact = answer.fact
+    least = fact.keeping.limit if fact and fact.keeping else None
+    if fact and least and least != limit and fact.last != answer.seq:
         enough = in_unit(least, answer.policy)
-        yield f"{needed.fact} itself needed {enough}: {named(needed.last)} mentions it too."
+        yield f"{_subject(answer)} itself needed {enough}: {named(fact.last)} mentions it too."

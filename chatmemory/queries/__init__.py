@@ -8,6 +8,7 @@ from chatmemory.core.phrases import Speaker
 from chatmemory.core.recall import recall_sums
 from chatmemory.core.recall.compactions import (
     APPENDED,
+    CORPUS,
     TAILS,
     CameBack,
     Level,
@@ -17,8 +18,11 @@ from chatmemory.core.recall.compactions import (
 from chatmemory.core.recall.compactions import LIMIT as TERMS_APPENDED
 from chatmemory.core.recall.comparison import Compared, Followed
 from chatmemory.core.recall.cost import Bill, Provider, providers
-from chatmemory.core.recall.facts import IncidentKind, Use, examples_first
+from chatmemory.core.recall.facts import examples_first
+from chatmemory.core.recall.history import Use
 from chatmemory.core.recall.incidents import incidents_under
+from chatmemory.core.recall.kinds import WORDS as KIND_WORDS
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.window import Counted, Totals
 from chatmemory.diagnosis import LISTED as PROBLEMS
 from chatmemory.diagnosis import Diagnosis, Problem
@@ -109,7 +113,7 @@ from chatmemory.queries.overview import (
     overview_rows,
     overview_stats,
 )
-from chatmemory.queries.phrase import MATCHES_MAX, PhraseMatches, TurningPoint
+from chatmemory.queries.phrase import MATCHES_MAX, PhraseMatches, Remembered, TurningPoint
 from chatmemory.queries.recall import (
     COMPARED_MAX,
     FACTS_ENOUGH,

@@ -28,13 +28,16 @@ from chatmemory.core.recall.compactions import (
     LIMIT,
     CameBack,
     Evidence,
+    Level,
     NeededTerm,
     NeededTerms,
     compaction_evidence,
+    terms_of,
     why_left_out,
 )
 from chatmemory.core.recall.facts import facts_of, said_texts
 from chatmemory.core.recall.held import Terms
+from chatmemory.core.recall.lexicon import nameable
 from chatmemory.core.sessions import (
     Compaction,
     Session,
@@ -48,20 +51,21 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.corpus import Corpus, corpus_now, digest_of, packed
 from chatmemory.queries.history import message_row, newest_said
 from chatmemory.queries.searching import MemoryFilter
 
 NEWEST_COMPACTIONS = 100  # of a conversation, of which it is found what they lost
 LOST_LISTED = 100
 SUMMED = 2_000  # conversations whose compactions are summed up
-RULES = 1  # raise it with each change of what a loss is
+RULES = 2  # raise it with each change of what a loss is
 NAME_LENGTH = 80  # of a model
 GENERATIONS = 4  # of summaries that are followed one by one
 
 
 class KeptTerm(NamedTuple):
     """The numbers that are kept of a needed term; see `NeededTerm`. It is that at a `place` among
-    the terms of the message that used it, in order.
+    what the message that used it could name, in order. By its `digest` it is looked for in others.
     """
 
     used: int
@@ -71,25 +75,30 @@ class KeptTerm(NamedTuple):
     by_user: bool
     is_held: bool
     is_told: bool
-    is_number: bool
     appended: int | None
     tail: int
+    digest: int
 
-    def needed_term(self, name: str = "") -> NeededTerm:
-        """Return the term, of which the name is not kept."""
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was lost, of those that the assistant had been told."""
+        return self.is_told and not self.is_held
+
+    def needed_term(self, corpus: Corpus, term: str = "") -> NeededTerm:
+        """Return the term, whose words are not kept, as the corpus tells whether it is rare."""
         back = CameBack.UNKNOWN
         if self.came is not None:
             back = CameBack.USER if self.by_user else CameBack.TOOL
         return NeededTerm(
-            name,
+            term,
+            term,
             self.said,
             self.used,
             back,
             self.came,
             is_held=self.is_held,
             is_told=self.is_told,
-            is_rare=False,
-            is_number=self.is_number,
+            is_rare=self.is_told and corpus.has_few(self.digest),
             place=self.appended,
             tail=self.tail,
         )
@@ -120,10 +129,9 @@ class StoredEvidence(NamedTuple):
     dropped: Sequence[Sequence[int]]
     terms: Sequence[KeptTerm]
 
-    @property
-    def needed_terms(self) -> NeededTerms:
-        """The needed terms, without their names."""
-        return NeededTerms(tuple(each.needed_term() for each in self.terms))
+    def needed_terms(self, corpus: Corpus) -> NeededTerms:
+        """Return the needed terms, without their words."""
+        return NeededTerms(tuple(each.needed_term(corpus) for each in self.terms))
 
     @property
     def why_left_out(self) -> str | None:
@@ -133,7 +141,7 @@ class StoredEvidence(NamedTuple):
     @property
     def not_needed(self) -> int:
         """How many terms the summary does not hold that nobody needed so far."""
-        return self.dropped_count - sum(not each.is_number for each in self.needed_terms.lost())
+        return self.dropped_count - sum(not each.is_held for each in self.terms)
 
 
 # Keeping it
@@ -148,22 +156,26 @@ class CompactionKeeper(Keeper):
         return version_of(RULES, fact_words(), StoredEvidence._fields, KeptTerm._fields)
 
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
-        found = found_compactions(memory)
+        found, terms = found_compactions(memory)
+        measured = [each for each in found if not each.why_left_out]
+        lost = {term.digest for each in measured for term in each.terms if term.is_lost}
         return {
             "content": json.dumps(found),
             "compacted": len(found),
-            "terms_lost": lost_count(found),
+            "terms_lost": sum(term.is_lost for each in measured for term in each.terms),
+            "lost": json.dumps(sorted(lost)),
+            "mentioned": packed(map(digest_of, terms)) if found else "",
         }
 
 
-def found_compactions(memory: Memory) -> list[StoredEvidence]:
-    """Return what the newest 100 compactions lost, by step: those among the newest 10,000 messages,
-    or 4 million characters.
+def found_compactions(memory: Memory) -> tuple[list[StoredEvidence], Collection[str]]:
+    """Return what the newest 100 compactions lost, by step, and the terms of the conversation:
+    among the newest 10,000 messages, or 4 million characters.
     """
     compacting = Step.objects.filter(memory=memory, kind=Step.Kind.COMPACT)
     newest = list(compacting.order_by("-n")[:NEWEST_COMPACTIONS])
     if not newest:
-        return []
+        return [], ()
     messages, history = newest_said(memory.pk)
     first = min(history.numbers, default=1)
     injected = injected_since(memory, first)
@@ -171,14 +183,16 @@ def found_compactions(memory: Memory) -> list[StoredEvidence]:
     since = stays.aggregate(since=Min("entered_step"))["since"] or 1
     steps = [each for each in newest[::-1] if each.n >= since and each.seq in injected]
     if not steps:
-        return []
+        return [], ()
     said = dict(zip(history.numbers, messages, strict=True))
     session, seqs = _session(memory, said, injected, steps)
     count = estimator_for(DEFAULT_ESTIMATOR).estimate_token_count_in_text
-    return [
+    found = compaction_evidence(session, words=fact_words())
+    kept = [
         _kept(each, step.n, session, seqs, count(appended_terms(each.dropped[:LIMIT])))
-        for each, step in zip(compaction_evidence(session, words=fact_words()), steps, strict=True)
+        for each, step in zip(found, steps, strict=True)
     ]
+    return kept, terms_of(session, fact_words())
 
 
 def injected_since(memory: Memory, first: int) -> dict[int, ChatMessage]:
@@ -229,8 +243,8 @@ def _kept(
 ) -> StoredEvidence:
     @cache
     def places(position: int) -> dict[str, int]:
-        facts = sorted_facts(session.messages[position])
-        return {fact: place for place, fact in enumerate(facts)}
+        names = nameable(session.messages[position], fact_words())
+        return {name: place for place, name in enumerate(names)}
 
     one = found.compaction
     covered = [seqs[each] for each in one.covered]
@@ -243,9 +257,9 @@ def _kept(
             by_user=each.back is CameBack.USER,
             is_held=each.is_held,
             is_told=each.is_told,
-            is_number=each.is_number,
             appended=each.place,
             tail=each.tail,
+            digest=digest_of(each.name),
         )
         for each in found.terms
     ]
@@ -284,11 +298,6 @@ def _summarizer(session: Session, one: Compaction) -> str:
     return known
 
 
-def lost_count(kept: Iterable[StoredEvidence]) -> int:
-    """Return how many needed terms were lost by the compactions that can be measured."""
-    return sum(len(each.needed_terms.lost()) for each in kept if not each.why_left_out)
-
-
 # Reading what is kept
 
 
@@ -322,7 +331,7 @@ def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil
         known = compactions_in(memory, CompactionKeeper().row(memory))
     if known.is_current or (most is not None and memory.said_count > most):
         return known
-    return CompactionsUntil(memory_id, memory.last_step, found_compactions(memory))
+    return CompactionsUntil(memory_id, memory.last_step, found_compactions(memory)[0])
 
 
 def shown_compactions(known: CompactionsUntil, latest: int) -> list[ShownEvidence]:
@@ -366,12 +375,14 @@ def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> Shown
 class ShownEvidence:
     """What a compaction lost, as far as the conversation was read, which is up to step `until`.
 
-    Of the lost terms, the first 100 are `listed`, and `tools` are the names of those that brought
-    some back, by seq. `dropped` are the best 50 terms that the summary does not hold, if they were
-    asked for.
+    `terms` are the needed ones, of which those of the `level` are told first. Of the lost terms,
+    the first 100 are `listed`, and `tools` are the names of those that brought some back, by seq.
+    `dropped` are the best 50 terms that the summary does not hold, if they were asked for.
     """
 
     evidence: StoredEvidence
+    terms: NeededTerms
+    level: Level
     until: int
     is_current: bool
     listed: Sequence[NeededTerm]
@@ -383,16 +394,19 @@ def shown_evidence(
     memory: Memory, kept: StoredEvidence, until: int, lists_dropped: bool
 ) -> ShownEvidence:
     """Return what a compaction lost, with the words of its messages."""
+    corpus = corpus_now()
     lost = [each for each in kept.terms if not each.is_held][:LOST_LISTED]
     dropped = kept.dropped if lists_dropped else ()
     seqs = {each.used for each in lost} | {each.came or each.used for each in lost}
     messages = messages_of(memory.pk, seqs | {seq for seq, _ in dropped})
-    facts = {seq: sorted_facts(message) for seq, message in messages.items()}
+    facts = {seq: nameable(message, fact_words()) for seq, message in messages.items()}
     return ShownEvidence(
         kept,
+        kept.needed_terms(corpus),
+        corpus.headline,
         until,
         until == memory.last_step,
-        listed=[each.needed_term(facts[each.used][each.place]) for each in lost],
+        listed=[each.needed_term(corpus, facts[each.used][each.place]) for each in lost],
         tools={
             seq: name
             for seq, message in messages.items()
@@ -400,11 +414,6 @@ def shown_evidence(
         },
         dropped=[facts[seq][place] for seq, place in dropped],
     )
-
-
-def sorted_facts(message: ChatMessage) -> list[str]:
-    """Return the facts of a message in the order in which kept rows have their places."""
-    return sorted(facts_of(message, fact_words()))
 
 
 def messages_of(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]:
@@ -435,6 +444,7 @@ class Compactions:
     """
 
     measured: Sequence[CompactionOf]
+    corpus: Corpus
     left_out: int
     matching: int
     conversations: int
@@ -459,7 +469,7 @@ def fleet_compactions(which: MemoryFilter) -> Compactions:
     measured = [each for each in found if not each.evidence.why_left_out]
     matching = len(rows) if len(rows) < SUMMED else chosen.count()
     left_out = len(found) - len(measured)
-    return Compactions(measured, left_out, matching, len(rows), unreadable)
+    return Compactions(measured, corpus_now(), left_out, matching, len(rows), unreadable)
 
 
 # What summaries stand for
@@ -580,7 +590,7 @@ def holding_terms(row: Message, summaries: Iterable[Message]) -> list[Message]:
     if row.redacted_step is not None:
         return []
     readable = [summary for summary in summaries if summary.redacted_step is None]
-    terms = Terms(facts_of(read_message(row), fact_words()) if readable else (), by_ends=False)
+    terms = Terms(facts_of(read_message(row), fact_words()) if readable else ())
     return [
         summary
         for summary in readable

@@ -85,7 +85,7 @@ class ConversationQuery:
     past: int | None = None
     replay: bool = False
     limit: int | None = None
-    incident: int = 1
+    incident: int | None = None
     lists_used: bool = False
     lists_dropped: bool = False
     of_rooms: Mapping[str, str] = field(default_factory=dict)
@@ -196,7 +196,8 @@ class ConversationState:
 def conversation_state(memory_id: str, query: ConversationQuery) -> ConversationState:
     """Return the state of a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
     stored = StoredState.of(memory_id, query.at)
-    state = _with_incidents(_stored_state(stored, query), stored.memory)
+    state = _stored_state(stored, query)
+    state = state if query.find else _with_incidents(state, stored.memory)
     return _with_calls(_with_diagnosis(state, stored))
 
 
@@ -256,7 +257,9 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         mentions=mentions,
         selected=selected,
         left_by=left_by,
-        would_keep=find_what_would_keep(memory, row, selected, left_by, query.replay),
+        would_keep=find_what_would_keep(
+            memory, row, selected, left_by, query.replay, query.incident
+        ),
         compared=None if query.other is None else StoredState(memory, query.other).window,
         injected=stored.injected,
         summaries=stands_for(memory.pk, pinned),
@@ -286,14 +289,15 @@ def _with_replay(state: ConversationState, stored: StoredState, limit: int) -> C
 
 
 def _with_incidents(state: ConversationState, memory: Memory) -> ConversationState:
+    """Return a state with its incidents, where no message is selected."""
     query = state.query
-    if query.msg or query.find:
+    if query.msg:
         return state
     try:
         found = incidents_at(
             memory,
             state.at,
-            query.incident,
+            query.incident or 1,
             state.detail,
             lists_used=query.lists_used,
             lists_dropped=query.lists_dropped,

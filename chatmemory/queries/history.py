@@ -22,7 +22,7 @@ from chatmemory.core.exceptions import InvalidValue, MemoryNotFound, MessageNotF
 from chatmemory.core.given import storable_id
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.phrases import SEARCHED
-from chatmemory.core.recall.facts import History, history_from
+from chatmemory.core.recall.history import History, history_from
 from chatmemory.ledger.adding import counter
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,9 +19,13 @@ from chatmemory.conf import fact_words
 from chatmemory.core.eviction import REASONS
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.loads import Keeping
+from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.facts import History, facts_of
+from chatmemory.core.recall.again import ReadMessage
+from chatmemory.core.recall.facts import said_texts
+from chatmemory.core.recall.history import History
 from chatmemory.core.recall.incidents import (
+    Forgotten,
     Incident,
     IncidentKind,
     MemoryTime,
@@ -29,6 +33,7 @@ from chatmemory.core.recall.incidents import (
     incidents_of,
     with_limits,
 )
+from chatmemory.core.recall.lexicon import MessageFacts, nameable, speaker_of
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text
 from chatmemory.keeper import Keeper, version_of
@@ -43,7 +48,6 @@ from chatmemory.queries.compactions import (
     evidence_at,
     injected_since,
     messages_of,
-    sorted_facts,
 )
 from chatmemory.queries.feed import microseconds, time_of
 from chatmemory.queries.history import estimator_of, newest_said
@@ -52,7 +56,7 @@ from chatmemory.queries.rows import MessageDetail, StepDetail
 from chatmemory.queries.searching import any_of
 from chatmemory.signals import incidents_found
 
-RULES = 1  # raise it with each change of what an incident is
+RULES = 2  # raise it with each change of what an incident is
 
 
 @dataclass(frozen=True)
@@ -64,24 +68,34 @@ class IncidentsUntil:
     is_current: bool = True
 
 
-class KeptIncident(NamedTuple):
-    """The numbers that are kept of an incident; see `Incident`."""
+class KeptFact(NamedTuple):
+    """The numbers that are kept of what was forgotten; see `Forgotten`. Its `place` is that among
+    what the message could name; None for the result of a call.
+    """
 
-    kind: str
-    place: int
+    place: int | None
     said: int
     last: int
     left_step: int
     cause: str
-    asked: int | None
-    again: int
-    step: int
-    tokens: int | None
     limit: int | None
     tried_every: int | None
 
 
-_OPTIONAL = {"asked", "tokens", "limit", "tried_every"}
+class KeptIncident(NamedTuple):
+    """The numbers that are kept of an incident; see `Incident`."""
+
+    kind: str
+    again: int
+    step: int
+    forced: bool
+    asked: int | None
+    tokens: int | None
+    same: bool | None
+    facts: Sequence[KeptFact]
+
+
+_OPTIONAL = {"place", "limit", "tried_every", "asked", "tokens", "same"}
 _WORDS = {"kind", "cause"}
 
 
@@ -91,17 +105,18 @@ class IncidentKeeper(Keeper):
     model = KeptIncidents
 
     def version(self) -> str:
-        return version_of(RULES, fact_words(), KeptIncident._fields)
+        return version_of(RULES, fact_words(), KeptIncident._fields, KeptFact._fields)
 
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
         found = found_incidents(memory)
         counts = Counter(each.kind for each in found)
-        repeated = [each.step for each in found if each.kind is not IncidentKind.USED]
-        newest = repeated[-1] if repeated else None
+        forced = [each.step for each in found if each.is_forced]
+        newest = forced[-1] if forced else None
         return {
-            "content": json.dumps([_kept_incident(each) for each in found]),
+            "content": json.dumps(_kept_incidents(memory, found)),
             "newest_step": newest,
             "newest_at": newest and microseconds(find_step(memory, newest).at),
+            "forced": len(forced),
             **{kind.value: counts[kind] for kind in IncidentKind},
         }
 
@@ -110,30 +125,58 @@ class IncidentKeeper(Keeper):
         known = before.step if before else 0
         with row.reading() as values:
             new = Counter(each.kind for each in _rows(values) if each.step > known)
-        new.pop(IncidentKind.USED.value, None)
+        new.pop(IncidentKind.USED_UNSEEN.value, None)
         if new:
             incidents_found.send_robust(Memory, memory_id=row.pk, new=dict(new))
 
 
-def _kept_incident(found: Incident) -> KeptIncident:
+def _kept_incidents(memory: Memory, found: Sequence[Incident]) -> list[KeptIncident]:
+    names = _names(memory, {each.again for each in found})
+    return [_kept_incident(each, names[each.again]) for each in found]
+
+
+def _names(memory: Memory, seqs: Iterable[int]) -> dict[int, list[str]]:
+    """Return what some messages could name, by seq."""
+    messages = messages_of(memory.pk, set(seqs))
+    return {seq: nameable(message, fact_words()) for seq, message in messages.items()}
+
+
+def _kept_incident(found: Incident, names: Sequence[str]) -> KeptIncident:
+    places = {name: place for place, name in enumerate(names)}
+    facts = [_kept_fact(each, places[each.fact]) for each in found.facts]
+    if found.result:
+        facts.insert(0, _kept_fact(found.result, None))
+    what = (found.kind, found.again, found.step, found.is_forced, found.asked)
+    return KeptIncident(*what, found.tokens, found.is_same, facts)
+
+
+def _kept_fact(found: Forgotten, place: int | None) -> KeptFact:
     keeping = found.keeping
-    whole = (found.kind, found.place, found.said, found.last, found.left_step, found.cause)
-    again = (found.asked, found.again, found.step, found.tokens)
     limits = (keeping.limit, keeping.tried_every) if keeping else (None, None)
-    return KeptIncident(*whole, *again, *limits)
+    return KeptFact(place, found.said, found.last, found.left_step, found.cause, *limits)
 
 
 def _rows(values: Iterable[Iterable[Any]]) -> list[KeptIncident]:
     """Return the incidents of a row's JSON. Raises TypeError or ValueError for other JSON."""
-    return [_checked(KeptIncident(*each)) for each in values]
+    return [_row(*each) for each in values]
 
 
-def _checked(row: KeptIncident) -> KeptIncident:
+def _row(*values: Any) -> KeptIncident:
+    row = KeptIncident(*values)
+    facts = [KeptFact(*each) for each in row.facts]
+    _check(row)
+    for each in facts:
+        _check(each)
+    if not facts:
+        raise TypeError("an incident is of something")
+    return row._replace(facts=facts)
+
+
+def _check(row: KeptIncident | KeptFact) -> None:
     for name, value in zip(row._fields, row, strict=True):
-        expected = str if name in _WORDS else int
+        expected = str if name in _WORDS else list if name == "facts" else int
         if not isinstance(value, expected) and not (value is None and name in _OPTIONAL):
             raise TypeError(f"{name} is {value!r}")
-    return row
 
 
 def incidents_in(memory: Memory, kept: KeptRow | None) -> IncidentsUntil:
@@ -172,43 +215,50 @@ def incidents_now(memory_id: str, most: int | None = None) -> IncidentsUntil:
 def _with_facts(memory: Memory, rows: Iterable[KeptIncident]) -> list[Incident]:
     kept = list(rows)
     messages = messages_of(memory.pk, {row.again for row in kept})
-    facts = {seq: sorted_facts(message) for seq, message in messages.items()}
-    return [_incident(row, facts[row.again]) for row in kept]
+    return [_incident(row, messages[row.again]) for row in kept]
 
 
-def _incident(row: KeptIncident, facts: Sequence[str]) -> Incident:
-    """Return the incident of a row, given the facts of the message in which it happened."""
-    kind, place, said, last, left_step, cause, asked, again, step, tokens, limit, tried_every = row
+def _incident(row: KeptIncident, again: ChatMessage) -> Incident:
+    """Return the incident of a row, given the message in which it happened."""
+    names = nameable(again, fact_words())
+    parts = [_forgotten(each, names) for each in row.facts]
+    is_call = row.facts[0].place is None
     return Incident(
-        IncidentKind(kind),
-        facts[place],
-        place,
-        said,
-        last,
-        left_step,
-        REASONS[cause],
-        asked,
-        again,
-        step,
-        tokens,
-        Keeping(limit, tried_every) if tried_every else None,
+        IncidentKind(row.kind),
+        row.again,
+        row.step,
+        tuple(parts[is_call:]),
+        row.forced,
+        row.asked,
+        parts[0] if is_call else None,
+        row.tokens,
+        row.same,
+        getattr(again, "tool_name", None) or "",
     )
+
+
+def _forgotten(kept: KeptFact, names: Sequence[str]) -> Forgotten:
+    place, said, last, left_step, cause, limit, tried_every = kept
+    fact = "" if place is None else names[place]
+    keeping = Keeping(limit, tried_every) if tried_every else None
+    return Forgotten(fact, fact, said, last, left_step, REASONS[cause], keeping)
 
 
 # What a page of a conversation shows of them
 
 LISTED = 100  # uses without a recorded mention
 LOOKED_AT = 1_000  # incidents whose facts are read at a time
+ON_CARDS = frozenset(IncidentKind) - {IncidentKind.USED_UNSEEN}
 
 
 @dataclass(frozen=True)
 class ShownIncident:
     """An incident with what a page says of it: number `number` of `count`, the newest first.
 
-    At its own step it is number `number_then`. `left` is the change by which its last mention left
-    memory, and `policy` the one in force at its step. `texts` are those of its messages, as people
-    read them, and `tool` names what was called again. `said` arrived at `said_step`, and
-    `said_before` messages had been said before `again`.
+    At its own step it is number `number_then`. `left` is the change by which the last mention of
+    what it is of left memory, and `policy` the one in force at its step. `texts` are those of its
+    messages, as people read them. What it is of was said at `said_step`, and `said_before` messages
+    had been said before `again`.
     """
 
     incident: Incident
@@ -218,7 +268,6 @@ class ShownIncident:
     left: ChangeResult
     policy: Policy | None
     texts: Mapping[int, str]
-    tool: str
     said_step: int
     said_before: int
 
@@ -262,18 +311,23 @@ def incidents_at(
         return IncidentsAt(0, evidence=evidence, is_current=False) if evidence else None
     with kept.reading() as values:
         rows = [row for row in _rows(values) if row.step <= at]
-        used = [row for row in reversed(rows) if row.kind == IncidentKind.USED]
-        others = [row for row in rows if row.kind != IncidentKind.USED]
-        others.sort(key=lambda row: -row.step)
+        used = [row for row in reversed(rows) if row.kind not in ON_CARDS]
+        shown = _on_cards(rows)
         return IncidentsAt(
             until=kept.step,
             is_current=kept.step == memory.last_step,
-            shown=_shown(memory, others, number, detail) if others else None,
-            used=len(used),
+            shown=_shown(memory, shown, number, detail) if shown else None,
+            used=sum(len(row.facts) for row in used),
             listed=_with_facts(memory, used[:LISTED]) if lists_used else (),
             are_imported=bool(used) and find_step(memory, used[0].step).note == Step.IMPORTED,
             evidence=evidence,
         )
+
+
+def _on_cards(rows: Iterable[KeptIncident]) -> list[KeptIncident]:
+    """Return the incidents that have a card, the newest first."""
+    shown = [row for row in rows if row.kind in ON_CARDS]
+    return sorted(shown, key=lambda row: -row.step)
 
 
 def _shown(
@@ -281,46 +335,62 @@ def _shown(
 ) -> ShownIncident:
     number = min(max(number, 1), len(rows))
     row = rows[number - 1]
-    seqs = {seq for seq in (row.said, row.asked, row.again) if seq}
+    first = row.facts[0]
+    seqs = {seq for seq in (first.said, row.asked, row.again) if seq}
     messages = messages_of(memory.pk, seqs)
-    again = messages[row.again]
     step = find_step(memory, row.step)
-    said_steps = Stay.objects.filter(memory=memory, seq=row.said).values_list("entered_step")
+    said_steps = Stay.objects.filter(memory=memory, seq=first.said).values_list("entered_step")
     return ShownIncident(
-        incident=_incident(row, sorted_facts(again)),
+        incident=_incident(row, messages[row.again]),
         number=number,
         number_then=number - sum(other.step > row.step for other in rows),
         count=len(rows),
-        left=change_at(memory, row.left_step, detail),
+        left=change_at(memory, first.left_step, detail),
         policy=step.policy,
         texts={seq: readable_text(message) for seq, message in messages.items()},
-        tool=getattr(again, "tool_name", None) or "",
         said_step=min(said_steps)[0],
         said_before=step.said_count - (step.last_seq - row.again + 1),
     )
 
 
-def next_need(memory: Memory, message: MessageDetail, left_step: int) -> NextNeed | None:
-    """Return when a message that left at a step was next needed: the next incident of a fact that
-    it said. None if no incidents are kept.
+def next_need(
+    memory: Memory, message: MessageDetail, left_step: int, at: int, number: int | None
+) -> NextNeed | None:
+    """Return when a message that left at a step was next needed: the incident of a number among
+    those up to step `at`, if one is asked for that happened later, or else the next incident of
+    something that the message said. None if no incidents are kept.
     """
     kept = _kept(memory)
     if kept is None:
         return None
-    said = facts_of(message.message, fact_words())
+    said = set(nameable(message.message, fact_words()))
     with kept.reading() as values:
-        later = [row for row in _rows(values) if row.step > left_step and said]
+        rows = _rows(values)
+        if number and (asked := _on_cards(row for row in rows if row.step <= at)[number - 1 :]):
+            (shown,) = _with_facts(memory, asked[:1])
+            return NextNeed(shown, shown.shown, kept.step)
+        later = [row for row in rows if row.step > left_step]
         for first in range(0, len(later), LOOKED_AT):
             for each in _with_facts(memory, later[first : first + LOOKED_AT]):
-                if each.fact in said:
-                    return NextNeed(each, kept.step)
-    return NextNeed(None, kept.step)
+                if fact := _needed_of(each, message.seq, said):
+                    return NextNeed(each, fact, kept.step)
+    return NextNeed(None, None, kept.step)
+
+
+def _needed_of(incident: Incident, seq: int, said: Collection[str]) -> Forgotten | None:
+    """Return what of an incident a message had said."""
+    if incident.result and incident.result.said == seq:
+        return incident.result
+    return next((each for each in incident.facts if each.fact in said), None)
 
 
 class NextNeed(NamedTuple):
-    """The incident for which a message was next needed, among those up to step `until`."""
+    """The incident for which a message was next needed, and what of it, among those up to step
+    `until`.
+    """
 
     incident: Incident | None
+    fact: Forgotten | None
     until: int
 
 
@@ -342,15 +412,22 @@ def found_incidents(memory: Memory) -> list[Incident]:
     for time in times:
         steps[time.number] = min(time.entered, steps.get(time.number, time.entered))
     injected = injected_since(memory, first)
-    said = zip(history.numbers, messages, history.facts, strict=True)
+    said = zip(history.numbers, messages, history.read, strict=True)
     arrivals = [
-        StepMessage(seq, steps[seq], message, facts) for seq, message, facts in said if seq in steps
+        StepMessage(seq, steps[seq], message, read) for seq, message, read in said if seq in steps
     ]
     for seq in injected.keys() & steps.keys():
-        facts = facts_of(injected[seq], fact_words())
-        arrivals.append(StepMessage(seq, steps[seq], injected[seq], facts, is_said=False))
+        read = _injected(injected[seq], history)
+        arrivals.append(StepMessage(seq, steps[seq], injected[seq], read, is_said=False))
     found = incidents_of(sorted(arrivals, key=lambda each: each.number), times)
     return _with_limits(memory, found, history)
+
+
+def _injected(message: ChatMessage, history: History) -> ReadMessage:
+    """Return a message that was put into the window, with the facts that it mentions."""
+    mentions = history.lexicon.mentioned_in(said_texts(message))
+    none: frozenset[str] = frozenset()
+    return ReadMessage(MessageFacts({}, none, none, mentions, speaker_of(message)))
 
 
 def _times(memory: Memory, first: int) -> list[MemoryTime]:
@@ -367,14 +444,14 @@ def _with_limits(memory: Memory, found: list[Incident], own: History) -> list[In
     """Return incidents with their limits, in their order: those of equal policies are found
     together, whatever the limits of these policies are.
     """
-    needed = {step for each in found for step in (each.step, each.left_step)}
+    needed = {step for each in found for step in (each.step, each.shown.left_step)}
     steps = {step.n: step for step in Step.objects.filter(memory=memory, n__in=needed)}
     histories = {estimator_of(memory): own}
     by_policy: defaultdict[Policy, list[int]] = defaultdict(list)
-    limited = [replace(each, keeping=Keeping(None)) for each in found]
+    limited = [_without_limit(each) for each in found]
     for position, each in enumerate(found):
         policy = steps[each.step].policy
-        if policy is not None and can_decide(policy) and not steps[each.left_step].by_client:
+        if policy is not None and can_decide(policy) and not steps[each.shown.left_step].by_client:
             by_policy[replace(policy, limit=policy.least_limit)].append(position)
     for policy, positions in by_policy.items():
         if policy.estimator not in histories:
@@ -387,21 +464,29 @@ def _with_limits(memory: Memory, found: list[Incident], own: History) -> list[In
     return limited
 
 
+def _without_limit(found: Incident) -> Incident:
+    """Return an incident that no limit would have prevented."""
+    none = Keeping(None)
+    return replace(
+        found,
+        facts=tuple(replace(each, keeping=none) for each in found.facts),
+        result=found.result and replace(found.result, keeping=none),
+    )
+
+
 # Lists of conversations
 
 
 @dataclass(frozen=True)
 class NewestIncident:
-    """The newest incident of a user or a tool in a conversation, among `count` of them.
-
-    It happened `at` that time, and `tool` is the one that was called again.
+    """The newest incident by which a user had to say something again, among `count` of them in a
+    conversation. It happened `at` that time.
     """
 
     memory_id: str
     incident: Incident
     at: datetime
     count: int
-    tool: str
 
 
 @dataclass(frozen=True)
@@ -459,17 +544,13 @@ def _shortly(
     kept: KeptIncidents, row: KeptIncident, messages: Mapping[str, Message]
 ) -> NewestIncident:
     with kept.reading():
-        again = read_message(messages[kept.pk])
-        incident = _incident(row, sorted_facts(again))
-        tool = getattr(again, "tool_name", None) or ""
-        count = kept.said_again + kept.fetched_again
-        return NewestIncident(kept.pk, incident, time_of(kept.newest_at or 0), count, tool)
+        incident = _incident(row, read_message(messages[kept.pk]))
+        return NewestIncident(kept.pk, incident, time_of(kept.newest_at or 0), kept.forced)
 
 
 def _newest_row(kept: KeptIncidents) -> KeptIncident:
-    """Return the row of the newest incident of a user or a tool; of a message, its first."""
+    """Return the row of the newest incident that was forced."""
     with kept.reading() as values:
-        rows = [row for row in _rows(values) if row.kind != IncidentKind.USED]
-        found = [row for row in rows if row.step == kept.newest_step]
+        rows = [row for row in _rows(values) if row.forced and row.step == kept.newest_step]
         time_of(kept.newest_at or 0)
-        return found[0]
+        return rows[0]

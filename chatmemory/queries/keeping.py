@@ -13,7 +13,7 @@ from chatmemory.core.loads import MOST_ADDS, Keeping, evicts_oldest_first, small
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.comparison import MOST_FOLLOWED
-from chatmemory.core.recall.incidents import Incident
+from chatmemory.core.recall.incidents import Forgotten, Incident
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Entry, Window
@@ -37,7 +37,8 @@ _PAIRED = (MessageType.TOOL_EXECUTION_RESULT, MessageType.SYSTEM)
 @dataclass(frozen=True)
 class WhatWouldKeep:
     """The limit that would have kept a message in memory until it was next needed, which is just
-    before message `needed.again`, or else to `step`; that limit throughout.
+    before message `needed.again`, or else to `step`; that limit throughout. What of it had been
+    forgotten is `fact`.
 
     `said_before` messages had been said by then. Whether it was needed later is known up to step
     `known_until`; None if that is not known at all. `keeping` is None if it is not known; with
@@ -51,6 +52,7 @@ class WhatWouldKeep:
     policy: Policy
     said_before: int
     needed: Incident | None = None
+    fact: Forgotten | None = None
     known_until: int | None = None
     keeping: Keeping | None = None
     deferred: int = 0
@@ -70,8 +72,10 @@ def find_what_would_keep(
     row: MessageDetail | None,
     left_by: ChangeResult | None,
     is_asked: bool,
+    incident: int | None = None,
 ) -> WhatWouldKeep | None:
-    """Return what would have kept a message that left by a change for want of room.
+    """Return what would have kept a message that left by a change for want of room, until the
+    incident of that number up to the step, if one is asked for, or else the next one.
 
     None if it left for another reason, if a client left it out, if nobody said it, or if no
     installed policy is in force at the moment. A limit that is only measured there is replayed as
@@ -79,8 +83,8 @@ def find_what_would_keep(
     """
     if row is None or left_by is None or not _left_for_want_of_room(row, left_by):
         return None
-    need = next_need(memory, row, left_by.step or 0)
-    needed, until = need or (None, None)
+    need = next_need(memory, row, left_by.step or 0, step.n, incident)
+    needed, fact, until = need or (None, None, None)
     step = find_step(memory, needed.step) if needed else step
     if not can_decide(step.policy):
         return None
@@ -92,6 +96,7 @@ def find_what_would_keep(
         policy,
         said_before=step.said_count - (step.last_seq - last_seq),
         needed=needed,
+        fact=fact,
         known_until=until,
         leaves_out_changes=not kinds.isdisjoint((Step.Kind.SET, Step.Kind.CLEAR)),
         leaves_out_pins=Step.Kind.PIN in kinds,

@@ -72,7 +72,7 @@ ORDERINGS: dict[str, SortKey] = {
     "tokens": SortKey(F("history_tokens")),
     "forgotten": SortKey(F("last_seq") - F("window_count")),
     "fill": SortKey(Coalesce(F("window_load") * 1000 / F("policy_limit"), 0)),
-    "said_again": SortKey(Coalesce(F("keptincidents__newest_at"), 0)),
+    "user_repeated": SortKey(Coalesce(F("keptincidents__newest_at"), 0)),
 }
 
 

@@ -1,8 +1,7 @@
 """Whether and when a phrase was in memory.
 
-The phrase's messages are told apart by who said them. If users or tools said it, their messages
-decide whether it is remembered: the assistant may only have asked for it. Otherwise the
-assistant's own decide, then the system message, then what a client put into the window.
+It is in memory while any message in the window contains it. Where only the assistant's own words or
+a system message do, that is told apart: the assistant may only have asked for it.
 
 The newest 500 messages with the phrase are looked at, and if there are more, also those in memory
 at the step of the question: its answer is then true, and only earlier steps are not looked at.
@@ -13,12 +12,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 from django.db.models import QuerySet
 
 from chatmemory import database, search
 from chatmemory.core.messages import MessageType
-from chatmemory.core.phrases import Span, Speaker, clipped, has_phrase, merged, speaker_of
+from chatmemory.core.phrases import (
+    Span,
+    Speaker,
+    clipped,
+    folded,
+    has_phrase,
+    merged,
+    speaker_of,
+)
+from chatmemory.core.recall.facts import is_term, runs_in
+from chatmemory.core.recall.held import is_held
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
 from chatmemory.models import Memory, Message, Stay
@@ -46,20 +56,34 @@ class TurningPoint:
     is_new: bool
 
 
+class Remembered(StrEnum):
+    """Where a phrase is: in memory; there, but only in a system message or in the assistant's own
+    words; or not in memory.
+    """
+
+    IN_MEMORY = "in_memory"
+    ASIDE = "aside"
+    NOT_IN_MEMORY = "not_in_memory"
+
+
+_ASIDE = frozenset({Speaker.ASSISTANT, Speaker.SYSTEM})
+
+
 @dataclass(frozen=True)
 class PhraseMatches:
     """The messages of a conversation that contain a phrase, at any step.
 
-    `speakers` are who said each that was looked at, which are not all if it `is_partial`; the first
-    of them decides. `rows` are the 50 most telling, in order of seq. `first_step` is when those
-    who decide said it first, and `spans` are the ranges of steps from there on at which one of
-    their messages was in memory; `turns` are the beginnings and ends of these by step. `present`
-    are the mentions in memory at the state's step by who said them, all of them. `lost` is the
-    change that ended the last span before it, if it is over. If no message contains the phrase,
-    `nearest` is a part of it that one does.
+    `speakers` are who said each that was looked at, which are not all if it `is_partial`. `rows`
+    are the 50 most telling, in order of seq. `first_step` is when it was said first, and `spans`
+    are the ranges of steps from there on at which a mention was in memory; `turns` are the
+    beginnings and ends of these by step. `present` are the mentions in memory at the state's step
+    by who said them, all of them. `lost` is the change that ended the last span before it, if it is
+    over; `told_left` is the change by which the last mention of a user or a tool left, if others
+    are still there. If no message contains the phrase, `nearest` is a part of it that one does.
+    `inside` is a longer term, if memory has the phrase as a part of such ones only.
 
-    In a simulation `present` are those in the simulated window, with drafts, and `leaving` the
-    deciding ones that leave; if there are some, `lost` is the change by which the last one leaves.
+    In a simulation `present` are those in the simulated window, with drafts, and `leaving` those
+    that leave; if there are some, `lost` is the change by which the last one leaves.
     """
 
     speakers: Mapping[int, Speaker] = field(default_factory=dict)
@@ -72,7 +96,9 @@ class PhraseMatches:
     left_at: Mapping[int, int] = field(default_factory=dict)
     arrivals: Mapping[int, int] = field(default_factory=dict)
     lost: ChangeResult | None = None
+    told_left: ChangeResult | None = None
     nearest: str = ""
+    inside: str = ""
     is_simulated: bool = False
     leaving: tuple[int, ...] = ()
 
@@ -82,18 +108,27 @@ class PhraseMatches:
         return len(self.speakers)
 
     @property
-    def said_by(self) -> list[Speaker]:
-        return sorted({*self.speakers.values()})
+    def said_by(self) -> set[Speaker]:
+        return set(self.speakers.values())
 
     @property
-    def speaker(self) -> Speaker:
-        """Whose messages decide, if there are some."""
-        return min(self.speakers.values())
+    def in_memory(self) -> tuple[int, ...]:
+        """The mentions in memory, in order."""
+        return tuple(sorted(seq for seqs in self.present.values() for seq in seqs))
 
-    @property
-    def deciding(self) -> tuple[int, ...]:
-        """The messages in memory that decide."""
-        return self.present.get(self.speaker, ())
+    def seen(self, hidden: Collection[int] = ()) -> dict[Speaker, tuple[int, ...]]:
+        """Return the mentions that the model sees: those in memory that a limit does not hide."""
+        found = {
+            who: tuple(seq for seq in seqs if seq not in hidden)
+            for who, seqs in self.present.items()
+        }
+        return {who: seqs for who, seqs in found.items() if seqs}
+
+    def remembered(self, hidden: Collection[int] = ()) -> Remembered:
+        seen = self.seen(hidden)
+        if not seen:
+            return Remembered.NOT_IN_MEMORY
+        return Remembered.ASIDE if _ASIDE.issuperset(seen) else Remembered.IN_MEMORY
 
 
 def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) -> PhraseMatches:
@@ -108,11 +143,8 @@ def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) 
     speakers = newest | here
     older = sorted(here.keys() - newest.keys(), key=lambda seq: (here[seq], -seq))[:MATCHES_MAX]
     stays = stays_of_messages(memory.pk, [*newest, *older])
-    deciding = min(speakers.values())
-    decisive = [stay for stay in stays if speakers[stay.seq] is deciding]
-    first_step = min((s.entered_step for s in decisive if s.seq in newest), default=at)
-    stayed = ((s.entered_step, (s.left_step or memory.last_step + 1) - 1) for s in decisive)
-    spans = clipped(merged(stayed), (first_step, memory.last_step))
+    first_step = min((s.entered_step for s in stays if s.seq in newest), default=at)
+    spans = clipped(_spans(stays, memory.last_step), (first_step, memory.last_step))
     rows = _telling(memory.pk, speakers, stays)
     left_at = {row.seq: stay.left_step for row in rows if (stay := row.departure(at))}
     left_steps = {seq: step for seq, step in left_at.items() if step is not None}
@@ -120,18 +152,42 @@ def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) 
     begins = {first for first, _ in spans} - ({first_step} if is_partial else set())
     ends = {last + 1 for _, last in spans if last < memory.last_step}
     arrivals = arrivals_at(memory.pk, {*left_steps.values(), *begins, *ends})
+    present = _present(stays, at, speakers, here)
+    told = [stay for stay in stays if speakers[stay.seq] is Speaker.OTHERS]
+    is_aside = bool(present) and _ASIDE.issuperset(present)
     return PhraseMatches(
         speakers=speakers,
         is_partial=is_partial,
         rows=rows,
         first_step=first_step,
         spans=spans,
-        turns=_turns(begins, ends, decisive, arrivals),
-        present=_present(stays, at, speakers, here),
+        turns=_turns(begins, ends, stays, arrivals),
+        present=present,
         left_at=left_steps,
         arrivals=arrivals,
-        lost=_lost(memory, spans, at, detail),
+        lost=None if present else _lost(memory, spans, at, detail),
+        told_left=_lost(memory, _spans(told, memory.last_step), at, detail) if is_aside else None,
+        inside=_inside(phrase, [row for row in rows if row.is_in_window(at)]),
     )
+
+
+def _spans(stays: Iterable[Stay], last_step: int) -> tuple[Span, ...]:
+    return merged((stay.entered_step, (stay.left_step or last_step + 1) - 1) for stay in stays)
+
+
+def _inside(phrase: str, present: Sequence[MessageDetail]) -> str:
+    """Return a longer term that has a phrase in it, if each of some messages has it in such ones
+    only; empty for a phrase that is no term.
+    """
+    if not (is_term(phrase) or phrase.isdecimal()):
+        return ""
+    longer = ""
+    for row in present:
+        if is_held(folded(phrase), [folded(row.text)]):
+            return ""
+        found = (run for run in runs_in(row.text) if folded(phrase) in folded(run))
+        longer = longer or next(found, "")
+    return longer
 
 
 def simulated_matches(
@@ -149,8 +205,7 @@ def simulated_matches(
         who: [*matches.present.get(who, ()), *[seq for seq in said if said[seq] is who]]
         for who in sorted({*matches.present, *said.values()})
     }
-    decisive = held.get(min(speakers.values()), ()) if speakers else ()
-    leaving = tuple([seq for seq in decisive if seq not in kept])
+    leaving = tuple([seq for seqs in held.values() for seq in seqs if seq not in kept])
     present = {who: tuple([seq for seq in seqs if seq in kept]) for who, seqs in held.items()}
     gone = set(leaving)
     pushing = (each for each in changes if not gone.isdisjoint(left.seq for left in each.evicted))
@@ -162,7 +217,7 @@ def simulated_matches(
         lost=next(reversed(list(pushing)), None) if leaving else matches.lost,
         nearest="" if drafted else matches.nearest,
         is_simulated=True,
-        leaving=leaving,
+        leaving=tuple(sorted(leaving)),
     )
 
 
@@ -201,7 +256,7 @@ def _said_by(messages: QuerySet[Message]) -> dict[int, Speaker]:
 def _telling(
     memory_id: str, speakers: Mapping[int, Speaker], stays: Sequence[Stay]
 ) -> tuple[MessageDetail, ...]:
-    """Return the mentions that tell most: the newest of those who decide, then of others."""
+    """Return the mentions that tell most: the newest of users and tools, then of others."""
     telling = sorted(speakers, key=lambda seq: (speakers[seq], -seq))[:SHOWN]
     rows = Message.objects.filter(memory_id=memory_id, seq__in=telling).order_by("seq")
     return with_stays(memory_id, list(rows), stays)
@@ -223,7 +278,7 @@ def _turns(
     stays: Sequence[Stay],
     arrivals: Mapping[int, int],
 ) -> dict[int, TurningPoint]:
-    """Return the turns at steps where remembering began or ended, given the deciding stays."""
+    """Return the turns at steps where remembering began or ended, given the stays of mentions."""
     came: dict[int, list[Stay]] = defaultdict(list)
     left: dict[int | None, list[Stay]] = defaultdict(list)
     first: dict[int, int] = {}

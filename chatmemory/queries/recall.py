@@ -16,8 +16,8 @@ from chatmemory.core.recall import RecallSums, for_each_policy
 from chatmemory.core.recall.advice import Advice, Chooser
 from chatmemory.core.recall.comparison import Compared, Followed, curve_of, follow, replay
 from chatmemory.core.recall.cost import NO_BOUNDS, CacheRules, Prices
-from chatmemory.core.recall.facts import History, IncidentKind, repeats
 from chatmemory.core.recall.frontier import figures_of, tried_of_kind
+from chatmemory.core.recall.history import REPEATS, History, repeats
 from chatmemory.core.recall.prompts import Refusals
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text
@@ -37,7 +37,6 @@ EARLIER_ROWS = 6
 TEXT_SIZE = 200
 OFFERED_SHARE = 0.95
 FACTS_ENOUGH = 10  # to choose a limit by
-USED = IncidentKind.USED
 Policies = Sequence[Policy | None]
 
 
@@ -55,7 +54,7 @@ def recall_history(
 
 def _with_incidents(memory_id: str, history: History) -> History:
     found = incidents_now(memory_id)
-    again = {(each.again, each.fact) for each in found.incidents if each.kind is not USED}
+    again = {(each.again, each.kind) for each in found.incidents if each.kind in REPEATS}
     return replace(history, incidents=frozenset(again))
 
 
@@ -270,7 +269,7 @@ def _mentions(said: Sequence[ChatMessage], history: History, phrase: str) -> tup
     """Return the positions of the messages with a fact, or with a phrase in their text."""
     if not phrase:
         return ()
-    by_fact = tuple(place for place, facts in enumerate(history.facts) if phrase in facts)
+    by_fact = tuple(n for n in range(len(history)) if phrase in history.mentions(n))
     by_text = (n for n, message in enumerate(said) if has_phrase(text_of(message), phrase))
     return by_fact or tuple(by_text)
 

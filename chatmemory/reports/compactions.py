@@ -18,6 +18,7 @@ from chatmemory.core.recall.compactions import (
     Level,
     NeededTerm,
     compaction_evidence,
+    headline,
     terms_of,
 )
 from chatmemory.core.recall.facts import NO_WORDS, Words
@@ -45,7 +46,6 @@ class Total:
     compactions: int = 0
     needed: int = 0
     held: int = 0
-    numbers: int = 0
     appended: Counter[int] = field(default_factory=Counter)
     tail: Counter[int] = field(default_factory=Counter)
     back: Counter[CameBack] = field(default_factory=Counter)
@@ -54,7 +54,6 @@ class Total:
         self.compactions += 1
         self.needed += len(found.needed(level))
         self.held += found.held(level)
-        self.numbers += sum(each.is_number for each in found.lost(level))
         self.appended.update({terms: found.held(level, terms) for terms in APPENDED})
         self.tail.update({tokens: found.in_tail(tokens, level) for tokens in TAILS})
         self.back.update(each.back for each in found.lost(level))
@@ -65,18 +64,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--level",
         choices=[each.value for each in Level],
-        default=Level.ALL.value,
-        help="all terms (the default), those that the assistant had been told, or the rare "
-        "ones of these, which at most two of the sessions mention",
+        help="all terms, those that the assistant had been told, or the rare ones of these, which "
+        "at most two of the sessions mention; by default rare, and told below five sessions",
     )
     add_json_argument(parser, "compaction")
 
 
 def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
-    level = Level(options["level"])
     sessions = list(sessions_of(options["files"], options["format"], printer))
     if not sessions:
         raise InvalidValue("none of the files holds a session of an agent")
+    level = Level(options["level"] or headline(len(sessions)))
     mentions = Counter(term for _, each in sessions for term in terms_of(each, words))
     total = Total()
     for name, session in sessions:
@@ -106,7 +104,12 @@ def sessions_of(
 
 
 def _print_total(total: Total, level: Level, printer: Printer) -> None:
-    sums = {"compactions": total.compactions, "needed": total.needed, "held": total.held}
+    sums = {
+        "level": level.value,
+        "compactions": total.compactions,
+        "needed": total.needed,
+        "held": total.held,
+    }
     others = {
         name: {str(each): getattr(total, name)[each] for each in IN_JSON[name]} for name in IN_JSON
     }
@@ -115,7 +118,7 @@ def _print_total(total: Total, level: Level, printer: Printer) -> None:
         f"again the summaries hold {total.held:,}; {_instead(total.appended, total.tail)}"
     )
     ways = ", ".join(f"{total.back[way]:,} {words}" for way, words in BACK.items())
-    lost = f"{total.needed - total.held:,} lost: {total.numbers:,} are plain numbers; {ways}"
+    lost = f"{total.needed - total.held:,} lost: {ways}"
     printer.total(sums | others, held, lost)
 
 

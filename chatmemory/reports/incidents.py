@@ -11,20 +11,21 @@ from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.recall.facts import NO_WORDS, Words
 from chatmemory.core.recall.incidents import (
     Incident,
-    IncidentKind,
     incident_to_dict,
     incident_words,
     incidents_under,
 )
+from chatmemory.core.recall.kinds import IncidentKind, kind_named
 from chatmemory.core.written_policies import policy_from_text
 from chatmemory.reports.files import add_file_arguments, transcripts
 from chatmemory.reports.printing import Printer, add_json_argument
 
 HELP = (
-    "Tell which facts left memory and came up again: in files, if their conversations had a "
+    "Tell what left memory and came up again: in files, if their conversations had a "
     "policy, where nothing is stored; or in the stored conversations. Exits with 3 if something of "
     "a file could not be read."
 )
+FORCED_NAME = "forced"
 KINDS = tuple(kind.value for kind in IncidentKind)
 Found = Iterable[tuple[str, Sequence[Incident]]]  # the incidents of each conversation
 
@@ -40,7 +41,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--fail-on",
         metavar="KIND,KIND",
         default="",
-        help=f"exit with 1 if there is an incident of these kinds: {', '.join(KINDS)}",
+        help="exit with 1 if there is an incident of these kinds: forced (what a user had to say "
+        f"again), {', '.join(KINDS)}",
     )
 
 
@@ -55,11 +57,11 @@ def check(options: Mapping[str, Any]) -> Sequence[str]:
         raise InvalidValue("name files with a --policy, or use --stored")
     if options["stored"] == bool(options["policy"]):
         raise InvalidValue("--policy is that of files: give it with them, and only then")
-    kinds = options["fail_on"].split(",") if options["fail_on"] else []
-    for kind in kinds:
-        if kind not in KINDS:
-            raise InvalidValue(f"--fail-on: {kind!r} is none of {', '.join(KINDS)}")
-    return kinds
+    names = options["fail_on"].split(",") if options["fail_on"] else []
+    try:
+        return [name if name == FORCED_NAME else kind_named(name).value for name in names]
+    except InvalidValue as error:
+        raise InvalidValue(f"--fail-on: {error}, {FORCED_NAME}") from error
 
 
 def _of_files(
@@ -72,14 +74,16 @@ def _of_files(
 
 def print_incidents(conversations: Found, printer: Printer, fail_on: Sequence[str]) -> int:
     """Print the incidents and their counts. Return 1 if there is one of a kind in `fail_on`."""
-    total: Counter[str] = Counter(dict.fromkeys([*KINDS, "conversations"], 0))
+    total: Counter[str] = Counter(dict.fromkeys([FORCED_NAME, *KINDS, "conversations"], 0))
     for name, found in conversations:
         if found:
             total.update(each.kind for each in found)
+            total[FORCED_NAME] += sum(each.is_forced for each in found)
             total["conversations"] += 1
             rows = [incident_to_dict(each) for each in found]
             told = [f"{name}: {incident_words(each)}" for each in found]
             printer.row({"conversation": name, "incidents": rows}, *told)
     counts = ", ".join(f"{total[kind]:,} {kind}" for kind in KINDS)
+    counts += f"; {total[FORCED_NAME]:,} {FORCED_NAME}"
     printer.total(total, f"{counts}; conversations with any: {total['conversations']:,}")
     return 1 if any(total[kind] for kind in fail_on) else 0

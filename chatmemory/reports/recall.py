@@ -14,8 +14,9 @@ from chatmemory.core.policies import KINDS, Policy
 from chatmemory.core.recall import RecallSums, histories_for, recall_sums
 from chatmemory.core.recall.advice import Advice, Chooser, Wanted
 from chatmemory.core.recall.cost import CacheRules, Prices, providers, rules_of
-from chatmemory.core.recall.facts import NO_WORDS, History, Words
+from chatmemory.core.recall.facts import NO_WORDS, Words
 from chatmemory.core.recall.frontier import figures_of, tried_of_kind
+from chatmemory.core.recall.history import History
 from chatmemory.core.written_policies import policies_from_text, policy_from_text, text_of_policy
 from chatmemory.reports.files import add_file_arguments, transcripts
 from chatmemory.reports.printing import Printer, add_json_argument
@@ -25,8 +26,16 @@ HELP = (
     "would have cost: of files, which are not stored, or of stored conversations."
 )
 COLUMNS = (
-    *("conversations", "recalls", "held", "nothing_lost", "said_again", "prompt_tokens", "calls"),
-    *("reusable_tokens", "fetched_again", "read_tokens", "written_tokens"),
+    *(
+        "conversations",
+        "recalls",
+        "held",
+        "nothing_lost",
+        "user_repeated",
+        "prompt_tokens",
+        "calls",
+    ),
+    *("reusable_tokens", "call_repeated", "read_tokens", "written_tokens"),
 )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from chatmemory import explain
 from chatmemory.queries import (
     APPENDED,
+    CORPUS,
     TAILS,
     TERMS_APPENDED,
     CameBack,
@@ -33,13 +35,19 @@ class Held:
     is_tail: bool = False
 
 
+LEVELS = {
+    Level.RARE: "rare exact term",
+    Level.TOLD: "exact term",
+    Level.ALL: "exact term",
+}
+
+
 class EvidenceCard:
     """The presenter of what the summary of a step lost; `is_over` if nothing more will be said."""
 
     def __init__(self, shown: ShownEvidence, step: StepRow, *, is_over: bool) -> None:
-        self._shown = shown
+        self._shown, self._terms, self._level = shown, shown.terms, shown.level
         self.evidence = shown.evidence
-        self._terms = shown.evidence.needed_terms
         self.when = "later" if is_over else "so far"
         self.became = explain.what_became_a_summary(self.evidence)
         self.tokens = explain.tokens_around(self.evidence, (step.before.tokens, step.after.tokens))
@@ -47,22 +55,39 @@ class EvidenceCard:
         self.dropped = shown.dropped
         self.appendable = min(self.evidence.dropped_count, TERMS_APPENDED)
         self.needed, self.held = len(self._terms.needed()), self._terms.held()
-        self.bars = list(bars_of(self._terms, tails_of(self.evidence)))
-        self.words = bars_in_words(self.bars, self.needed)
+        self.bars = list(bars_of(self._terms, tails_of(self.evidence), self._level))
+        self.words = bars_in_words(self.bars, self.needed_first)
+
+    @property
+    def needed_first(self) -> int:
+        """How many terms of the headline were needed."""
+        return len(self._terms.needed(self._level))
+
+    @property
+    def headline(self) -> str:
+        """How many terms of the headline the summary holds."""
+        name = LEVELS[self._level]
+        if not self.needed_first:
+            return f"The assistant needed no {name} {self.when} that it had been told."
+        needed, held = explain.counted(self.needed_first, name), self._terms.held(self._level)
+        whose = f"that the assistant had been told and needed {self.when}"
+        return f"Of {needed} {whose}, the summary holds {held:,}."
 
     @property
     def told(self) -> str:
-        """How many of the terms the assistant had been told; empty where it was told all."""
+        """How many of all terms that it had been told, if the headline is of rarer ones."""
+        if self._level is Level.TOLD:
+            return f"Which of them are rare is known from {CORPUS} conversations with a summary on."
         needed, held = len(self._terms.needed(Level.TOLD)), self._terms.held(Level.TOLD)
-        if needed == self.needed:
-            return ""
-        return f"Of {needed:,} that it had been told, the summary holds {held:,}."
+        return f"Of all {explain.counted(needed, 'term')} that it had been told, {held:,}."
 
     @property
     def better(self) -> str:
         """That an end of the window would have held more than the summary with terms, if so."""
-        most = self._terms.held(terms=TERMS_APPENDED)
-        ends = [each for each in tails_of(self.evidence) if self._terms.in_tail(each) > most]
+        level = self._level
+        most = self._terms.held(level, TERMS_APPENDED)
+        tails = tails_of(self.evidence)
+        ends = [each for each in tails if self._terms.in_tail(each, level) > most]
         if not ends:
             return ""
         return (
@@ -71,20 +96,21 @@ class EvidenceCard:
         )
 
     @property
-    def numbers(self) -> str:
-        """How many lost terms are plain numbers; empty without any."""
-        lost = self._terms.lost()
-        count = sum(each.is_number for each in lost)
-        if not count:
-            return ""
-        are = "is a plain number" if count == 1 else "are plain numbers"
-        return f"{count:,} of {len(lost):,} lost {are}, which no list of terms holds."
+    def lost(self) -> list[LostTerm]:
+        """The lost terms of the headline."""
+        return list(map(self._lost, self._listed_at(self._level)))
 
     @property
-    def lost(self) -> list[tuple[NeededTerm, str, str]]:
-        """Each lost term, how it came back, and the words before the message by which it did."""
-        listed = self._shown.listed
-        return [(each, explain.came_back(each.back), self._came_by(each)) for each in listed]
+    def others(self) -> list[LostTerm]:
+        """The other lost terms."""
+        first = set(self._listed_at(self._level))
+        return [self._lost(each) for each in self._shown.listed if each not in first]
+
+    def _listed_at(self, level: Level) -> list[NeededTerm]:
+        return [each for each in self._shown.listed if each.counts_at(level)]
+
+    def _lost(self, term: NeededTerm) -> LostTerm:
+        return LostTerm(term, explain.came_back(term.back), self._came_by(term))
 
     def _came_by(self, term: NeededTerm) -> str:
         if term.back is CameBack.USER:
@@ -98,7 +124,15 @@ class EvidenceCard:
         return len(self._terms.lost()) - len(self._shown.listed)
 
 
-def bars_of(found: NeededTerms, tails: Sequence[int], level: Level = Level.ALL) -> Iterator[Held]:
+class LostTerm(NamedTuple):
+    """A lost term, how it came back, and the words before the message by which it did."""
+
+    term: NeededTerm
+    how: str
+    by: str
+
+
+def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[Held]:
     """Yield what summaries hold, what they would with terms, and what the ends of the windows
     would.
     """

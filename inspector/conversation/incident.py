@@ -47,8 +47,9 @@ class IncidentCard:
         self.number, self.count = shown.number, shown.count
         self.newer = shown.number - 1 or None
         self.older = shown.number + 1 if shown.number < shown.count else None
-        self.what, happened = explain.what_came_up(shown.incident, shown.tool)
-        self.happened = happened + explain.cost_of_fetch(shown.incident)
+        self.what = shown.incident.what
+        self.happened = shown.incident.words.happened + explain.call_words(shown.incident)
+        self.is_forced = shown.incident.is_forced
         self.enough, self.cure = explain.cure(shown, state.memory.policy)
 
     @cached_property
@@ -57,15 +58,16 @@ class IncidentCard:
 
     def _stops(self) -> Iterator[Stop]:
         incident, texts = self._incident, self._shown.texts
-        said = explain.quoted(texts[incident.said], incident.fact)
-        yield Stop("said", said, is_out=False, seq=incident.said)
-        how = explain.how_it_left(self._shown.left, incident.last)
-        yield Stop("left", how, is_out=True, step=incident.left_step)
+        first = incident.shown
+        said = explain.quoted(texts[first.said], incident.fact)
+        yield Stop("result" if incident.result else "said", said, is_out=False, seq=first.said)
+        how = explain.how_it_left(self._shown.left, first.last)
+        yield Stop("left", how, is_out=True, step=first.left_step)
         if incident.asked:
             asked = explain.asked_for(texts[incident.asked])
             yield Stop("asked for", asked, is_out=True, seq=incident.asked)
         again = explain.quoted(texts[incident.again], incident.fact)
-        yield Stop(explain.came_up(incident), again, is_out=False, seq=incident.again)
+        yield Stop(incident.words.short, again, is_out=False, seq=incident.again)
 
     @property
     def limit(self) -> int | None:
@@ -75,10 +77,15 @@ class IncidentCard:
     @property
     def _remedy(self) -> Policy | None:
         """The policy in force at the incident, with the limit that would have kept the fact."""
-        policy, keeping = self._shown.policy, self._incident.keeping
+        policy, keeping = self._shown.policy, self._incident.shown.keeping
         if not can_decide(policy) or keeping is None or keeping.limit is None:
             return None
         return replace(policy.enforced(), limit=keeping.limit)
+
+    @property
+    def kept_number(self) -> int:
+        """The number in the addresses of its messages, whose *Why?* answers for its fact."""
+        return self.number
 
     @property
     def url(self) -> str:
@@ -114,7 +121,7 @@ class IncidentCard:
         incident = self._incident
         return {
             self._shown.said_step: "cell__was",
-            incident.left_step: "cell__gone",
+            incident.shown.left_step: "cell__gone",
             incident.step: "cell__again",
         }
 
@@ -125,7 +132,7 @@ class UsedTerms:
     def __init__(self, found: IncidentsAt) -> None:
         self.words = explain.used_words(found.used, found.are_imported)
         self.listed = found.listed
-        self.more = found.used - len(found.listed) if found.listed else 0
+        self.more = found.used - sum(len(each.facts) for each in found.listed)
 
 
 def comparison_url(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from django.urls import reverse
@@ -11,12 +12,13 @@ from django.utils.http import urlencode
 
 from chatmemory import explain
 from chatmemory.queries import TAILS, CompactionOf, Compactions, Level, NeededTerms
+from inspector.conversation.evidence import LEVELS as TERMS
 from inspector.conversation.evidence import Held, bars_in_words, bars_of
 from inspector.conversation.links import conversation_url
 from inspector.shell.chosen import FIELDS, ChosenAsked
 
 LISTED = 50
-LEVELS = {Level.ALL: "All terms", Level.TOLD: "Told ones"}
+LEVELS = {Level.RARE: "Rare terms", Level.TOLD: "Told ones", Level.ALL: "All terms"}
 WITH_TERMS = (25, 50)
 
 
@@ -47,9 +49,10 @@ class LosingCompaction(NamedTuple):
 class CompactionsPage:
     """The presenter of compactions at a level."""
 
-    def __init__(self, found: Compactions, asked: ChosenAsked, level: Level) -> None:
-        self.found, self.asked, self.level = found, asked, level
-        self._all = _sum(found.measured)
+    def __init__(self, found: Compactions, asked: ChosenAsked, level: Level | None) -> None:
+        self.found, self.asked, self.level = found, asked, level or found.corpus.headline
+        level = self.level
+        self._all = self._sum(found.measured)
         self.rows = self._rows()
         total = self.rows[-1]
         self.count, self.needed, self.share = total.compactions, total.needed, total.share
@@ -66,7 +69,17 @@ class CompactionsPage:
         return [
             (name, f"{address}?{urlencode({**given, 'level': level.value})}", level is self.level)
             for level, name in LEVELS.items()
+            if level is not Level.RARE or self.found.corpus.headline is Level.RARE
         ]
+
+    @property
+    def name(self) -> str:
+        """What the terms of the level are called."""
+        return TERMS[self.level]
+
+    @property
+    def whose(self) -> str:
+        return "" if self.level is Level.ALL else "had been told and "
 
     @property
     def better(self) -> str:
@@ -80,13 +93,6 @@ class CompactionsPage:
             f"summaries with {WITH_TERMS[-1]} terms."
         )
 
-    @property
-    def numbers(self) -> str:
-        """How many of the lost terms are plain numbers; empty without any."""
-        lost = self._all.lost(self.level)
-        count = sum(each.is_number for each in lost)
-        return f"{count:,} of {len(lost):,} lost are plain numbers." if count else ""
-
     def _rows(self) -> list[CompactionRow]:
         """Return those of each summarizer and trigger, the most frequent first, and all of them."""
         groups: defaultdict[tuple[str, str], list[CompactionOf]] = defaultdict(list)
@@ -99,7 +105,7 @@ class CompactionsPage:
     def _row(
         self, summarizer: str, trigger: str, found: Sequence[CompactionOf], css: str = ""
     ) -> CompactionRow:
-        terms = _sum(found)
+        terms = self._sum(found)
         needed, held = len(terms.needed(self.level)), terms.held(self.level)
         others = [terms.held(self.level, count) for count in WITH_TERMS]
         others += [terms.in_tail(tokens, self.level) for tokens in TAILS]
@@ -110,18 +116,16 @@ class CompactionsPage:
     @property
     def losing(self) -> Iterator[LosingCompaction]:
         """The compactions that lost most, the first 50."""
-        found = [
-            (len(each.evidence.needed_terms.lost(self.level)), each) for each in self.found.measured
-        ]
+        found = [(len(self._sum([each]).lost(self.level)), each) for each in self.found.measured]
         found.sort(key=lambda pair: (-pair[0], pair[1].memory_id, pair[1].evidence.step))
         for lost, each in found[:LISTED]:
             if lost:
                 id, evidence = each.memory_id, each.evidence
                 link = conversation_url(id, at=evidence.step)
-                needed = len(evidence.needed_terms.needed(self.level))
+                needed = len(self._sum([each]).needed(self.level))
                 by = ", ".join(filter(None, [evidence.summarizer, evidence.trigger]))
                 yield LosingCompaction(id, link, evidence.step, lost, needed, by)
 
-
-def _sum(found: Sequence[CompactionOf]) -> NeededTerms:
-    return NeededTerms(tuple(term for each in found for term in each.evidence.needed_terms.terms))
+    def _sum(self, found: Sequence[CompactionOf]) -> NeededTerms:
+        terms = (each.evidence.needed_terms(self.found.corpus).terms for each in found)
+        return NeededTerms(tuple(chain.from_iterable(terms)))

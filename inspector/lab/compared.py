@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from chatmemory import Policy, explain, policy_kinds, text_of_policy
 from chatmemory.queries import (
     FACTS_ENOUGH,
+    KIND_WORDS,
     Bill,
     Compared,
     ComparedRow,
@@ -26,7 +27,7 @@ from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.lab.asked import ComparisonAsked, hold
 
-SAID_AGAIN, FETCHED_AGAIN = IncidentKind.SAID_AGAIN, IncidentKind.FETCHED_AGAIN
+USER_REPEATED, CALL_REPEATED = IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED
 LISTED = 12
 STYLES = ("p-a", "p-b", "p-c", "p-d")
 COLUMNS_MAX = 400
@@ -124,8 +125,8 @@ class ComparePage:
             "recalls": each.recalls,
             "held": each.held,
             "lost": len(each.lost),
-            "said_again": each.count_of(SAID_AGAIN),
-            "fetched_again": each.count_of(FETCHED_AGAIN),
+            "user_repeated": each.count_of(USER_REPEATED),
+            "call_repeated": each.count_of(CALL_REPEATED),
             "forgotten": each.forgotten,
             "calls": sums.calls,
             "prompt_tokens": sums.tokens,
@@ -282,10 +283,12 @@ class ComparePage:
         recalls, calls = policies[0].recalls, policies[0].prompts.calls
         yield ranked("Facts still held", f"of {recalls:,} needed again", lambda p: p.held, max)
         yield ranked("Facts lost", "had left before", lambda p: len(p.lost))
-        again = "facts that were forgotten"
-        yield ranked("Said again by the user", again, lambda p: p.count_of(SAID_AGAIN))
-        if any(each.count_of(FETCHED_AGAIN) for each in policies):
-            yield ranked("Fetched again by calls", again, lambda p: p.count_of(FETCHED_AGAIN))
+        again = "messages, of what was forgotten"
+        yield ranked(KIND_WORDS[USER_REPEATED].title, again, lambda p: p.count_of(USER_REPEATED))
+        if any(each.count_of(CALL_REPEATED) for each in policies):
+            yield ranked(
+                KIND_WORDS[CALL_REPEATED].title, again, lambda p: p.count_of(CALL_REPEATED)
+            )
         yield ranked("Messages forgotten", f"of {self.size:,} said", lambda p: p.forgotten)
         per_call = f"of {calls:,} calls"
         yield ranked("Prompt tokens per call", per_call, lambda p: round(p.prompts.per_call))

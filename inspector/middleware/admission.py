@@ -26,6 +26,7 @@ from chatmemory.converters import memory_id_at
 from chatmemory.services.database_errors import Outage
 from inspector.asgi import Application, Message, Receive, Scope, Send
 from inspector.middleware.refusals import send_problem
+from inspector.shell.load import load_changed
 from inspector.shell.logs import log_request
 
 WAITING_FOR_ONE = 16
@@ -93,6 +94,7 @@ class _Visit:
         """Hand on what arrives, the end of the body once there is a place."""
         message = await self._receive()
         if message["type"] == "http.request" and not message.get("more_body"):
+            load_changed.send(sender=None, waiting=1, working=0)
             try:
                 if not self._job.is_write:
                     self._turn = await self._places.begin_answer(self._callers)
@@ -100,6 +102,8 @@ class _Visit:
             except QueueFull as refusal:
                 self.refusal = refusal
                 return {"type": "http.disconnect"}
+            finally:
+                load_changed.send(sender=None, waiting=-1, working=0)
         return message
 
     async def send(self, message: Message) -> None:
@@ -117,6 +121,8 @@ class _Visit:
             self._hold(await self._places.take_again())
 
     def _hold(self, place: AsyncExitStack) -> None:
+        load_changed.send(sender=None, waiting=0, working=1)
+        place.callback(load_changed.send, sender=None, waiting=0, working=-1)
         place.push_async_callback(sync_to_async(close_old_connections))
         self._place = place
 

@@ -18,6 +18,7 @@ from chatmemory.access.rates import PerAddress, PerStranger, process_rates
 from chatmemory.api.errors import CONTENT_TYPE, Problem
 from inspector.asgi import Receive, Scope, Send
 from inspector.mount import is_api, needs_account, path_in
+from inspector.shell.load import request_refused
 
 View = TypeVar("View", bound=Callable[..., HttpResponse])
 
@@ -101,6 +102,7 @@ async def send_problem(
     With `unread`, the rest of the body is read for up to 5 seconds, and the connection is closed: a
     client that is cut off while it is still sending would never read the answer.
     """
+    request_refused.send(sender=None, status=problem.status)
     kind, body = _content(path_in(scope), problem)
     headers = {
         "Content-Type": kind,

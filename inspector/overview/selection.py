@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import policy_kinds, queries
-from chatmemory.flags import ANY, SAID_AGAIN, flag_named, flags
+from chatmemory.flags import ANY, FORMER, USER_REPEATED, flag_named, flags
 from chatmemory.queries import CLIENT, CursorPage, MemoryFilter
 from inspector.forms.fields import searchable
 
@@ -25,7 +25,7 @@ ORDERINGS = {
     "forgotten": "Most evicted",
     "fill": "Window fill",
     "said": "Most said",
-    SAID_AGAIN.name: SAID_AGAIN.words,
+    USER_REPEATED.name: USER_REPEATED.words,
 }
 ALWAYS_OFFERED = (("active", "1"), ("flagged", ANY))
 
@@ -59,6 +59,7 @@ class Asked:
         """Read the parameters of an address."""
         asked = {name: searchable(given.get(name, "")) for name in PARAMETERS}
         asked["flagged"] = asked["flagged"] or searchable(given.get("flag", ""))  # as in the API
+        asked = {name: FORMER.get(value, value) for name, value in asked.items()}
         known: dict[str, list[str]] = {
             "policy": [kind for kind, _ in policy_choices()],
             "flagged": [flag.name for flag in flags()],
@@ -109,7 +110,7 @@ class Asked:
     @property
     def lab(self) -> str:
         """The address of the lab for conversations in which something had to be said again."""
-        if self.flagged != SAID_AGAIN.name:
+        if self.flagged != USER_REPEATED.name:
             return ""
         chosen = {"q": self.q, "label": self.label, "flagged": self.flagged}
         with suppress(NoReverseMatch):  # without the room
@@ -180,7 +181,7 @@ def pager(given: Mapping[str, str], found: CursorPage[Any]) -> dict[str, str | N
 
 def usual_sort(flagged: str) -> str:
     """Return the order of a list for which none is asked."""
-    return "said_again" if flagged == SAID_AGAIN.name else "activity"
+    return "user_repeated" if flagged == USER_REPEATED.name else "activity"
 
 
 def policy_choices() -> list[tuple[str, str]]:

@@ -222,7 +222,7 @@ class FeedRow:
 
 
 class AgainRow:
-    """An entry of the feed: what had to be said or fetched again."""
+    """An entry of the feed: what had to be said again."""
 
     def __init__(self, again: NewestIncident, seen: int | None) -> None:
         self.again, self.step = again, again.incident.step
@@ -256,9 +256,7 @@ def current_feed(seen: int | None = None) -> list[FeedRow | AgainRow | Unreadabl
 
 def came_up_again(found: NewestIncident) -> str:
     """Say what came up again: `A-1182 had to be said again`."""
-    what, happened = explain.what_came_up(found.incident, found.tool)
-    fact = "" if what == found.incident.fact else f": {found.incident.fact}"
-    return f"{what} {happened}{fact}"
+    return f"{found.incident.what} {found.incident.words.happened}"
 
 
 def spark(loads: Sequence[int], limit: int | None) -> tuple[str, str, float | None]:

@@ -12,6 +12,7 @@ from django.apps.registry import Apps
 from django.conf import settings
 from django.contrib.auth.management import create_permissions
 from django.contrib.auth.models import Group, Permission
+from django.contrib.sessions.backends.db import SessionStore
 from django.db.models import Sum
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -53,6 +54,11 @@ def forget_old_sign_ins(sender: object, **_: object) -> None:
     """Delete the failed sign-ins that do not count any more. Each sign-in does that, too."""
     earliest = timezone.now() - settings.AXES_COOLOFF_TIME
     AccessAttempt.objects.filter(attempt_time__lte=earliest).delete()
+
+
+def forget_old_sessions(sender: object, **_: object) -> None:
+    """Delete the sessions that have expired, as Django's clearsessions does."""
+    SessionStore.clear_expired()
 
 
 def too_many_sign_ins(request: HttpRequest, *_: object, **__: object) -> HttpResponse:

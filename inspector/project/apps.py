@@ -30,6 +30,7 @@ class ProjectConfig(AppConfig):
         from inspector.project import accounts
 
         vacuuming.connect(accounts.forget_old_sign_ins, dispatch_uid="inspector.sign_ins")
+        vacuuming.connect(accounts.forget_old_sessions, dispatch_uid="inspector.sessions")
         pre_save.connect(
             accounts.without_parameters, "axes.AccessAttempt", dispatch_uid="inspector.sign_in"
         )

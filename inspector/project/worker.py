@@ -10,18 +10,46 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
-from socket import AF_UNIX
+from socket import AF_UNIX, socket
+from types import FrameType
 from typing import Any, cast
 
 from gunicorn.arbiter import Arbiter
+from uvicorn import Config
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn_worker import UvicornWorker
 
 from inspector.asgi import Application, Receive, Scope, Send
+from inspector.project import handover
 from inspector.project.server import Server
 
 GRACE_SECONDS = 25
 _SOCKET = ("unix:", 0)  # in place of the proxy's address
+
+
+class WorkerServer(Server):
+    """During a reload it goes on until a new worker has started."""
+
+    def __init__(self, config: Config, age: int) -> None:
+        super().__init__(config)
+        self._age = age
+        self._is_told_to_end = False
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            handover.worker_started(self._age)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if sig == signal.SIGTERM and handover.must_wait(self._age):
+            self._is_told_to_end = True
+        else:
+            super().handle_exit(sig, frame)
+
+    async def on_tick(self, counter: int) -> bool:
+        if self._is_told_to_end and not handover.must_wait(self._age):
+            self.should_exit = True
+        return await super().on_tick(counter)
 
 
 class Worker(UvicornWorker):  # type: ignore[misc]
@@ -39,7 +67,7 @@ class Worker(UvicornWorker):  # type: ignore[misc]
         if any(each.family is AF_UNIX for each in self.sockets):
             self.config.proxy_headers = False
             self.config.app = behind_unix_socket(self.wsgi, self.cfg.forwarded_allow_ips)
-        server = Server(config=self.config)
+        server = WorkerServer(self.config, self.age)
         signal.signal(signal.SIGQUIT, server.handle_exit)  # else it ends in a core dump
         server.run(sockets=self.sockets)
         if not server.started:

@@ -19,6 +19,7 @@ logger = logging.getLogger("inspector.requests")
 
 # Pages and live streams share the id of the current request.
 request_id: ContextVar[str] = ContextVar("request_id", default="")
+trace_id: ContextVar[str] = ContextVar("trace_id", default="")
 
 _WELL_FORMED = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -45,6 +46,8 @@ class JsonFormatter(logging.Formatter):
             "message": _first_line(record),
             "request_id": request_id.get(),
         }
+        if trace := trace_id.get():
+            line["trace_id"] = trace
         line |= _plain_extras(record)
         if record.exc_info and record.exc_info[1]:
             line["error"] = _error_chain(record.exc_info[1])

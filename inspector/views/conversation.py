@@ -222,7 +222,7 @@ def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
         find="" if jump else find,
         replay="replay" in request.GET,
         limit=_number(request, "limit"),
-        incident=_number(request, "incident") or 1,
+        incident=_number(request, "incident"),
         lists_used="used" in request.GET,
         lists_dropped="terms" in request.GET,
         of_rooms={name: request.GET[name] for name in parameters() if name in request.GET},

@@ -17,7 +17,7 @@ def compactions(request: HttpRequest) -> HttpResponse:
     """Show what summaries of the chosen conversations held of the terms that were needed."""
     asked = ChosenAsked.read(request.GET.dict())
     found = queries.fleet_compactions(asked.which)
-    level = Level.TOLD if request.GET.get("level") == Level.TOLD else Level.ALL
+    level = next((each for each in Level if each == request.GET.get("level")), None)
     page = CompactionsPage(found, asked, level)
     context = {"page": page, "asked": asked}
     status = 422 if asked.problem else 200

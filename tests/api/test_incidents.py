@@ -1,4 +1,4 @@
-"""Incidents over HTTP: facts that left memory and came up again."""
+"""Incidents over HTTP: what left memory and came up again."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ import pytest
 from .said import URL, add
 
 FOUND = {
-    "kind": "said_again",
-    "fact": "A-1182",
-    "said": 1,
-    "left_step": 4,
-    "cause": "CAPACITY",
-    "asked": None,
+    "kind": "user_repeated",
     "again": 5,
     "step": 5,
-    "limit": 4,
+    "forced": False,
+    "asked": None,
+    "facts": [
+        {"fact": "A-1182", "said": 1, "left_step": 4, "cause": "CAPACITY", "limit": 4},
+    ],
 }
 
 
@@ -29,7 +28,8 @@ def test_they_are_those_up_to_the_newest_step(api, memory_id):
 
 
 @pytest.mark.parametrize(
-    ("kind", "found"), [("said_again", [FOUND]), ("fetched_again", []), ("used", [])]
+    ("kind", "found"),
+    [("user_repeated", [FOUND]), ("said_again", [FOUND]), ("call_repeated", []), ("used", [])],
 )
 def test_they_can_be_those_of_a_kind(api, memory_id, kind, found):
     add(api, "It is A-1182.", "a", "b", "c", "A-1182!")

@@ -20,6 +20,7 @@ from chatmemory.core.recall.compactions import (
     Level,
     compaction_evidence,
     dropped_terms,
+    headline,
     terms_of,
 )
 from chatmemory.core.sessions import SessionBuilder
@@ -65,7 +66,7 @@ def test_a_term_that_is_used_again_is_needed():
 @pytest.mark.parametrize(
     ("term", "summary", "is_held"),
     [
-        ("A-1182", "See A-1182x.", True),
+        ("A-1182", "See A-1182x.", False),
         ("A-1182", "See A-118.", False),
         ("src/app/main.go2", "in app/main.go2", True),
         ("src/app/main.go2", "in main.go2", True),
@@ -153,11 +154,23 @@ def test_what_a_program_wrote_for_the_user_is_a_tools():
     assert found.terms[0].back is CameBack.TOOL
 
 
-def test_plain_numbers_are_counted_apart():
+def test_plain_numbers_are_no_terms():
     words = "1200 3.14 2026-11-24 1.2.3 v1.0"
     found = evidence([UserMessage(words)], "None.", [AiMessage(words)])
-    assert {each.term for each in found.lost() if each.is_number} == {"1200", "3.14"}
-    assert set(found.dropped) == {"2026-11-24", "1.2.3", "v1.0"}
+    assert terms(found).keys() == set(found.dropped) == {"2026-11-24", "1.2.3", "v1.0"}
+
+
+def test_a_date_is_lost_however_it_is_written():
+    found = evidence([UserMessage("On May 20th, 2024")], "None.", [AiMessage("2024-05-20")])
+    assert [(each.term, each.is_held) for each in found.terms] == [("2024-05-20", False)]
+    assert found.dropped == ("May 20th, 2024",)
+    held = evidence([UserMessage("On 2024-05-20")], "On 20 May.", [AiMessage("2024-05-20")])
+    assert held.lost() == []
+
+
+@pytest.mark.parametrize(("sessions", "level"), [(4, Level.TOLD), (5, Level.RARE)])
+def test_the_headline_is_of_rare_terms_if_enough_sessions_tell_what_is_rare(sessions, level):
+    assert headline(sessions) is level
 
 
 def test_a_tail_holds_what_its_messages_mention():
@@ -248,7 +261,7 @@ def sessions(draw):
 @given(sessions())
 def test_of_any_session(given):
     for found in compaction_evidence(given):
-        summary = " ".join(given.messages[found.compaction.summary].contents[0].text.split())
+        summary = given.messages[found.compaction.summary].contents[0].text.split()
         assert not [each for each in found.lost() if each.term in summary]
         assert not [term for term in found.dropped if term in summary]
         for level in Level:

@@ -12,17 +12,9 @@ from hypothesis import strategies as st
 
 from chatmemory import InvalidValue, MessageWindow, TokenWindow
 from chatmemory.core.recall.comparison import replay
-from chatmemory.core.recall.cost import (
-    Bill,
-    CacheRules,
-    Call,
-    Prices,
-    bill_of,
-    providers,
-    rules_of,
-)
-from chatmemory.core.recall.facts import IncidentKind
+from chatmemory.core.recall.cost import Bill, CacheRules, Call, Prices, bill_of, providers, rules_of
 from chatmemory.core.recall.frontier import limits_of, tried_of_kind
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.recall.tallies import Tallies, Tally
 
 from ..properties import examples
@@ -43,7 +35,7 @@ rules = st.sampled_from([CacheRules(), CacheRules(4, 8), CacheRules(1, 3, 10)])
 def slowly(history, policy, rules) -> Tally:
     found = replay(history, policy)
     bill = found.prompts.bill(rules)
-    kinds = (IncidentKind.SAID_AGAIN, IncidentKind.FETCHED_AGAIN)
+    kinds = (IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED)
     return Tally(found.held, *map(found.count_of, kinds), bill.tokens, bill.read, bill.written)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ..serving import MANAGE, ROOT
+from ..serving import MANAGE, ROOT, database
 
 ENV = """
 # of the tests
@@ -20,6 +21,12 @@ CHATMEMORY_HOSTS=memory.example.org
 CHATMEMORY_SECRET_KEY='a "b" $HOME # c'
 CHATMEMORY_METRICS_TOKEN="a \\"b\\" $HOME"
 CHATMEMORY_LESSONS=a\\ b # c
+"""
+REAL = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from inspector.__main__ import main
+main()
 """
 SHOWN = """
 import os
@@ -37,8 +44,7 @@ def checkout(tmp_path) -> Path:
     text = unit.read_text().replace("User=chatmemory", f"User={user}")
     unit.write_text(text.replace("/etc/chatmemory.env", f"{tmp_path}/env"))
     (tmp_path / "env").write_text(ENV)
-    (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    (tmp_path / ".venv" / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / ".venv").symlink_to(Path(sys.executable).parents[1])
     (tmp_path / "manage.py").write_text(SHOWN)
     return tmp_path
 
@@ -50,6 +56,32 @@ def test_commands_have_the_variables_of_the_unit_as_systemd_reads_them(checkout)
         *("1", "memory.example.org", 'a "b" $HOME # c', 'a "b" $HOME', "a b # c"),
         "/var/lib/chatmemory",
     ]
+
+
+def test_each_night_a_copy_with_its_heads_is_made_and_old_ones_go(checkout, template, tmp_path):
+    """As systemd starts it, which has read the file of the variables."""
+    (checkout / "manage.py").write_text(REAL)
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    for day in range(1, 6):
+        (folder / f"2026-01-0{day}.heads").touch()
+    with database(tmp_path, copy_of=template.url) as url:
+        environment = {
+            "DATABASE_URL": url,
+            "CHATMEMORY_SECRET_KEY": secrets.token_urlsafe(48),
+            "CHATMEMORY_HOSTS": "localhost",
+            "INVOCATION_ID": "of systemd",
+            "BACKUPS": str(folder),
+            "KEEP": "2",
+            "PATH": os.environ["PATH"],
+        }
+        ran = subprocess.run(
+            [checkout / "deploy" / "nightly"], env=environment, capture_output=True, text=True
+        )
+    assert ran.returncode == 0, ran.stderr
+    kept = sorted(each.name for each in folder.iterdir())
+    assert kept[:2] == ["2026-01-04.heads", "2026-01-05.heads"]
+    assert [Path(name).suffix for name in kept[2:]] in ([".heads", ".sqlite3"], [".dump", ".heads"])
 
 
 def test_a_bare_command_names_the_database_that_has_no_tables(tmp_path):

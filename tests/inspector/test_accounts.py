@@ -12,6 +12,7 @@ from axes.models import AccessAttempt
 from django.contrib.admin.utils import quote
 from django.contrib.auth.models import Group
 from django.contrib.auth.password_validation import validate_password
+from django.contrib.sessions.models import Session
 from django.core.exceptions import ValidationError
 from django.core.management import CommandError, call_command
 from django.test import Client
@@ -205,6 +206,14 @@ def test_a_failed_sign_in_leaves_no_parameters_and_is_forgotten(account):
     AccessAttempt.objects.update(attempt_time=timezone.now() - timedelta(minutes=16))
     vacuuming.send(None)
     assert not AccessAttempt.objects.exists()
+
+
+def test_expired_sessions_are_forgotten(operator_client):
+    vacuuming.send(None)
+    assert Session.objects.exists()
+    Session.objects.update(expire_date=timezone.now() - timedelta(minutes=1))
+    vacuuming.send(None)
+    assert not Session.objects.exists()
 
 
 def test_strangers_are_counted_by_the_api_and_by_pages(client, operator_client, api, monkeypatch):

@@ -27,7 +27,7 @@ from .markup import tree
 PAGE = "/c/order-7741/compare/"
 NUMBERS = (
     *("recalls", "held", "calls", "prompt_tokens", "reusable_tokens"),
-    *("said_again", "fetched_again"),
+    *("user_repeated", "call_repeated"),
 )
 POLICIES = "?policy=message_window:3&policy=token_window:1000&policy=everything"
 
@@ -304,7 +304,7 @@ def test_a_limit_that_is_only_measured_is_replayed_as_if_it_held(operator_client
     held, measured = (
         operator_client.get(f"/c/{name}/compare/?as=json").json() for name in ("held", "measured")
     )
-    assert [row["said_again"] for row in measured] == [row["said_again"] for row in held]
+    assert [row["user_repeated"] for row in measured] == [row["user_repeated"] for row in held]
     assert [row["prompt_tokens"] for row in measured][::2] == [
         row["prompt_tokens"] for row in held
     ][::2]

@@ -32,11 +32,14 @@ def test_the_travel_desk_looks_a_booking_up_twice_and_asks_for_a_voucher_again()
     call_command("load_demo")
     found = queries.incidents("ferry-5120")
     assert found.is_current
-    told = [(each.kind, each.fact, each.said, each.again) for each in found.incidents]
-    assert [each for each in told if each[0] != "used"] == [
-        ("fetched_again", "C-0614", 6, 34),
-        ("fetched_again", "HTL-20933", 6, 34),
-        ("said_again", "VX-4471", 2, 40),
+    told = [
+        (each.kind, each.what, each.shown.said, each.again, each.is_forced)
+        for each in found.incidents
+        if each.kind != "used_unseen"
+    ]
+    assert told == [
+        ("call_repeated", "get_booking", 6, 34, False),
+        ("user_repeated", "VX-4471", 2, 40, True),
     ]
     calls = [queries.message("ferry-5120", seq).message for seq in (5, 33)]
     assert len({call.tool_execution_requests[0].arguments for call in calls}) == 1

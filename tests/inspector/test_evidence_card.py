@@ -29,11 +29,9 @@ def test_it_tells_what_was_needed_held_and_lost(compacted, operator_client):
     words = text_of(shown(operator_client, "?at=4"))
     for part in (
         "Why? What did the summary lose? #1 to #3 became one summary: ",
-        "Of 4 exact terms that the assistant needed so far, the summary holds 1.",
-        "the summary 1 + 10 terms 3 + 25 terms 3 + 50 terms 3 + 100 terms 3 last 10,000 tok 4",
-        "The last 10,000 tokens, kept as they were, would have held more than the summary with 50",
-        "1 of 3 lost is a plain number, which no list of terms holds.",
-        "3000 no recorded mention said in #2 · used in #7",
+        "Of 3 exact terms that the assistant had been told and needed so far, the summary holds 1.",
+        "Which of them are rare is known from 5 conversations with a summary on.",
+        "the summary 1 + 10 terms 3 + 25 terms 3 + 50 terms 3 + 100 terms 3 last 10,000 tok 3",
         "A-1182 the user said it again said in #2 · said again in #5 · used in #7",
         "B-2291 fetched again said in #3 · from find in #6 · used in #7",
         "Exact terms only",
@@ -48,25 +46,26 @@ def test_it_tells_what_was_needed_held_and_lost(compacted, operator_client):
 def test_the_api_tells_the_same(compacted, operator_client):
     found = operator_client.get(STEP).json()["evidence"]
     held = {"appended": dict.fromkeys(("10", "25", "50", "100"), 3)}
-    needed = {"needed": 4, "held": 1, **held, "tail": {"10000": 4, "20000": 4}}
-    unknown = {"came": None, "back": "no recorded mention"}
+    needed = {"needed": 3, "held": 1, **held, "tail": {"10000": 3, "20000": 3}}
+    first = {"is_told": True, "is_rare": True}
     assert found == {
         "until": 7,
         "replaced": 3,
         "tokens_before": found["tokens_before"],
         "tokens_after": found["tokens_after"],
         "left_out": None,
+        "level": "told",
         "all": needed,
         "told": needed,
+        "rare": needed,
         "lost": [
-            {"term": "3000", "said": 2, "used": 7, "is_number": True, **unknown},
             {
                 "term": "A-1182",
                 "said": 2,
                 "used": 7,
                 "came": 5,
                 "back": "user",
-                "is_number": False,
+                **first,
             },
             {
                 "term": "B-2291",
@@ -74,18 +73,18 @@ def test_the_api_tells_the_same(compacted, operator_client):
                 "used": 7,
                 "came": 6,
                 "back": "tool",
-                "is_number": False,
+                **first,
             },
         ],
-        "lost_count": 3,
-        "lost_numbers": 1,
+        "lost_count": 2,
         "not_needed": 0,
     }
     assert operator_client.get(STEP.replace("4", "3")).json()["evidence"] is None
 
 
 def test_it_is_shown_at_its_step_and_where_nothing_else_is_asked(compacted, operator_client):
-    for query in ("?at=3", "?at=5", "?at=4&msg=1", "?at=4&find=A-1182"):
+    assert 'id="evidence"' in shown(operator_client, "?at=4&find=A-1182")
+    for query in ("?at=3", "?at=5", "?at=4&msg=1"):
         assert 'id="evidence"' not in shown(operator_client, query)
     assert "What it lost" in text_of(shown(operator_client, "?msg=4"))
     assert 'data-pane="why"' in shown(operator_client, "?at=4")
@@ -99,7 +98,7 @@ def test_as_long_as_nothing_is_found_it_says_so(operator_client):
     assert operator_client.get("/api/v1/memories/c/steps/3/").json()["evidence"] is None
     services.keep("c")
     words = text_of(shown(operator_client))
-    assert "The assistant needed none of its exact terms so far." in words
+    assert "The assistant needed no exact term so far that it had been told." in words
     assert "Lost and not needed so far: 1." in words
     services.add("c", users("more"))
     assert "As of step 3." in text_of(shown(operator_client, "?at=3"))
@@ -116,3 +115,22 @@ def test_the_overview_finds_conversations_compacted_with_loss(compacted, operato
     assert "1 compacted with loss" in page
     found = operator_client.get("/api/v1/memories/?flag=compacted_with_loss").json()["results"]
     assert [row["id"] for row in found] == ["c"]
+
+
+def test_rare_terms_are_told_first_where_enough_conversations_tell_what_is_rare(
+    compacted, operator_client
+):
+    for n in range(4):
+        create_and_add(f"c{n}", MessageWindow(20), users("B-2291", "well"))
+        services.compact(f"c{n}", "B-2291", keep_last=0)
+        services.keep(f"c{n}")
+    page = shown(operator_client, "?at=4")
+    words = text_of(page)
+    assert "Of 2 rare exact terms that the assistant had been told and needed so far" in words
+    assert "Of all 3 terms that it had been told, 1." in words
+    rare, _, folded = page.partition("All exact terms: 3 needed, 1 held")
+    assert '<code dir="auto">A-1182</code>' in rare
+    assert '<code dir="auto">B-2291</code>' in folded
+    found = operator_client.get(STEP).json()["evidence"]
+    assert (found["level"], found["rare"]["needed"]) == ("rare", 2)
+    assert [each["is_rare"] for each in found["lost"]] == [True, False]

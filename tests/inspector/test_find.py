@@ -12,6 +12,7 @@ from chatmemory import (
     queries,
     services,
 )
+from chatmemory.queries import Remembered
 from chatmemory.services import protocol
 
 from ..conversations import create_and_add, users
@@ -41,22 +42,22 @@ def say(messages, window: int) -> None:
 def told(client, query: str = "") -> str:
     response = client.get(f"/c/said/?find=Anna&{query}")
     found = response.context["page"].panel.found.answer
-    assert found.decided_by in response.content.decode()
-    return f"{found.summary} {found.decided_by}"
+    assert found.looked_at in response.content.decode()
+    return f"{found.summary} {found.looked_at}"
 
 
 ANSWERS = {
     "find=A-1182": "Yes, since #47. Forgotten at step 43, when #43 arrived, until #47 said it "
-    "again. #47 and #49 are in memory.",
+    "again. #47, #48, #49 and #54 are in memory.",
     "at=43&find=A-1182": "At step 43: no, forgotten at this step, when #43 arrived. User message "
     "#43 arrived +57. 4 messages left −183: #25 and #26 were the oldest, results #27 and #28 left "
     "with #26. Later: User #47 said it again, at step 47.",
-    "at=30&find=a-1182": "At step 30: yes, since #25. #25, #27 and #28 are in memory. Later: "
+    "at=30&find=a-1182": "At step 30: yes, since #25. #25, #26, #27 and #28 are in memory. Later: "
     "forgotten when #43 arrived, at step 43.",
     "at=3&find=A-1182": "At step 3: not said yet. Later: User #25 said it, at step 25.",
     "at=0&find=A-1182": "At step 0: not said yet. Later: User #25 said it, at step 25.",
     "find=your+confirmation": "Only in the assistant’s own words (#44). Forgotten at step 42, when "
-    "#42 arrived, until #44 said it again. In memory since #44.",
+    "#42 arrived, until #44 said it again. #44 is in memory.",
     "at=43&find=%2399999": "There is no message #99999. The newest is #58.",
 }
 
@@ -89,21 +90,21 @@ def test_times_and_mentions_are_listed_with_their_steps(operator_client):
     assert mentions[0].tag == "said at step 49"
 
 
-def test_what_the_assistant_says_is_no_mention_beside_what_users_said(operator_client):
+def test_what_only_the_assistant_and_the_system_message_have_is_told_apart(operator_client):
     """The bot asks for the order number, and its system message speaks of it."""
     page = find(operator_client, "find=order+number")
     found = page.panel.found
     where = "nly in the assistant’s own words (#44) and the system message (#1)."
     assert found.answer.cause == f"O{where}"
     assert found.answer.detail.startswith(
-        "What users and tools said is forgotten since step 43, when #43 arrived."
+        "What users and tools said left at step 43. User message #43 arrived"
     )
-    assert page.state.mentions.spans == ((25, 42),)
+    assert found.answer.state is Remembered.ASIDE
+    assert page.state.mentions.spans == ((1, 58),), "a band of all mentions"
     headings = [heading for heading, _ in found.groups]
     assert headings == ["Users and tools", "The assistant itself", "System messages"]
-    assert "follow what users and tools said" in found.answer.decided_by
     alone = answer(operator_client, "find=your+confirmation")
-    assert "No user and no tool said it" in alone.decided_by
+    assert "No user and no tool said it" in alone.looked_at
     assert answer(operator_client, "at=45&find=the+order+number").cause == f"At step 45: o{where}"
     key = services.keep_trial("order-7741", [UserMessage("ok")], None)
     simulated = answer(operator_client, f"at=45&find=the+order+number&trial={key}")
@@ -164,7 +165,7 @@ def test_the_newest_mentions_and_those_in_memory_are_looked_at(operator_client, 
     assert len(page.state.mentions.speakers.keys() - here) <= 20
     assert (
         "There are more than 20 mentions: the newest 20 are looked at"
-        in page.panel.found.answer.decided_by
+        in page.panel.found.answer.looked_at
     )
     html = operator_client.get("/c/order-7741/?find=e").content.decode()
     assert f'<span class="n">{page.panel.found.count}+</span>' in html
@@ -259,9 +260,9 @@ def test_a_search_keeps_the_selected_message_and_the_comparison(operator_client)
 @pytest.mark.parametrize(
     ("at", "draft", "limit", "summary"),
     [
-        (30, "ok", None, "Yes. #25, #27 and #28 are in memory."),
-        (42, "A-1182 " * 50, None, "Yes. Draft 1 is in memory. #25, #27 and #28 would leave."),
-        (42, "", 300, "No, #25, #27 and #28 would leave."),
+        (30, "ok", None, "Yes. #25, #26, #27 and #28 are in memory."),
+        (42, "A-1182 " * 50, None, "Yes. Draft 1 is in memory. #25, #26, #27 and #28 would leave."),
+        (42, "", 300, "No, #25, #26, #27 and #28 would leave."),
     ],
 )
 def test_a_simulation_answers_of_the_memory_that_would_be(
@@ -278,7 +279,7 @@ def test_a_simulation_tells_what_would_be_forgotten_and_what_was_before(operator
 
     would = simulated("Here is my mail once more. " * 12, 42).panel.found.answer
     assert would.question == "Would it still remember “A-1182”?"
-    assert would.cause == "No, #25, #27 and #28 would leave."
+    assert would.cause == "No, #25, #26, #27 and #28 would leave."
     assert "#25 and #26 are the oldest" in would.detail
     assert would.receipt[-1].label == "In memory after"
     assert would.periods == ()

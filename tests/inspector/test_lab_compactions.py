@@ -48,7 +48,9 @@ def rows(html: str) -> list[str]:
 
 
 def test_it_adds_up_by_summarizer_and_trigger(page):
-    html = page()
+    told = "Of 2 exact terms that the assistant had been told and needed again, the summaries hold"
+    assert told in words(page())
+    html = page("?level=all")
     assert "Of 4 exact terms that the assistant needed again, the summaries hold 50 %." in words(
         html
     )
@@ -69,17 +71,17 @@ def test_terms_that_the_assistant_was_told_are_a_level(page):
 
 
 def test_it_can_be_of_some_conversations(page):
-    assert rows(page("?label=team:two"))[-1] == "all 1 2 2 100 % 2 2 2 2"
+    assert rows(page("?level=all&label=team:two"))[-1] == "all 1 2 2 100 % 2 2 2 2"
     assert "Nothing is lost." in words(page("?label=team:two"))
     assert "No compaction was found." in words(page("?prefix=none"))
 
 
-def test_it_reads_what_is_kept_by_one_query(compacted):
+def test_it_reads_what_is_kept_by_one_query_and_the_corpus_by_two(compacted):
     with CaptureQueriesContext(
         connection,
     ) as captured:
         found = queries.fleet_compactions(MemoryFilter())
-    assert len(captured) == 1
+    assert len(captured) == 3
     assert (len(found.measured), found.left_out, found.matching, found.conversations) == (
         2,
         0,

@@ -22,8 +22,11 @@ class Load:
     request that has no response.
     """
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, url: str = "", certificate: str = "") -> None:
         self.served = served
+        self.url = url or served.url
+        self.certificate = certificate
+        self.seconds: list[float] = []
         self.acknowledged: list[tuple[str, str, int]] = []
         self.summaries = 0
         self.faults: list[str] = []
@@ -49,6 +52,9 @@ class Load:
     def write(self, number: int) -> None:
         chance, session = random.Random(number), requests.Session()
         session.headers.update(self.served.api.headers)
+        if self.certificate:  # of a proxy, which keeps connections
+            session.trust_env, session.verify = False, self.certificate
+            del session.headers["Connection"]
         n = 0
         while not self.is_over:
             n += 1
@@ -70,7 +76,7 @@ class Load:
         self, session: requests.Session, path: str, body: dict[str, object]
     ) -> dict[str, Any] | None:
         """Repeat a request until it is acknowledged, cannot be done, or the test is over."""
-        url = f"{self.served.url}/api/v1/memories/{path}"
+        url = f"{self.url}/api/v1/memories/{path}"
         headers = {"Idempotency-Key": uuid4().hex}
         while not self.is_over:
             self.up.wait()
@@ -79,8 +85,12 @@ class Load:
             except requests.RequestException as error:
                 self.repeat(repr(error))
                 continue
+            self.seconds.append(answer.elapsed.total_seconds())
             if answer.ok:
                 return answer.json()
+            if answer.status_code in (502, 504):  # of a proxy
+                self.repeat(f"{answer.status_code} {answer.text[:300]}")
+                continue
             if answer.json()["title"] == "Not compactable":
                 return None
             if answer.status_code not in (409, 503):

@@ -6,17 +6,22 @@ from __future__ import annotations
 
 import os
 import re
+import select
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
+from statistics import median
 
 import pytest
 import requests
 
-from ..deployed import deploying
+from ..deploy.test_nginx import MISSING, proxying
+from ..deployed import SECONDS, deploying
 from ..serving import Served
 from .clients import IDS, Load, check
 
+SLOWEST = 40  # times the median: what waits for a reload took 40 to 84 times
 RELOADS = int(os.environ.get("LOAD_RELOADS", "1"))
 
 
@@ -34,17 +39,45 @@ def own_deployed(template, tmp_path):
 
 
 @pytest.mark.long
-def test_a_reload_under_load_refuses_no_request(deployed):
+@pytest.mark.skipif(bool(MISSING), reason=f"{', '.join(MISSING)} is not installed")
+def test_a_reload_under_load_refuses_no_request_and_nobody_waits_for_it(deployed, tmp_path):
+    """Through deploy/nginx.conf, with clients that keep their connections."""
     served = deployed.served
     for memory_id in IDS:
         served.create(memory_id, limit=10)
-    with Load(served) as load:
+    with (
+        proxying(served, tmp_path) as proxy,
+        Load(served, proxy.url, str(proxy.certificate)) as load,
+    ):
         for _ in range(RELOADS):
             load.wait_for(10)
             deployed.reload()
         load.wait_for(10)
     assert not load.sent_again, load.sent_again[:3]
     check(served, load.acknowledged, IDS)
+    slowest, usual = max(load.seconds), median(load.seconds)
+    assert slowest < SLOWEST * usual, (len(load.seconds), slowest / usual)
+
+
+def test_old_workers_answer_until_a_new_one_has_started(deployed):
+    served = deployed.served
+    served.create("meanwhile", limit=10)
+    old = deployed.workers()
+    deployed.process.send_signal(signal.SIGHUP)
+    while len(new := set(deployed.workers()) - {*old}) < len(old):
+        pass
+    for worker in new:
+        os.kill(worker, signal.SIGSTOP)  # it imports, which takes long
+    for n in range(10):
+        served.say("meanwhile", str(n))
+    assert {*old} <= set(deployed.workers())
+    ends = [os.pidfd_open(worker) for worker in old]
+    for worker in new:
+        os.kill(worker, signal.SIGCONT)
+    for end in ends:
+        assert select.select([end], [], [], SECONDS)[0], "an old worker does not end"
+        os.close(end)
+    served.say("meanwhile", "after")
 
 
 @pytest.mark.own_server

@@ -19,8 +19,10 @@ from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
 from chatmemory.core.recall.advice import USUAL, Advice, Chooser, Wanted, why_words
 from chatmemory.core.recall.comparison import RecallCurve, curve_of, replay
 from chatmemory.core.recall.cost import NO_BOUNDS, NO_PRICES, NOTHING_SENT, Bill, CacheRules, Prices
-from chatmemory.core.recall.facts import History, IncidentKind, Words, history_of, words_of
+from chatmemory.core.recall.facts import Words, words_of
 from chatmemory.core.recall.frontier import Figures, longest_prompt, tried_policies
+from chatmemory.core.recall.history import History, history_of
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.recall.tallies import Tally
 from chatmemory.core.written_policies import given_policies, given_policy, text_of_policy
 
@@ -42,12 +44,12 @@ __all__ = [
 class Recall:
     """How much a policy would have held of some conversations; the policy None holds everything.
 
-    `nothing_lost` counts the conversations without a lost recall. `said_again` and `fetched_again`
-    count the facts that users said again, and calls fetched again, while this policy had forgotten
-    them. `prompt_tokens` are the tokens of all `calls` of the model, and `reusable_tokens` those of
-    the beginnings that are equal to the previous call. `read_tokens` of these come from the
-    provider's cache, and `written_tokens` are written to it. `everything` is the bill of sending
-    everything.
+    `nothing_lost` counts the conversations without a lost recall. `user_repeated` and
+    `call_repeated` count the messages in which users said again, and calls fetched again, what this
+    policy had forgotten. `prompt_tokens` are the tokens of all `calls` of the model, and
+    `reusable_tokens` those of the beginnings that are equal to the previous call. `read_tokens` of
+    these come from the provider's cache, and `written_tokens` are written to it. `everything` is
+    the bill of sending everything.
     """
 
     policy: Policy | None
@@ -55,11 +57,11 @@ class Recall:
     recalls: int = 0
     held: int = 0
     nothing_lost: int = 0
-    said_again: int = 0
+    user_repeated: int = 0
     prompt_tokens: int = 0
     calls: int = 0
     reusable_tokens: int = 0
-    fetched_again: int = 0
+    call_repeated: int = 0
     read_tokens: int = 0
     written_tokens: int = 0
     everything: Bill = NOTHING_SENT
@@ -74,7 +76,7 @@ class Recall:
 
     @property
     def tally(self) -> Tally:
-        again = self.said_again, self.fetched_again
+        again = self.user_repeated, self.call_repeated
         return Tally(self.held, *again, self.prompt_tokens, self.read_tokens, self.written_tokens)
 
     def relative_cost(self, prices: Prices = NO_PRICES) -> float | None:
@@ -142,8 +144,8 @@ def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BO
         recalls=found.recalls,
         held=found.held,
         nothing_lost=int(not found.lost),
-        said_again=found.count_of(IncidentKind.SAID_AGAIN),
-        fetched_again=found.count_of(IncidentKind.FETCHED_AGAIN),
+        user_repeated=found.count_of(IncidentKind.USER_REPEATED),
+        call_repeated=found.count_of(IncidentKind.CALL_REPEATED),
         prompt_tokens=bill.tokens,
         calls=bill.calls,
         reusable_tokens=found.prompts.reusable,

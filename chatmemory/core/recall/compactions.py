@@ -8,7 +8,6 @@ same sense are not seen.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,19 +18,19 @@ from chatmemory.core.estimators import TokenCountEstimator, estimator_for
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import DEFAULT_ESTIMATOR
-from chatmemory.core.recall.facts import DATE, NO_WORDS, Sayings, Words, facts_of, said_texts
-from chatmemory.core.recall.held import Terms
+from chatmemory.core.recall.again import Sayings
+from chatmemory.core.recall.facts import NO_WORDS, Words, said_texts
+from chatmemory.core.recall.lexicon import Lexicon, MessageFacts
 from chatmemory.core.sessions import Compaction, Session
 
 APPENDED = (10, 25, 50, 100)  # how many terms are tried
 TAILS = (10_000, 20_000)  # how many tokens
 LIMIT = 50
 RARE = 2  # sessions of a corpus
+CORPUS = 5  # sessions, from which on it is known what is rare among them
 ENOUGH = 0.5  # of what was replaced
 # More is in no prompt before the first message of a session.
 _MOST_AT_FIRST = 45_000
-_NUMBER = re.compile(r"[\d.,+\-]+", re.ASCII)
-_VERSION = re.compile(r"\d+(\.\d+){2,}", re.ASCII)
 _WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1
 
 
@@ -43,6 +42,11 @@ class Level(StrEnum):
     ALL = "all"
     TOLD = "told"
     RARE = "rare"
+
+
+def headline(sessions: int) -> Level:
+    """Return the level that is told first, given the size of the corpus."""
+    return Level.RARE if sessions >= CORPUS else Level.TOLD
 
 
 class CameBack(StrEnum):
@@ -59,11 +63,13 @@ class NeededTerm:
 
     `said`, `came` and `used` are positions: where a user said it last, else a tool, else the
     assistant; the first mention after the summary, if one was recorded before the use; and the use.
-    `place` is that among the dropped terms, from 0; None for one that is none of them, such as a
-    plain number. `tail` are the tokens of the shortest end of the window that holds it.
+    By its `name` a term is tracked: a date is written in several ways. `place` is that among the
+    dropped terms, from 0; None for one that is held. `tail` are the tokens of the shortest end of
+    the window that holds it.
     """
 
     term: str
+    name: str
     said: int
     used: int
     back: CameBack
@@ -71,7 +77,6 @@ class NeededTerm:
     is_held: bool
     is_told: bool
     is_rare: bool
-    is_number: bool
     place: int | None
     tail: int
 
@@ -142,17 +147,21 @@ def dropped_terms(
 ) -> list[str]:
     """Return the terms of messages that a summary does not hold, those first that matter most.
 
-    A term weighs one for each message that mentions it, three if that is the user's or the
-    assistant's; of equal ones, the one mentioned latest is first. Plain numbers are left out.
-    Raises InvalidValue for a limit below 0.
+    A term weighs one for each message that has it, three if that is the user's or the assistant's;
+    of equal ones, the one said latest is first. Raises InvalidValue for a limit below 0.
     """
     if limit < 0:
         raise InvalidValue(f"the limit of terms must be 0 or more, but is: {limit}")
+    lexicon = Lexicon(replaced, words)
     weights = [_WEIGHTS.get(each.type, 1) for each in replaced]
-    facts = [facts_of(each, words) for each in replaced]
-    mentions = _mentions_in(dict(enumerate(facts)))
-    held = Terms(mentions).held_by(summary)
-    return [term for term, _ in _dropped(mentions, weights, held)[:limit]]
+    mentions = _mentions_in({at: _terms(each) for at, each in enumerate(lexicon.of)})
+    ranked = _dropped(mentions, weights, lexicon.mentioned_in([summary]))[:limit]
+    return [lexicon.of[place].own[term] for term, place in ranked]
+
+
+def _terms(facts: MessageFacts) -> Collection[str]:
+    """Return the names of a message's facts, but for pairs, of which summaries lose nothing."""
+    return facts.own.keys() - facts.pairs
 
 
 def compaction_evidence(
@@ -172,7 +181,7 @@ def compaction_evidence(
 
 def terms_of(session: Session, words: Words = NO_WORDS) -> frozenset[str]:
     """Return all terms that a session mentions."""
-    return frozenset().union(*(facts_of(each, words) for each in session.messages))
+    return frozenset().union(*map(_terms, Lexicon(session.messages, words).of))
 
 
 class _Sources:
@@ -188,14 +197,14 @@ class _Sources:
         self._session, self._estimator = session, estimator
         self._summaries = session.summaries
         self._mentions = mentions or {}
-        self._facts = [facts_of(each, words) for each in session.messages]
+        self._facts = Lexicon(session.messages, words).of
         self._texts = [tuple(said_texts(each)) for each in session.messages]
         self._types = list(map(self._type, range(len(self._facts))))
         self._tokens: dict[int, int] = {}
-        facts = dict(enumerate(self._facts))
-        self._mentioned = _mentions_in(facts)
+        everyone = {at: each.mentions for at, each in enumerate(self._facts)}
+        self._mentioned = _mentions_in(everyone)
         self._mentioned_by_others = _mentions_in(
-            {each: facts[each] for each in facts if each not in self._summaries}
+            {at: each for at, each in everyone.items() if at not in self._summaries}
         )
 
     def _type(self, position: int) -> MessageType:
@@ -207,11 +216,12 @@ class _Sources:
     def evidence(self) -> Iterator[Evidence]:
         for number, compaction in enumerate(self._session.compactions, 1):
             seen = [each for each in compaction.covered if not self._is_cleared(each, compaction)]
-            held = self._held_after(seen, compaction)
+            held = frozenset().union(*(self._facts[at].mentions for at in compaction.window))
             found = self._dropped(seen, held)
-            dropped = tuple(term for term, _ in found)
-            terms = tuple(self._needed(seen, compaction, dropped, held))
+            places = {term: place for place, (term, _) in enumerate(found)}
+            terms = tuple(self._needed(seen, compaction, places, held))
             mentions = tuple(seen[place] for _, place in found)
+            dropped = tuple(self._facts[seen[place]].own[term] for term, place in found)
             coverage = self._coverage(seen, compaction)
             yield Evidence(terms, number, compaction, dropped, mentions, coverage)
 
@@ -219,49 +229,42 @@ class _Sources:
         cleared = self._session.cleared.get(position)
         return cleared is not None and cleared <= compaction.summary
 
-    def _held_after(self, seen: Sequence[int], compaction: Compaction) -> set[str]:
-        """Return the terms of messages that the window after a compaction holds."""
-        terms = Terms(frozenset().union(*(self._facts[each] for each in seen)))
-        texts = (text for each in compaction.window for text in self._texts[each])
-        return set().union(*map(terms.held_by, texts))
-
     def _dropped(self, seen: Sequence[int], held: Collection[str]) -> list[tuple[str, int]]:
         weights = [_WEIGHTS.get(self._types[each], 1) for each in seen]
-        mentions = _mentions_in({at: self._facts[each] for at, each in enumerate(seen)})
+        mentions = _mentions_in({at: _terms(self._facts[each]) for at, each in enumerate(seen)})
         return _dropped(mentions, weights, held)
 
     def _needed(
         self,
         seen: Sequence[int],
         compaction: Compaction,
-        dropped: Sequence[str],
+        places: Mapping[str, int],
         held: Collection[str],
     ) -> Iterator[NeededTerm]:
-        mentions = _mentions_in({each: self._facts[each] for each in seen})
+        mentions = _mentions_in({each: _terms(self._facts[each]) for each in seen})
         used = self._uses_after(compaction.summary, mentions)
         sayings = Sayings()
         for position in seen:
-            sayings.hear(position, self._types[position], self._facts[position])
-        needed = sorted(used, key=lambda term: (used[term], term))
-        places = {term: place for place, term in enumerate(dropped)}
+            sayings.hear(position, self._types[position], self._facts[position].mentions)
+        needed = sorted(used, key=lambda name: (used[name], name))
         tails = self._tails([*seen, *compaction.kept], needed)
-        for term in needed:
-            said = sayings.said(term)
-            first = next(self._after(term, compaction.summary))
-            came = first if first < used[term] else None
-            is_told = self._types[self._mentioned[term][0]] is not MessageType.AI
+        for name in needed:
+            said = sayings.said(name)
+            first = next(self._after(name, compaction.summary))
+            came = first if first < used[name] else None
+            is_told = self._types[self._mentioned[name][0]] is not MessageType.AI
             yield NeededTerm(
-                term,
-                mentions[term][-1] if said is None else said,
-                used[term],
+                self._facts[used[name]].own[name],
+                name,
+                mentions[name][-1] if said is None else said,
+                used[name],
                 self._how(came),
                 came,
-                is_held=term in held,
+                is_held=name in held,
                 is_told=is_told,
-                is_rare=is_told and self._mentions.get(term, 1) <= RARE,
-                is_number=_is_number(term),
-                place=places.get(term),
-                tail=tails[term],
+                is_rare=is_told and self._mentions.get(name, 1) <= RARE,
+                place=places.get(name),
+                tail=tails[name],
             )
 
     def _uses_after(self, summary: int, terms: Iterable[str]) -> dict[str, int]:
@@ -269,7 +272,7 @@ class _Sources:
         uses: dict[str, int] = {}
         for term in terms:
             for position in self._after(term, summary):
-                if self._types[position] is MessageType.AI:
+                if self._types[position] is MessageType.AI and term in self._facts[position].own:
                     uses[term] = position
                     break
         return uses
@@ -288,13 +291,12 @@ class _Sources:
     def _tails(self, window: Sequence[int], terms: Iterable[str]) -> dict[str, int]:
         """Return the tokens of the shortest end of a window that holds each term."""
         missing, tokens = set(terms), 0
-        looked_for = Terms(missing)
         tails: dict[str, int] = {}
         for position in reversed(window):
             if not missing:
                 break
             tokens += self._count(position)
-            found = missing & set().union(*map(looked_for.held_by, self._texts[position]))
+            found = missing & self._facts[position].mentions
             tails |= dict.fromkeys(found, tokens)
             missing -= found
         return tails
@@ -326,18 +328,11 @@ def _mentions_in(facts: Mapping[int, Collection[str]]) -> dict[str, list[int]]:
 def _dropped(
     mentions: Mapping[str, Sequence[int]], weights: Sequence[int], held: Collection[str]
 ) -> list[tuple[str, int]]:
-    """Return the terms that are not held and that are no plain numbers, best first, each with the
-    place of the last facts that have it.
+    """Return the terms that are not held, best first, each with the place of the last facts that
+    have it.
 
     `mentions` are the places of the facts that have a term, and `weights` what each place counts.
     """
     weighed = {term: sum(weights[place] for place in mentions[term]) for term in mentions}
     ranked = sorted(mentions, key=lambda term: (-weighed[term], -mentions[term][-1], term))
-    dropped = (term for term in ranked if not _is_number(term) and term not in held)
-    return [(term, mentions[term][-1]) for term in dropped]
-
-
-def _is_number(term: str) -> bool:
-    """Return whether a term is a plain number: dates and dotted versions are none."""
-    is_named = DATE.fullmatch(term) or _VERSION.fullmatch(term)
-    return _NUMBER.fullmatch(term) is not None and is_named is None
+    return [(term, mentions[term][-1]) for term in ranked if term not in held]

@@ -21,7 +21,8 @@ from chatmemory.core.loads import (
 )
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.facts import History, IncidentKind, Use, Uses, needs, repeats
+from chatmemory.core.recall.history import History, Use, Uses, needs, repeats
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.recall.prompts import Prompts, Refusals, prompt_sizes, prompts_of
 from chatmemory.core.window import Entry, total
 
@@ -247,13 +248,22 @@ def _from_intervals(history: History, policy: Policy, which: Uses) -> RecallCurv
     recalls = 0
     for use in which(history, history.loads.left_at(None)):
         recalls += 1
-        for first, stop in limits_that_hold(
-            history, use.fact, use.mention, use.position - 1, policy
-        ):
+        for first, stop in _limits_of(history, use, policy):
             changes[max(1, first)] += 1
             if stop is not None:
                 changes[max(1, stop)] -= 1
     return RecallCurve(recalls, dict(changes))
+
+
+def _limits_of(history: History, use: Use, policy: Policy) -> list[Interval]:
+    """Return the limits that hold all of a use."""
+    last = use.position - 1
+    system = history.loads.systems[last]
+    mention = use.depends_on(() if system is None else history.mentions(system))
+    return ALWAYS if mention is None else history.loads.limits_that_hold(mention, last, policy)
+
+
+ALWAYS: list[Interval] = [(1, None)]
 
 
 def limits_that_hold(
@@ -264,6 +274,6 @@ def limits_that_hold(
     Only for histories and policies that `is_exact`.
     """
     system = history.loads.systems[last]
-    if system is not None and fact in history.facts[system]:
-        return [(1, None)]
+    if system is not None and fact in history.mentions(system):
+        return ALWAYS
     return history.loads.limits_that_hold(mention, last, policy)

@@ -16,7 +16,7 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import WHOLE, Policy, has_own_rule
 from chatmemory.core.recall.comparison import curve_of
 from chatmemory.core.recall.cost import NO_BOUNDS, Bill, CacheRules
-from chatmemory.core.recall.facts import History, needs
+from chatmemory.core.recall.history import History, needs
 from chatmemory.core.recall.prompts import prompt_sizes
 from chatmemory.core.recall.tallies import NOTHING, Tallies, Tally
 from chatmemory.core.window import total

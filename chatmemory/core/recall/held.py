@@ -1,69 +1,75 @@
 """Which terms texts hold: a text is read once, however many terms are looked for.
 
-A text holds a term if it has the characters of the term anywhere, or of a path what follows one of
-its slashes. That must be six characters or more, and a bare name of a file must have a dot or a
-digit.
+A text holds a term if the term stands in it as a whole: `A-1182` does not hold `A-118`. Of a path
+or an address, its identifying part is enough.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+
+from chatmemory.core.recall.facts import PUNCTUATION, runs_in
 
 _SHORTEST_END = 6
-# So few strings are found faster one after the other, as Python's `in` is quick.
-_FEW = 50
-# A run of the characters of facts that is no word of letters alone. Possessive, and tried only
-# where a run begins, so that a long text costs no more than its length.
-_RUN = re.compile(r"(?<![A-Za-z0-9._@/+\-])[A-Za-z]*+[0-9._@/+\-][A-Za-z0-9._@/+\-]*+", re.ASCII)
+_IS_RUN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@/+\-]*[A-Za-z0-9])?")
+_ID = re.compile(r"[0-9]{3,}|(?=[a-f\-]*[0-9])[0-9a-f\-]{7,}")
 
 
 class Terms:
-    """Terms that are looked for in texts: of a path also what follows a slash, if `by_ends`."""
+    """Terms that are looked for in texts."""
 
-    def __init__(self, terms: Iterable[str], *, by_ends: bool = True) -> None:
-        self._by_end: defaultdict[str, list[str]] = defaultdict(list)
+    def __init__(self, terms: Iterable[str]) -> None:
+        self._by_part: defaultdict[str, list[str]] = defaultdict(list)
         for term in terms:
-            self._by_end[shortest_end(term) if by_ends else term].append(term)
-        # A string of length 4 to 7 is looked up by its first 4 characters, one of 8 to 15 by its
-        # first 8, and so on: by prefix, the lengths that strings with it have. So each place of a
-        # text costs a few look-ups, also where all terms begin alike.
-        self._lengths: defaultdict[str, set[int]] = defaultdict(set)
-        for end in self._by_end:
-            self._lengths[end[: 1 << (len(end).bit_length() - 1)]].add(len(end))
-        self._sizes = sorted({len(prefix) for prefix in self._lengths})
-        self._are_in_runs = all(map(_RUN.fullmatch, self._by_end))
+            self._by_part[identifying_part(term)].append(term)
+        in_runs = [part for part in self._by_part if _IS_RUN.fullmatch(part)]
+        self._sizes = sorted({part.count("/") for part in in_runs})
+        others = self._by_part.keys() - set(in_runs)
+        self._others = [(part, _alone(part)) for part in sorted(others)]
 
     def held_by(self, text: str) -> set[str]:
         """Return the terms that a text holds."""
-        ends = self._few(text) if len(self._by_end) <= _FEW else self._many(text)
-        return {term for end in ends for term in self._by_end[end]}
+        parts = {part for run in set(runs_in(text)) for part in self._parts(run)}
+        parts |= {part for part, alone in self._others if part in text and alone.search(text)}
+        return {term for part in parts for term in self._by_part[part]}
 
-    def _few(self, text: str) -> Iterable[str]:
-        return [end for end in self._by_end if end in text]
+    def _parts(self, run: str) -> Iterator[str]:
+        """Yield the parts of a run between slashes that are looked for."""
+        segments = run.split("/")
+        for size in self._sizes:
+            for first in range(len(segments) - size):
+                part = "/".join(segments[first : first + size + 1]).strip(PUNCTUATION)
+                if part in self._by_part:
+                    yield part
 
-    def _many(self, text: str) -> set[str]:
-        found: set[str] = set()
-        for part in set(_RUN.findall(text)) if self._are_in_runs else (text,):
-            for size in self._sizes:
-                for at in range(len(part) - size + 1):
-                    for length in self._lengths.get(part[at : at + size], ()):
-                        if (end := part[at : at + length]) in self._by_end:
-                            found.add(end)
-        return found
+
+def _alone(part: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![^\W_]){re.escape(part)}(?![^\W_])")
 
 
 def is_held(term: str, texts: Iterable[str]) -> bool:
     """Return whether one of some texts holds a term."""
-    end = shortest_end(term)
-    return any(end in text for text in texts)
+    terms = Terms([term])
+    return any(map(terms.held_by, texts))
 
 
-def shortest_end(term: str) -> str:
-    """Return the shortest part of a term by which a text holds it: what follows a slash of a path,
-    or the whole term. Longer ends have it in them.
+def identifying_part(term: str) -> str:
+    """Return the part of a term by which a text holds it: the number or id in an address such as
+    `comments/123/replies`, the end of a path, or the whole term.
+
+    An end has six characters or more, and a bare name of a file must have a dot or a digit.
     """
+    for segment in reversed(term.split("/")[1:]):
+        if _ID.fullmatch(segment):
+            return segment
+        if not segment.isalpha():
+            break
+    return _end(term).strip(PUNCTUATION) or term
+
+
+def _end(term: str) -> str:
     at = len(term)
     while (at := term.rfind("/", 0, at)) >= 0:
         end = term[at + 1 :]

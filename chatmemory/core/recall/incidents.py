@@ -1,10 +1,8 @@
-"""Incidents: facts that left memory and came up again.
+"""Incidents: what left memory and came up again. A message that arrived is one incident at most.
 
-A fact that a user or a tool said is forgotten when its last mention leaves memory. When it comes
-up again, that had a price: the user said it twice, a tool was called twice for it, or the
-assistant used it without having read it. Any mention in memory counts, also one of the assistant
-and of a summary; where messages became a summary, what that and the kept messages hold counts as
-in `compactions`.
+A fact that a user or a tool said is forgotten when its last mention leaves memory; any mention
+counts, also one of the assistant and of a summary. When it comes up again, that had a price: the
+user said it twice, a tool was called twice for it, or the assistant used it without having read it.
 """
 
 from __future__ import annotations
@@ -18,54 +16,76 @@ from typing import Any, NamedTuple
 from chatmemory.core.estimators import estimator_for
 from chatmemory.core.eviction import Reason
 from chatmemory.core.loads import Keeping, Mention, smallest_limits
-from chatmemory.core.messages import AiMessage, ChatMessage
+from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
+from chatmemory.core.recall.again import ReadMessage, Sayings
 from chatmemory.core.recall.comparison import is_exact, limits_that_hold, smallest_of
-from chatmemory.core.recall.facts import (
-    NO_WORDS,
-    Calls,
-    History,
-    Sayings,
-    Words,
-    history_of,
-    said_texts,
-)
-from chatmemory.core.recall.facts import IncidentKind as IncidentKind
-from chatmemory.core.recall.held import Terms
+from chatmemory.core.recall.facts import NO_WORDS, Words, example_rank
+from chatmemory.core.recall.history import History, history_of
+from chatmemory.core.recall.kinds import IncidentKind as IncidentKind
+from chatmemory.core.recall.kinds import KindWords, words_of
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window
 
-_KINDS = {
-    IncidentKind.SAID_AGAIN: "said again by the user",
-    IncidentKind.FETCHED_AGAIN: "fetched again by the same call",
-    IncidentKind.USED: "used by the assistant without a mention in memory",
-}
-
 
 @dataclass(frozen=True)
-class Incident:
-    """A fact that came up again in message `again`, which arrived at `step`.
+class Forgotten:
+    """A fact that had left memory when it came up again; of a call, its result.
 
-    `said` is the latest message of a user that said it, else of a tool. `last` is its last mention,
-    which left memory at `left_step`, and `cause` the reason. `asked` is the assistant's message
-    directly before `again`, if it asks something. `tokens` are those of a result that was fetched
-    again. `keeping` is the smallest limit from which every larger one would have held the fact just
-    before `step`; None while it is not computed. `place` is that of the fact among those of message
-    `again`, in order, by which it can be read again where only numbers are kept.
+    `fact` is as it is written where it came up, and `name` as it is tracked. `said` is the latest
+    message of a user that said it, else of a tool. `last` is its last mention, which left memory at
+    `left_step`, and `cause` the reason. `keeping` is the smallest limit from which every larger one
+    would have held it; None while it is not computed.
     """
 
-    kind: IncidentKind
     fact: str
-    place: int
+    name: str
     said: int
     last: int
     left_step: int
     cause: Reason
-    asked: int | None
+    keeping: Keeping | None = None
+
+
+@dataclass(frozen=True)
+class Incident:
+    """What came up again in message `again`, which arrived at `step`: `facts`, the best known
+    first.
+
+    A user's is `is_forced` if the assistant asked for it, in the message `asked`, or the user says
+    that it was said before. A call's `result` is that of the equal call before; `tokens` are those
+    of the new one, and `is_same` tells whether it is equal. `tool` is what was called.
+    """
+
+    kind: IncidentKind
     again: int
     step: int
+    facts: tuple[Forgotten, ...]
+    is_forced: bool = False
+    asked: int | None = None
+    result: Forgotten | None = None
     tokens: int | None = None
-    keeping: Keeping | None = None
+    is_same: bool | None = None
+    tool: str = ""
+
+    @property
+    def shown(self) -> Forgotten:
+        """What the incident is of, before anything else: the result, or the best known fact."""
+        return self.result or self.facts[0]
+
+    @property
+    def words(self) -> KindWords:
+        return words_of(self.kind, self.is_forced)
+
+    @property
+    def what(self) -> str:
+        """What came up again: the tool that was called, or the best known facts."""
+        return (self.tool or "A tool") if self.result else facts_words(self)
+
+    @property
+    def fact(self) -> str:
+        """The best known fact, or the tool if there is none."""
+        return self.facts[0].fact if self.facts else self.tool
 
 
 class StepMessage(NamedTuple):
@@ -74,7 +94,7 @@ class StepMessage(NamedTuple):
     number: int
     step: int
     message: ChatMessage
-    facts: frozenset[str]
+    read: ReadMessage
     is_said: bool = True
 
 
@@ -111,7 +131,7 @@ def replayed(
         if not change.arrivals:
             continue
         number, step = history.numbers[position], len(arrivals) + 1
-        arrivals.append(StepMessage(number, step, messages[position], history.facts[position]))
+        arrivals.append(StepMessage(number, step, messages[position], history.read[position]))
         entered[number] = step
         for eviction in change.evictions:
             gone = numbers[eviction.entry]
@@ -123,123 +143,88 @@ def incidents_of(arrivals: Iterable[StepMessage], times: Iterable[MemoryTime]) -
     """Return the incidents of a conversation, in the order of its steps."""
     arriving: defaultdict[int, list[StepMessage]] = defaultdict(list)
     changing: defaultdict[int, list[MemoryTime]] = defaultdict(list)
-    messages: dict[int, StepMessage] = {}
+    mentions: dict[int, frozenset[str]] = {}
     for arrival in arrivals:
-        messages[arrival.number] = arrival
+        mentions[arrival.number] = arrival.read.facts.mentions
         arriving[arrival.step].append(arrival)
-    summarized: set[int] = set()
     for time in times:
         changing[time.entered].append(time)
-        if time.reason is Reason.SUMMARIZED:
-            summarized.add(time.number)
         if time.left is not None and time.left != time.entered:
             changing[time.left].append(time)
-    mentions, calls = _Mentions(messages, summarized), Calls()
+    memory = _Memory(mentions)
     found: list[Incident] = []
-    asked: int | None = None
+    before: int | None = None
     for step in sorted(arriving.keys() | changing.keys()):
         for arrival in arriving[step]:
             if arrival.is_said:
-                if kind := calls.kind_of(arrival.message):
-                    found += mentions.missed_by(arrival, kind, asked)
-                asked = arrival.number if _asks(arrival.message) else None
-        mentions.hear(arriving[step])
-        mentions.follow(step, changing[step])
+                found += _incident(arrival, memory, before)
+                before = arrival.number
+        memory.hear(arriving[step])
+        memory.follow(step, changing[step])
     return found
 
 
-def _asks(message: ChatMessage) -> bool:
-    return isinstance(message, AiMessage) and "?" in (message.text or "")
+def _incident(arrival: StepMessage, memory: _Memory, before: int | None) -> Iterator[Incident]:
+    """Yield the incident of a message, which is of the first kind that applies."""
+    for again in arrival.read.again:
+        facts = tuple(memory.forgotten(again.facts, arrival.read.facts.own))
+        result = next(memory.forgotten([again.call], {}), None) if again.call else None
+        if result is None if again.call else not facts:
+            continue
+        names = {each.name for each in facts}
+        yield Incident(
+            again.kind,
+            arrival.number,
+            arrival.step,
+            facts,
+            is_forced=not names.isdisjoint(again.forced),
+            asked=None if names.isdisjoint(again.asked) else before,
+            result=result,
+            is_same=again.is_same,
+            tool=getattr(arrival.message, "tool_name", None) or "",
+        )
+        return
 
 
-class _Mentions:
+class _Memory:
     """The facts that were said before a step, and whether memory still mentions them."""
 
-    def __init__(self, messages: Mapping[int, StepMessage], summarized: Iterable[int]) -> None:
-        self._messages = messages
-        self._facts = {number: each.facts for number, each in messages.items()}
+    def __init__(self, mentions: Mapping[int, frozenset[str]]) -> None:
+        self._mentions = mentions
         self._in_memory: Counter[str] = Counter()
         self._left: dict[str, MemoryTime] = {}
         self._sayings = Sayings()
-        # The terms that become a summary at any time are looked for in each message once: what it
-        # holds of them, and the messages in memory that hold a term.
-        self._summarized = Terms(
-            {fact for number in summarized for fact in self._facts.get(number, ())}
-        )
-        self._unread: set[int] = set()
-        self._held: dict[int, set[str]] = {}
-        self._holders: defaultdict[str, set[int]] = defaultdict(set)
 
-    def missed_by(
-        self, arrival: StepMessage, kind: IncidentKind, asked: int | None
-    ) -> Iterator[Incident]:
-        """Yield the incidents of a message, before it is heard."""
-        if self._left.keys().isdisjoint(arrival.facts):
-            return
-        for place, fact in enumerate(sorted(arrival.facts)):
-            said = self._sayings.said(fact)
-            left = self._left.get(fact)
-            if said and left and left.left and left.reason and not self._in_memory[fact]:
-                yield Incident(
-                    kind,
-                    fact,
-                    place,
-                    said,
-                    left.number,
-                    left.left,
-                    cause=left.reason,
-                    asked=asked,
-                    again=arrival.number,
-                    step=arrival.step,
-                )
+    def forgotten(self, names: Iterable[str], own: Mapping[str, str]) -> Iterator[Forgotten]:
+        """Yield the facts of these names that are forgotten, the best known first."""
+        for name in sorted(names, key=lambda name: (example_rank(own.get(name, name)), name)):
+            said, left = self._sayings.said(name), self._left.get(name)
+            if said and left and left.left and left.reason and not self._in_memory[name]:
+                fact = own.get(name, name)
+                yield Forgotten(fact, name, said, left.number, left.left, left.reason)
 
     def hear(self, arrivals: Iterable[StepMessage]) -> None:
         for arrival in arrivals:
             if arrival.is_said:
-                self._sayings.hear(arrival.number, arrival.message.type, arrival.facts)
+                facts = arrival.read.facts
+                self._sayings.hear(arrival.number, facts.speaker, facts.mentions)
 
     def follow(self, step: int, times: Sequence[MemoryTime]) -> None:
         """Count what enters and leaves memory at a step. If several messages leave in one step,
         use the last one.
         """
-        leaving = sorted(time for time in times if time.left == step)
-        entering = [time for time in times if time.entered == step]
-        for time in entering:
-            self._in_memory.update(self._facts.get(time.number, ()))
-        summarized: set[str] = set()
-        for time in leaving:
-            facts = self._facts.get(time.number, frozenset())
+        for time in times:
+            if time.entered == step:
+                self._in_memory.update(self._mentions.get(time.number, ()))
+        for time in sorted(time for time in times if time.left == step):
+            facts = self._mentions.get(time.number, frozenset())
             self._in_memory.subtract(facts)
             self._left.update(dict.fromkeys(facts, time))
-            if time.reason is Reason.SUMMARIZED:
-                summarized |= facts
-        for time in leaving:
-            self._unread.discard(time.number)
-            for fact in self._held.pop(time.number, ()):
-                self._holders[fact].discard(time.number)
-        staying = {time.number for time in entering if time.left != step}
-        self._unread |= staying & self._messages.keys()
-        self._look_for({fact for fact in summarized if not self._in_memory[fact]})
-
-    def _look_for(self, facts: set[str]) -> None:
-        """Look for facts that became a summary in what memory holds now, and count them there."""
-        for number in self._unread if facts else ():
-            texts = said_texts(self._messages[number].message)
-            self._held[number] = set().union(*map(self._summarized.held_by, texts))
-            for fact in self._held[number]:
-                self._holders[fact].add(number)
-        if facts:
-            self._unread.clear()
-        for fact in facts:
-            for number in self._holders[fact]:
-                if fact not in self._facts[number]:
-                    self._facts[number] |= {fact}
-                    self._in_memory[fact] += 1
 
 
 def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> Iterator[Incident]:
     """Yield incidents with the limits that would have kept their facts, under this policy, and
-    with the tokens of what was fetched again.
+    with the tokens of what was called again.
 
     What was said is replayed under each limit throughout, with nothing pinned: once for all
     incidents. For a policy that must be replayed under one limit after another, a use by the
@@ -247,69 +232,117 @@ def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> 
     """
     incidents = list(found)
     ends = [bisect_left(history.numbers, each.again) for each in incidents]
+    asked = [
+        (fact, each.kind, end)
+        for each, end in zip(incidents, ends, strict=True)
+        for fact in _parts(each)
+    ]
     find = _exact_limits if is_exact(history, policy) else _tried_limits
-    limits = find(incidents, ends, history, policy)
-    for each, end, keeping in zip(incidents, ends, limits, strict=True):
-        is_fetched = each.kind is IncidentKind.FETCHED_AGAIN
-        tokens = history.tokens[end] if is_fetched else None
-        keeping = Keeping(None) if each.cause.is_beyond_limits else keeping
-        yield replace(each, tokens=tokens, keeping=keeping)
-
-
-def _exact_limits(
-    incidents: Sequence[Incident], ends: Sequence[int], history: History, policy: Policy
-) -> Iterator[Keeping]:
+    limits = iter(find(asked, history, policy))
     for each, end in zip(incidents, ends, strict=True):
-        if mentions := history.latest_mentions(each.fact, end):
-            limits = limits_that_hold(history, each.fact, max(mentions), end - 1, policy)
+        parts = [
+            replace(fact, keeping=Keeping(None) if fact.cause.is_beyond_limits else next_limit)
+            for fact, next_limit in zip(_parts(each), limits, strict=False)
+        ]
+        is_call = each.result is not None
+        yield replace(
+            each,
+            tokens=history.tokens[end] if is_call else None,
+            result=parts[0] if is_call else None,
+            facts=tuple(parts[is_call:]),
+        )
+
+
+def _parts(incident: Incident) -> list[Forgotten]:
+    return [*([incident.result] if incident.result else []), *incident.facts]
+
+
+Asked = Sequence[tuple[Forgotten, IncidentKind, int]]
+
+
+def _exact_limits(asked: Asked, history: History, policy: Policy) -> Iterator[Keeping]:
+    for fact, _, end in asked:
+        if mentions := history.latest_mentions(fact.name, end):
+            limits = limits_that_hold(history, fact.name, max(mentions), end - 1, policy)
             yield Keeping(max(1, limits[0][0]))
         else:
             yield Keeping(None)
 
 
-def _tried_limits(
-    incidents: Sequence[Incident], ends: Sequence[int], history: History, policy: Policy
-) -> Iterator[Keeping | None]:
+def _tried_limits(asked: Asked, history: History, policy: Policy) -> Iterator[Keeping | None]:
     mentions = [
         ()
-        if each.kind is IncidentKind.USED or each.cause.is_beyond_limits
-        else [Mention(position, end) for position in history.latest_mentions(each.fact, end)]
-        for each, end in zip(incidents, ends, strict=True)
+        if kind is IncidentKind.USED_UNSEEN or fact.cause.is_beyond_limits
+        else [Mention(position, end) for position in history.latest_mentions(fact.name, end)]
+        for fact, kind, end in asked
     ]
     limits = smallest_limits(history.loads, {one for each in mentions for one in each}, policy)
     return (smallest_of(limits.get(one) for one in each) for each in mentions)
 
 
 def incident_to_dict(incident: Incident) -> dict[str, Any]:
-    """Return an incident as JSON. `limit` is null if no limit would have kept the fact, and absent
+    """Return an incident as JSON. A `limit` is null if none would have kept the fact, and absent
     while that is not computed; `limit_tried_every` is the distance of the limits that were tried,
     if not every one was.
     """
-    keeping = incident.keeping
-    found = {
+    found: dict[str, Any] = {
         "kind": incident.kind.value,
-        "fact": incident.fact,
-        "said": incident.said,
-        "left_step": incident.left_step,
-        "cause": incident.cause.value,
-        "asked": incident.asked,
         "again": incident.again,
         "step": incident.step,
+        "forced": incident.is_forced,
+        "asked": incident.asked,
+        "facts": [{"fact": each.fact, **_to_dict(each)} for each in incident.facts],
     }
-    if incident.tokens is not None:
-        found["tokens"] = incident.tokens
-    if keeping is not None:
-        found["limit"] = keeping.limit
-        if keeping.tried_every > 1:
-            found["limit_tried_every"] = keeping.tried_every
+    if incident.result is not None:
+        found["tool"], found["same_result"] = incident.tool, bool(incident.is_same)
+        found["result"] = _to_dict(incident.result)
+        if incident.tokens is not None:
+            found["tokens"] = incident.tokens
     return found
+
+
+def _to_dict(each: Forgotten) -> dict[str, Any]:
+    found = {"said": each.said, "left_step": each.left_step, "cause": each.cause.value}
+    keeping = each.keeping
+    limit = {} if keeping is None else {"limit": keeping.limit}
+    tried = keeping is not None and keeping.tried_every > 1
+    return found | limit | ({"limit_tried_every": keeping.tried_every} if keeping and tried else {})
+
+
+NAMED = 3  # facts that a sentence names
 
 
 def incident_words(incident: Incident) -> str:
     """Return an incident in one sentence, without its last point."""
-    limit = incident.keeping.limit if incident.keeping else None
+    shown = incident.shown
+    limit = shown.keeping.limit if shown.keeping else None
     kept = f"; a limit of {limit:,} would have kept it" if limit else ""
-    return (
-        f"{incident.fact}, said in #{incident.said}, left memory at step {incident.left_step} "
-        f"and was {_KINDS[incident.kind]} in #{incident.again}{kept}"
-    )
+    left = f"left memory at step {shown.left_step:,}"
+    came = f"{incident.what} {incident.words.happened} in #{incident.again}{call_words(incident)}"
+    result = "the result in " if incident.result else "said in "
+    return f"{came}; {result}#{shown.said}, {left}{kept}"
+
+
+def facts_words(incident: Incident) -> str:
+    """Return the best known facts of an incident, and how many others there are."""
+    named = [each.fact for each in incident.facts[:NAMED]]
+    more = len(incident.facts) - len(named)
+    return f"{', '.join(named)}{f' and {more:,} more' if more else ''}"
+
+
+def call_words(incident: Incident) -> str:
+    """Return what a call that was made again cost: `, with the same result: 49,167 tokens; 611
+    terms such as A-1182`; empty of other incidents.
+    """
+    if incident.result is None:
+        return ""
+    same = "the same" if incident.is_same else "another"
+    tokens = _counted(incident.tokens, "token") if incident.tokens is not None else ""
+    count = len(incident.facts)
+    terms = f"{_counted(count, 'term')} such as {incident.facts[0].fact}" if count else ""
+    cost = "; ".join(filter(None, [tokens, terms]))
+    return f", with {same} result{f': {cost}' if cost else ''}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -16,7 +16,7 @@ from itertools import accumulate, islice, takewhile
 from chatmemory.core.lint import ASKED, COMBINING, PROVIDERS, RULES, Turn, Waiting, verdicts
 from chatmemory.core.messages import MessageType
 from chatmemory.core.recall.cost import Bill, CacheRules, Call, bill_of
-from chatmemory.core.recall.facts import History
+from chatmemory.core.recall.history import History
 
 _SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
 _NO_TURNS = frozenset({_SYSTEM, MessageType.CUSTOM})

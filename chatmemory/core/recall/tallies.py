@@ -9,7 +9,7 @@ policy is replayed by the rule of `eviction`. A test compares both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from operator import add, sub
@@ -19,7 +19,8 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import WHOLE, Oversized, Policy, has_own_rule
 from chatmemory.core.recall.comparison import replay
 from chatmemory.core.recall.cost import Bill, CacheRules, Call, bill_of
-from chatmemory.core.recall.facts import History, IncidentKind, Use, needs, repeats
+from chatmemory.core.recall.history import History, Use, needs, repeats
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.window import Entry
 
 _SYSTEM, _USER = MessageType.SYSTEM, MessageType.USER
@@ -27,20 +28,20 @@ _AI, _RESULT = MessageType.AI, MessageType.TOOL_EXECUTION_RESULT
 
 
 class Tally(NamedTuple):
-    """What a policy gives: the facts held, those said or fetched again while they were forgotten,
-    and the tokens of the prompts, with those read from the cache and those written to it.
+    """What a policy gives: the facts held, the messages in which users or calls repeated what was
+    forgotten, and the tokens of the prompts, with those read from the cache and those written.
     """
 
     held: int = 0
-    said_again: int = 0
-    fetched_again: int = 0
+    user_repeated: int = 0
+    call_repeated: int = 0
     tokens: int = 0
     read: int = 0
     written: int = 0
 
     @property
     def again(self) -> int:
-        return self.said_again + self.fetched_again
+        return self.user_repeated + self.call_repeated
 
     def bill(self, calls: int) -> Bill:
         return Bill(calls, self.tokens, self.read, self.written)
@@ -70,8 +71,8 @@ class Tallies:
         found = replay(self._history, policy)
         bill = found.prompts.bill(self._rules)
         again = (
-            found.count_of(IncidentKind.SAID_AGAIN),
-            found.count_of(IncidentKind.FETCHED_AGAIN),
+            found.count_of(IncidentKind.USER_REPEATED),
+            found.count_of(IncidentKind.CALL_REPEATED),
         )
         return Tally(found.held, *again, bill.tokens, bill.read, bill.written)
 
@@ -88,9 +89,8 @@ def _is_common(policy: Policy) -> bool:
 
 @dataclass(frozen=True)
 class _Needed:
-    """Facts that messages took up again: by the place of the message and of the last mention.
-
-    Those that the system message mentions are `always` held.
+    """What messages took up again: by the place of the message and of the mention on which it
+    depends. What the system message mentions is `always` held.
     """
 
     pairs: Sequence[tuple[int, int]]
@@ -98,6 +98,9 @@ class _Needed:
 
     def held(self, firsts: Sequence[int]) -> int:
         return self.always + sum(mention >= firsts[place] for place, mention in self.pairs)
+
+    def lost(self, firsts: Sequence[int]) -> int:
+        return self.always + len(self.pairs) - self.held(firsts)
 
 
 class _Said:
@@ -111,7 +114,7 @@ class _Said:
         system = history.entries[0] if len(said) < len(history) else None
         entries = [history.entries[n] for n in said]
         places = {position: place for place, position in enumerate(said)}
-        known = history.facts[0] if system else frozenset()
+        known = history.mentions(0) if system else frozenset()
         self._size = len(said)
         self._costs = [0, *accumulate(kind.cost(entry.tokens) for entry in entries)]
         self._tokens = [0, *accumulate(entry.tokens for entry in entries)]
@@ -127,9 +130,12 @@ class _Said:
         times = [history.seconds(said[a], said[b]) for a, b in pairwise(self._calls)]
         self._ages: list[float | None] = [None, *times]
         everything = history.loads.left_at(None)
-        again = [use for use in repeats(history, everything) if use.fact not in known]
-        self._needed = _needed(list(needs(history, everything)), known, places)
-        self._again = {kind: _of_kind(again, kind, places) for kind in IncidentKind}
+        again = list(repeats(history, everything))
+        self._needed = _needed(needs(history, everything), known, places)
+        self._again = {
+            kind: _needed([use for use in again if use.kind is kind], known, places)
+            for kind in IncidentKind
+        }
 
     def tally(self, policy: Policy | None, rules: CacheRules) -> Tally:
         if policy is None:
@@ -141,12 +147,12 @@ class _Said:
         return self._nothing[rules]
 
     def _tally(self, firsts: Sequence[int], rules: CacheRules) -> Tally:
-        again = {kind: len(found.pairs) - found.held(firsts) for kind, found in self._again.items()}
+        again = {kind: found.lost(firsts) for kind, found in self._again.items()}
         bill = bill_of(self._sent(firsts), rules)
         return Tally(
             self._needed.held(firsts),
-            again[IncidentKind.SAID_AGAIN],
-            again[IncidentKind.FETCHED_AGAIN],
+            again[IncidentKind.USER_REPEATED],
+            again[IncidentKind.CALL_REPEATED],
             bill.tokens,
             bill.read,
             bill.written,
@@ -209,11 +215,7 @@ def _next_users(entries: Sequence[Entry]) -> list[int]:
     return found[::-1]
 
 
-def _needed(found: Sequence[Use], known: frozenset[str], places: dict[int, int]) -> _Needed:
-    others = [use for use in found if use.fact not in known]
-    pairs = [(places[use.position], places[use.mention]) for use in others]
-    return _Needed(pairs, len(found) - len(others))
-
-
-def _of_kind(found: Sequence[Use], kind: IncidentKind, places: dict[int, int]) -> _Needed:
-    return _needed([use for use in found if use.kind is kind], frozenset(), places)
+def _needed(found: Iterable[Use], known: frozenset[str], places: dict[int, int]) -> _Needed:
+    uses = [(use.position, use.depends_on(known)) for use in found]
+    pairs = [(places[position], places[n]) for position, n in uses if n is not None]
+    return _Needed(pairs, len(uses) - len(pairs))

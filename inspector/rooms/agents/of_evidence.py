@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from chatmemory import explain, queries
 from chatmemory.api.responses import EvidenceSerializer, evidence_fields
-from chatmemory.core.recall.incidents import Incident, IncidentKind, incident_to_dict
+from chatmemory.core.recall.incidents import Incident, incident_to_dict
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.texts import named
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.queries import CompactionsUntil, IncidentsUntil
@@ -14,15 +15,15 @@ SUMMARIES = 5  # of an answer
 
 
 def incidents(agent: Agent, conversation: str) -> Answer:
-    """List what left memory and had to be said or fetched again, the newest first.
+    """List what left memory and came up again from users and calls, the newest first.
 
     Each with the step at which it left, and the limit that would have kept it. This answers why
     an assistant asked again for what it had been told.
     """
     known = queries.incidents_now(agent.visible(conversation), QUICK_MESSAGES)
     everything = known.incidents
-    told = [each for each in everything if each.kind is not IncidentKind.USED]
-    used = len(everything) - len(told)
+    told = [each for each in everything if each.kind is not IncidentKind.USED_UNSEEN]
+    used = sum(len(each.facts) for each in everything if each.kind is IncidentKind.USED_UNSEEN)
     shown = told[::-1][:SIZE]
     words = [f"{explain.counted(len(told), 'incident')}.{_until(known)}"]
     words += [_incident_words(conversation, each) for each in shown]
@@ -51,12 +52,13 @@ def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:
     count, found = len(known.compactions), queries.shown_compactions(known, SUMMARIES)
     words, rows = [f"{explain.counted(count, 'compaction')}.{_until(known)}"], []
     for each in found:
-        terms, lost = each.evidence.needed_terms, each.listed[:SIZE]
-        needed = explain.counted(len(terms.needed()), "term")
+        terms, level = each.terms, each.level
+        lost = [term for term in each.listed if term.counts_at(level)][:SIZE]
+        needed = explain.counted(len(terms.needed(level)), f"{level} term")
         words.append(
             f"Step {each.evidence.step:,}: #{each.evidence.summary} took the place of "
             f"{each.evidence.replaced:,} "
-            f"messages; of {needed} needed again it holds {terms.held():,}."
+            f"messages; of {needed} needed again it holds {terms.held(level):,}."
         )
         words += [
             f"  lost {term.term}, said in #{term.said}, used in #{term.used}: {term.back}"
@@ -78,10 +80,11 @@ def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:
 
 def _incident_words(conversation: str, incident: Incident) -> str:
     """Return an incident with how its fact left, and where the assistant asked for it."""
-    left = queries.step(conversation, incident.left_step).change
-    asked = f"The assistant had asked in {named(incident.asked)}. " if incident.asked else ""
-    how = explain.how_it_left(left, incident.last)
-    return f"{explain.incident_words(incident)}. {asked}How {named(incident.last)} left: {how}."
+    first = incident.shown
+    left = queries.step(conversation, first.left_step).change
+    asked = f"The assistant had asked for it in {named(incident.asked)}. " if incident.asked else ""
+    how = explain.how_it_left(left, first.last)
+    return f"{explain.incident_words(incident)}. {asked}How {named(first.last)} left: {how}."
 
 
 def _until(known: IncidentsUntil | CompactionsUntil) -> str:

@@ -12,7 +12,11 @@ _IN = {True: "in memory", False: "not in memory", None: "unknown"}
 def does_it_remember(
     agent: Agent, conversation: str, phrase: str, step: int | None = None
 ) -> Answer:
-    """Tell whether memory still has a phrase, such as an order number, now or after a step."""
+    """Tell whether memory still has a phrase, such as an order number, now or after a step.
+
+    `in_memory` is whether a message that the model sees contains it, ignoring case; `state` is
+    `aside` where only a system message or the assistant's own words do.
+    """
     check_words(phrase, "a phrase")
     if not (phrase := phrase.strip()):
         raise InvalidValue("a phrase must have words")
@@ -23,6 +27,8 @@ def does_it_remember(
     return Answer(
         [f"{found.question} {found.summary}", *periods],
         agent.page_of(conversation, at=step, find=phrase),
+        state=found.state.value,
+        in_memory=found.state is not queries.Remembered.NOT_IN_MEMORY,
         periods=[vars(each) for each in found.periods],
         mentions=[row.seq for row in state.mentions.rows],
     )

@@ -30,7 +30,7 @@ def find_conversations(
     """Find conversations, those that changed last first.
 
     `words` is a phrase in an id, a label or a message. `label` is `name` or `name:value`.
-    `flag` chooses what needs attention: said_again, what a user or a tool had to say again.
+    `flag` chooses what needs attention: user_repeated, what a user had to say again.
     """
     for text in (words, label):
         check_words(text, "what is searched")

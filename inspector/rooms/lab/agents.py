@@ -43,7 +43,7 @@ def recall(
     answer = RecallSerializer(recall_answer(found, prices)).data
     told = [
         f"{row['policy']}: {row['held']:,} of {row['recalls']:,} held, "
-        f"{row['said_again']:,} said again, {row['fetched_again']:,} fetched again, "
+        f"{row['user_repeated']:,} repeated by users, {row['call_repeated']:,} called again, "
         f"{row['prompt_tokens']:,} prompt tokens{_relative(row)}"
         for row in answer["results"]
     ]

@@ -165,8 +165,8 @@ class FleetPage:
         was = today.tally if today else Tally()
         yield line("Held", held_words(today or pick, recalls), held_words(pick, recalls))
         yield line(f"Facts, of {recalls:,}", f"{was.held:,}", f"{pick.tally.held:,}")
-        yield line("Said again", f"{was.said_again:,}", f"{pick.tally.said_again:,}")
-        yield line("Fetched again", f"{was.fetched_again:,}", f"{pick.tally.fetched_again:,}")
+        yield line("Said again", f"{was.user_repeated:,}", f"{pick.tally.user_repeated:,}")
+        yield line("Fetched again", f"{was.call_repeated:,}", f"{pick.tally.call_repeated:,}")
         yield line(self.cost_name, cost_words(today.cost) if today else "", cost_words(pick.cost))
         if self.advice.checked is not None:
             checked = "checked on the half not used for choosing"
@@ -256,8 +256,8 @@ class FleetPage:
         cells = [
             held_words(point, self.sums.recalls),
             f"{self.sums.recalls - tally.held:,}",
-            f"{tally.said_again:,}",
-            f"{tally.fetched_again:,}",
+            f"{tally.user_repeated:,}",
+            f"{tally.call_repeated:,}",
             f"{round(tally.tokens / calls):,}" if calls else "",
             explain.percent(tally.read, tally.tokens),
         ]

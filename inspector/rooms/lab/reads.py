@@ -16,13 +16,15 @@ from chatmemory.conf import fact_words
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.advice import needs_of
 from chatmemory.core.recall.cost import NO_BOUNDS, CacheRules
-from chatmemory.core.recall.facts import History, examples_first, needs
+from chatmemory.core.recall.facts import examples_first
 from chatmemory.core.recall.frontier import Figures, Tried, tried_of_kind
+from chatmemory.core.recall.history import History, needs
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.written_policies import text_of_policy
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory
 from chatmemory.queries import MemoryFilter
+from chatmemory.queries.incidents import RULES
 from chatmemory.queries.recall import COMPARED_MAX, recall_history
 from chatmemory.search.reading import given_labels
 from inspector.rooms.lab import models
@@ -52,7 +54,7 @@ class FleetQuery:
         """What figures depend on beside the conversation: the policies, words, and the cache."""
         words = fact_words()
         text = f"{text_of_policy(tried.kind)} {tried.kind.estimator} {tried.also} {tried.rules}"
-        text = f"{VERSION} {text} {words.terms} {words.prefixes}"
+        text = f"{VERSION} {RULES} {text} {words}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

@@ -127,9 +127,10 @@ class LessonMoment(Happening):
         found = incidents_under(self.before.policy, [line.message for line in self.after.said])
         arriving = {line.seq for line in self.arriving}
         limits = (
-            each.keeping.limit
+            fact.keeping.limit
             for each in found
-            if each.fact == self.step.fact and each.again in arriving and each.keeping
+            for fact in each.facts
+            if fact.fact == self.step.fact and each.again in arriving and fact.keeping
         )
         return next(limits, None) or 0
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from chatmemory.signals import incidents_found, memory_changed, problems_found
 from inspector.conf import inspector_configuration
 from inspector.shell import room
+from inspector.shell.load import load_changed, request_refused
 
 
 class Observability(room.SiteRoom):
@@ -19,6 +20,8 @@ class Observability(room.SiteRoom):
         memory_changed.connect(metrics.memory_changed, dispatch_uid="inspector.metrics")
         incidents_found.connect(metrics.incidents_found, dispatch_uid="inspector.metrics")
         problems_found.connect(metrics.problems_found, dispatch_uid="inspector.metrics")
+        request_refused.connect(metrics.request_refused, dispatch_uid="inspector.metrics")
+        load_changed.connect(metrics.load_changed, dispatch_uid="inspector.metrics")
         if inspector_configuration().TRACES:
             tracing.set_up()
 

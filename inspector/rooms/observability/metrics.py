@@ -6,19 +6,25 @@ Several processes share the folder PROMETHEUS_MULTIPROC_DIR, and each of them an
 from __future__ import annotations
 
 import os
+import platform
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+import django
+from django.db import Error as DatabaseError
 from prometheus_client import (
     REGISTRY,
     CollectorRegistry,
     Counter,
+    Gauge,
     Histogram,
     generate_latest,
 )
 from prometheus_client.multiprocess import MultiProcessCollector
 
+import chatmemory
+from chatmemory import queries
 from chatmemory.services import ChangeResult
 
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
@@ -27,7 +33,7 @@ _said = Counter("chatmemory_messages_added", "Messages added")
 _left = Counter("chatmemory_messages_left", "Messages that left a window", ["reason"])
 _incidents = Counter(
     "chatmemory_incidents",
-    "Facts that left memory and had to be said or fetched again, when they were found",
+    "Messages in which something came up again that had left memory, when they were found",
     ["kind"],
 )
 _steps = Counter("chatmemory_steps", "Steps recorded in the ledgers", ["kind"])
@@ -47,6 +53,36 @@ _requests = Histogram(
     ["method", "route", "status"],
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0),
 )
+_refused = Counter(
+    "chatmemory_requests_refused",
+    "Requests that were refused, by reason",
+    ["reason"],
+)
+_waiting = Gauge(
+    "chatmemory_requests_waiting",
+    "Requests that wait for their turn",
+    multiprocess_mode="livesum",
+)
+_working = Gauge(
+    "chatmemory_requests_working",
+    "Requests that are worked on, each of which may hold a connection to the database",
+    multiprocess_mode="livesum",
+)
+_processes = Gauge("chatmemory_processes", "Server processes", multiprocess_mode="livesum")
+_database = Gauge(
+    "chatmemory_database_up",
+    "Whether the database could be read when these metrics were",
+    multiprocess_mode="livemostrecent",
+)
+_build = Gauge(
+    "chatmemory_build_info",
+    "Versions, in the labels",
+    ["version", "django", "python"],
+    multiprocess_mode="livemax",
+)
+_REASONS = {408: "slow", 413: "size", 429: "rate", 503: "database"}
+_processes.set(1)
+_build.labels(chatmemory.__version__, django.__version__, platform.python_version()).set(1)
 # The client of Prometheus checks a label each time it is asked for.
 _steps_of, _left_for = cache(_steps.labels), cache(_left.labels)
 
@@ -55,6 +91,19 @@ def request_answered(method: str, route: str, status: int, seconds: float) -> No
     """Records a request. Unknown methods share one label, since clients can invent any number."""
     method = method if method in _METHODS else "other"
     _requests.labels(method, route, f"{status // 100}xx").observe(seconds)
+    if status in _REASONS:
+        _refused.labels(_REASONS[status]).inc()
+
+
+def request_refused(status: int, **_: Any) -> None:
+    """Receives `inspector.shell.load.request_refused`."""
+    _refused.labels("busy" if status == 503 else _REASONS[status]).inc()
+
+
+def load_changed(waiting: int, working: int, **_: Any) -> None:
+    """Receives `inspector.shell.load.load_changed`."""
+    _waiting.inc(waiting)
+    _working.inc(working)
 
 
 def memory_changed(
@@ -86,8 +135,17 @@ def incidents_found(new: Mapping[str, int], **_: Any) -> None:
 
 def exposition() -> bytes:
     """Return all metrics in Prometheus' text format."""
+    _database.set(_can_be_read())
     if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
         return generate_latest(REGISTRY)
     registry = CollectorRegistry()
     MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return generate_latest(registry)
+
+
+def _can_be_read() -> bool:
+    try:
+        queries.any_memory()
+    except DatabaseError:
+        return False
+    return True

@@ -15,6 +15,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from chatmemory.services import ChangeResult
 from chatmemory.signals import memory_changed
+from inspector.shell.logs import request_id, trace_id
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor
@@ -45,6 +46,8 @@ def request_span(
         record_exception=False,  # its text may quote a message
         set_status_on_exception=False,
     ) as span:
+        span.set_attribute("chatmemory.request_id", request_id.get())
+        token = trace_id.set(f"{span.get_span_context().trace_id:032x}")
 
         def answered(method: str, route: str, status: int) -> None:
             span.update_name(f"{method} {route}")
@@ -54,7 +57,10 @@ def request_span(
             if status >= 500:
                 span.set_status(StatusCode.ERROR)
 
-        yield answered
+        try:
+            yield answered
+        finally:
+            trace_id.reset(token)
 
 
 def set_up(*processors: SpanProcessor) -> None:

@@ -74,19 +74,20 @@ def refused(name: str, scope: Scope = EVERYTHING, **asked: object) -> str:
 
 def test_why_did_it_ask_for_the_order_number_again(client):
     """The session of the room's README. Each address shows people what it is about."""
-    found = answered("find_conversations", words="order number", flag="said_again")
+    found = answered("find_conversations", words="order number", flag="user_repeated")
     (conversation,) = (each["id"] for each in found["conversations"])
-    assert "A-1182, said in #25, left memory at step 43" in found["answer"]
+    assert "A-1182 had to be said again in #47; said in #25, left memory" in found["answer"]
 
     again = answered("incidents", conversation=conversation)
     (incident,) = again["incidents"]
-    assert (incident["fact"], incident["asked"], incident["limit"]) == ("A-1182", 46, 902)
-    assert again["answer"].endswith(
-        "was said again by the user in #47; a limit of 902 would have kept it. The assistant had "
-        "asked in #46. How #28 left: when #43 arrived: 55 over the limit."
-    )
+    (fact,) = incident["facts"]
+    assert (fact["fact"], incident["asked"], fact["limit"]) == ("A-1182", 46, 902)
+    assert (
+        "a limit of 902 would have kept it. The assistant had asked for it in #46. How #28 left: "
+        "when #43 arrived: 55 over the limit."
+    ) in again["answer"]
 
-    why = answered("why_did_it_leave", conversation=conversation, message=incident["said"])
+    why = answered("why_did_it_leave", conversation=conversation, message=fact["said"])
     assert why["answer"].startswith(
         "Why did #25 leave? There was no room. When #43 arrived, memory needed 855 of 800 tokens"
     )
@@ -95,6 +96,7 @@ def test_why_did_it_ask_for_the_order_number_again(client):
     before = {"conversation": conversation, "phrase": "A-1182", "step": incident["asked"]}
     remembered = answered("does_it_remember", **before)
     assert "At step 46: no, forgotten since step 43" in remembered["answer"]
+    assert (remembered["in_memory"], remembered["state"]) == (False, "not_in_memory")
 
     for line in (again["answer"].splitlines()[1], why["answer"].splitlines()[0]):
         assert line in " ".join(PAGE.split())
@@ -120,7 +122,7 @@ def test_what_a_limit_would_have_held():
     found = answered("recall", limits="token_window:800,everything", prefix="order-7741")
     assert [(row["policy"], row["held"]) for row in found["results"]] == [
         ("token_window:800", 3),
-        ("everything", 4),
+        ("everything", 5),
     ]
 
 
@@ -131,7 +133,8 @@ def test_what_a_summary_lost():
     services.add("agent", [AiMessage("I looked at cmd/hooks2.go for ENT-1182.")])
     found = answered("what_did_summaries_lose", conversation="agent")
     (summary,) = found["summaries"]
-    lost = {"said": 1, "used": 4, "came": None, "back": "no recorded mention", "is_number": False}
+    lost = {"said": 1, "used": 4, "came": None, "back": "no recorded mention"}
+    lost |= {"is_told": True, "is_rare": True}
     assert summary["lost"] == [{"term": "cmd/hooks2.go", **lost}]
     assert (summary["step"], summary["all"]["needed"], summary["all"]["held"]) == (3, 2, 1)
     assert "lost cmd/hooks2.go, said in #1, used in #4: no recorded mention" in found["answer"]

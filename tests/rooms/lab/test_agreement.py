@@ -35,6 +35,6 @@ def test_the_lab_and_commands_count_what_is_compared(messages, policy):
     (told,) = queries.recall_of_stored(query.which, [policy]).rows
     assert (sums.recalls, sums.today.held) == (found.recalls, found.held)
     assert (told.recalls, told.held) == (found.recalls, found.held)
-    assert sums.today.again == len(found.incidents) == told.said_again + told.fetched_again
+    assert sums.today.again == len(found.incidents) == told.user_repeated + told.call_repeated
     at = sums.at(policy)
     assert (at.held, at.again) == (found.held, len(found.incidents))

@@ -101,7 +101,7 @@ def test_sending_everything_is_suggested_where_a_window_saves_nothing(operator_c
     rows = table(operator_client, "input=2.5")
     assert rows["Everything suggested"][-2] == "1.00"
     held, *_, cost, money = rows["2,000 sliding yours today"]
-    assert held == "69 %"
+    assert held == "73 %"
     assert float(cost) > 1
     assert money.startswith("$")
 

@@ -146,7 +146,7 @@ def test_the_limit_of_a_fact_is_that_of_its_incident(db):
     lesson, played = LESSONS["predict-the-limit"].lesson, LESSONS["predict-the-limit"].moments
     create_and_add("m", lesson.policy, lesson.messages)
     found = services.current_incidents("m").incidents
-    limits = [each.keeping.limit for each in found if each.kind == "said_again"]
+    limits = [each.shown.keeping.limit for each in found if each.kind == "user_repeated"]
     assert [moment.keeping for moment in played if moment.step.fact] == limits == [6, 5]
     assert [judge(played[1], Answer(value=n)).headline for n in (5, 6, 7)] == [
         "Not this time. With 5, A-1182 has left before #7.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from django.test import Client
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -9,10 +11,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 from prometheus_client.parser import text_string_to_metric_families
 
+import chatmemory
 from chatmemory import MessageWindow, SystemMessage, UserMessage, VersionConflict, services
 from inspector.rooms.observability import tracing
+from inspector.shell.load import request_refused
 
 from ...conversations import create_and_add
+from ...serving import ROOT
 
 SECRET = "my card is 4111-1111-QUOKKA"
 
@@ -85,6 +90,36 @@ def test_only_this_machine_or_who_has_the_token_reads_the_metrics(db, settings):
     assert elsewhere.get("/metrics", headers=right).status_code == 200
 
 
+@pytest.mark.django_db
+def test_refusals_are_counted_by_reason_and_the_build_is_named(settings):
+    before = read()
+    settings.INSPECTOR = {"OPEN_FORM_BYTES": 1, "WHOLE_SITE": True}
+    assert Client().post("/theme/", {"theme": "dark"}).status_code == 413
+    request_refused.send(sender=None, status=503)
+    after = read()
+    for reason in ("size", "busy"):
+        key = ("chatmemory_requests_refused_total", reason)
+        assert after[key] - before.get(key, 0) == 1
+    assert after["chatmemory_database_up",] == 1
+    assert after["chatmemory_processes",] == 1
+    (build,) = [name for name in after if name[0] == "chatmemory_build_info"]
+    assert chatmemory.__version__ in build
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("file", ["alerts.yml", "grafana.json"])
+def test_alerts_and_the_dashboard_ask_for_metrics_that_there_are(file):
+    asked = set(re.findall(r"chatmemory_\w+", (ROOT / "deploy" / file).read_text()))
+    text = (ROOT / "inspector/rooms/observability/README.md").read_text()
+    documented = set(re.findall(r"`(chatmemory_\w+)", text))
+    told = {family.name for family in text_string_to_metric_families(Client().get("/metrics").text)}
+    assert len(asked) > 4
+    for name in asked:
+        name = re.sub("_(bucket|count|sum)$", "", name)
+        assert name in documented
+        assert name.removesuffix("_total") in told
+
+
 # Traces
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -103,7 +138,7 @@ def test_a_request_is_a_span_of_its_callers_trace(spans, api):
     services.create("m", MessageWindow(1))
     body = said(SECRET, SECRET)
     url = "/api/v1/memories/m/messages/"
-    api.post(url, body, headers={"traceparent": PARENT})
+    api.post(url, body, headers={"traceparent": PARENT, "X-Request-ID": "r-1"})
     (span,) = spans()
     assert (span.name, span.kind) == ("POST chatmemory:messages", SpanKind.SERVER)
     assert f"{span.context.trace_id:032x}" == PARENT.split("-")[1]
@@ -112,6 +147,7 @@ def test_a_request_is_a_span_of_its_callers_trace(spans, api):
         "http.request.method": "POST",
         "http.route": "chatmemory:messages",
         "http.response.status_code": 201,
+        "chatmemory.request_id": "r-1",
     }
     (event,) = span.events
     assert dict(event.attributes) == {

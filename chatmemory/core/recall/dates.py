@@ -1,0 +1,92 @@
+"""Dates in texts: in ISO order, or with the name of a month; 05/06 is none.
+
+Two dates are equal if the day and the month are and no two years differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+_MONTHS = "january february march april may june july august september october november december"
+_NUMBERS = {name[:3]: number for number, name in enumerate(_MONTHS.split(), 1)}
+# "may" is also a verb: as a month it has a capital.
+_MONTH = (
+    r"((?i:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|june?|july?|aug(?:ust)?"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)|May|MAY)\.?"
+)
+_DAY = r"([0-9]{1,2})(?:st|nd|rd|th)?"
+_TIME = r"[0-9]{1,2}:[0-9]{2}(?::[0-9]{2})?(?:\.[0-9]+)?(?:Z|[+\-][0-9]{1,2}(?::?[0-9]{2})?)?"
+_ISO = re.compile(
+    r"(?<![A-Za-z0-9._@/+\-])([0-9]{4})([-/.])([0-9]{1,2})\2([0-9]{1,2})"
+    r"(?:T[0-9:.]{2,20}(?:Z|[+\-][0-9:]{2,5})?)?(?![A-Za-z0-9_@/]|[.+\-][A-Za-z0-9])"
+)
+_MONTH_FIRST = re.compile(rf"\b{_MONTH} {_DAY}\b(?:,? ([0-9]{{4}})\b)?")
+_DAY_FIRST = re.compile(rf"\b{_DAY} (?:of )?{_MONTH}\b(?:,? ([0-9]{{4}})\b)?")
+_TIME_ALONE = re.compile(rf"(?<![A-Za-z0-9._@/+\-]){_TIME}")
+
+
+class Date(NamedTuple):
+    month: int
+    day: int
+    year: int | None = None
+
+
+def dates_in(text: str) -> dict[Date, str]:
+    """Return the dates of a text, each as it is written there first, without its time."""
+    found: dict[Date, str] = {}
+    for each in _ISO.finditer(text):
+        written = each[0].partition("T")[0]
+        _add(found, each[3], each[4], each[1], written)
+    for each in _MONTH_FIRST.finditer(text):
+        _add(found, _number(each[1]), each[2], each[3], each[0])
+    for each in _DAY_FIRST.finditer(text):
+        _add(found, _number(each[2]), each[1], each[3], each[0])
+    return found
+
+
+def _number(month: str) -> int:
+    return _NUMBERS[month[:3].lower()]
+
+
+def _add(
+    found: dict[Date, str], month: str | int, day: str, year: str | None, written: str
+) -> None:
+    date = Date(int(month), int(day), int(year) if year else None)
+    if 1 <= date.month <= 12 and 1 <= date.day <= 31:
+        found.setdefault(date, written)
+
+
+def without_times(text: str) -> str:
+    """Return a text with a space in the place of dates in ISO order, and of times of day."""
+    return _TIME_ALONE.sub(" ", _ISO.sub(" ", text))
+
+
+class Dates:
+    """Names dates in the order in which they are said, so that equal ones have one name."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[int, int], dict[int | None, str]] = {}
+
+    def name(self, date: Date) -> str:
+        """Return the name of a date. One without a year is that of the year said last."""
+        known = self._names.setdefault((date.month, date.day), {})
+        if date.year in known:
+            known[date.year] = known.pop(date.year)
+        elif date.year is not None and [*known] == [None]:
+            known[date.year] = known.pop(None)
+        elif date.year is not None or not known:
+            known[date.year] = _name(date)
+        return [*known.values()][-1]
+
+
+def _name(date: Date) -> str:
+    day = f"{date.month:02}-{date.day:02}"
+    return day if date.year is None else f"{date.year:04}-{day}"
+
+
+def names_of(dates: Mapping[Date, str], known: Dates) -> dict[str, str]:
+    """Return the names of dates, each with what is written."""
+    ordered = sorted(dates, key=lambda date: (date.year is None, date))
+    return {known.name(date): dates[date] for date in ordered}

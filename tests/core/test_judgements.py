@@ -1,0 +1,122 @@
+"""Incidents and lost terms of real conversations that people have read and judged.
+
+judgements.json has each with whether a reader calls it right. A change of a definition finds those
+that are right, and no more than these that are wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+from chatmemory import TokenWindow
+from chatmemory.core.eviction import Reason
+from chatmemory.core.recall.again import ReadMessage, read_messages
+from chatmemory.core.recall.compactions import Level, compaction_evidence, terms_of
+from chatmemory.core.recall.facts import said_texts
+from chatmemory.core.recall.incidents import (
+    IncidentKind,
+    MemoryTime,
+    StepMessage,
+    incidents_of,
+    incidents_under,
+)
+from chatmemory.core.recall.lexicon import Lexicon, MessageFacts, speaker_of
+from chatmemory.core.sessions import recorded_messages
+from chatmemory.formats import read_transcripts
+
+JUDGED = json.loads(Path(__file__).with_name("judgements.json").read_text())
+USERS = {IncidentKind.USER_REPEATED, IncidentKind.USER_SUPPLIED}
+
+
+def judged(rows, *names):
+    return {tuple(row[name] for name in names): row["right"] for row in rows}
+
+
+def check(found, expected):
+    """All that are right are found, and no more that are wrong."""
+    assert {each for each, is_right in expected.items() if is_right} <= found
+    wrong = {each for each in found if not expected.get(each, True)}
+    assert len(wrong) <= sum(not is_right for is_right in expected.values())
+
+
+def test_the_incidents_of_the_public_runs(data_file):
+    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
+    runs = [run.messages for run in read_transcripts(content).transcripts]
+
+    @cache
+    def found_in(conversation, limit):
+        found = incidents_under(TokenWindow(limit), runs[conversation])
+        return [(each.again, each.kind.value, each.fact) for each in found]
+
+    for limit in (1_000, 2_000):
+        rows = [row for row in JUDGED["incidents"] if row.get("limit") == limit]
+        expected = judged(rows, "conversation", "again", "kind", "fact")
+        found = {(n, *each) for n in range(len(runs)) for each in found_in(n, limit)}
+        check(found, expected)
+        of_users = [(n, again) for n, again, kind, _ in found if kind in USERS]
+        assert limit > 1_000 or len(of_users) <= 7
+
+
+def test_what_a_user_had_to_say_again_is_right(data_file):
+    forced = [row for row in JUDGED["incidents"] if row["forced"]]
+    assert len(forced) == 2
+    assert all(row["right"] for row in forced)
+
+
+def incidents_of_session(session):
+    """The incidents of a recorded session, whose compactions decided what memory held."""
+    messages, summaries = recorded_messages(session), session.summaries
+    said = [place for place in range(len(messages)) if place not in summaries]
+    lexicon = Lexicon([messages[place] for place in said])
+    read = dict(zip(said, read_messages([messages[n] for n in said], lexicon), strict=True))
+    for place in summaries:
+        mentions = lexicon.mentioned_in(said_texts(messages[place]))
+        facts = MessageFacts({}, frozenset(), frozenset(), mentions, speaker_of(messages[place]))
+        read[place] = ReadMessage(facts)
+    arrivals = [StepMessage(n, n, messages[n], read[n], n not in summaries) for n in sorted(read)]
+    left = {place: each.summary for each in session.compactions for place in each.covered}
+    times = [MemoryTime(n, n, left.get(n), Reason.SUMMARIZED if n in left else None) for n in read]
+    return incidents_of(arrivals, times)
+
+
+def test_the_incidents_and_the_lost_terms_of_the_sessions(claude_sessions):
+    sessions = {
+        file.name: read_transcripts(file.read_bytes()).transcripts[0].session
+        for file in claude_sessions
+    }
+    rows = [row for row in JUDGED["incidents"] if "limit" not in row]
+    found = {
+        (name, each.again + 1, each.kind.value, each.fact)
+        for name, session in sessions.items()
+        for each in incidents_of_session(session)
+    }
+    expected = judged(rows, "source", "again", "kind", "fact")
+    check(found, expected)
+    assert found <= expected.keys()
+    check_lost(sessions)
+
+
+def check_lost(sessions):
+    mentions = Counter(term for session in sessions.values() for term in terms_of(session))
+    lost = {
+        (name, each.number, term.term, level.value)
+        for name, session in sessions.items()
+        for each in compaction_evidence(session, mentions=mentions)
+        for level in (Level.ALL, Level.RARE)
+        for term in each.lost(level)
+        if not each.why_left_out
+    }
+    for level in ("all", "rare"):
+        rows = [row for row in JUDGED["lost"] if level in ("all", row["level"])]
+        expected = {
+            (*key, level): right
+            for key, right in judged(rows, *["source", "compaction", "term"]).items()
+        }
+        here = {each for each in lost if each[3] == level}
+        check(here, expected)
+        assert here <= expected.keys()
+    rare = [row["right"] for row in JUDGED["lost"] if row["level"] == "rare"]
+    assert sum(rare) >= 0.75 * len(rare)
