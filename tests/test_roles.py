@@ -71,6 +71,7 @@ API = {
     "chatmemory:history": (ONE, {"get": Role.VIEWER}),
     "chatmemory:steps": (ONE, {"get": Role.VIEWER}),
     "chatmemory:incidents": (ONE, {"get": Role.VIEWER}),
+    "chatmemory:remembers": (ONE, {"get": Role.VIEWER}),
     "chatmemory:step": (ONE | {"n": 1}, {"get": Role.VIEWER}),
     "chatmemory:simulate": (ONE, {"post": Role.VIEWER}),
     "chatmemory:doctor": ({}, {"get": Role.VIEWER}),

@@ -27,7 +27,7 @@ from chatmemory.core.recall.compactions import APPENDED, TAILS, CameBack, Level
 from chatmemory.core.recall.cost import Prices
 from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.core.written_policies import text_of_policy
-from chatmemory.queries import NeededTerms, ShownEvidence, WindowRow, WindowView
+from chatmemory.queries import NeededTerms, Remembered, ShownEvidence, WindowRow, WindowView
 from chatmemory.services import ChangeResult
 
 Json = serializers.Serializer[Any]
@@ -500,6 +500,23 @@ class IncidentsSerializer(Json):
     )
     is_current = serializers.BooleanField(help_text="Whether that is the newest step.")
     incidents = IncidentSerializer(many=True)
+
+
+class RememberedSerializer(Json):
+    """Whether memory has a phrase, as far as it was said up to a step."""
+
+    step = serializers.IntegerField()
+    in_memory = serializers.BooleanField(
+        help_text="Whether a message that the model sees contains the phrase."
+    )
+    state = serializers.CharField(
+        help_text=f"One of {', '.join(Remembered)}: it is aside where only a system message or the "
+        "assistant's own words contain it."
+    )
+    answer = serializers.CharField(help_text="The same in words, and what drove it out.")
+    messages = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Seqs of the messages that contain it there."
+    )
 
 
 _RECEIPT = "The arithmetic, line by line; of a very long one the beginning and the end."

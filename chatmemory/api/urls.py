@@ -7,7 +7,13 @@ from django.urls import include, path
 
 import chatmemory.api.installed  # (refuses a project without the application)
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
-from chatmemory.api.views.history import MemoryHistory, MemoryIncidents, MemoryStep, MemorySteps
+from chatmemory.api.views.history import (
+    MemoryHistory,
+    MemoryIncidents,
+    MemoryRemembers,
+    MemoryStep,
+    MemorySteps,
+)
 from chatmemory.api.views.memories import Doctor, Memories, MemoryDetail, unknown
 from chatmemory.api.views.messages import (
     Compaction,
@@ -35,6 +41,7 @@ _v1 = [
     path(f"{_one}steps/", MemorySteps.as_view(), name="steps"),
     path(f"{_one}steps/<int:n>/", MemoryStep.as_view(), name="step"),
     path(f"{_one}incidents/", MemoryIncidents.as_view(), name="incidents"),
+    path(f"{_one}remembers/", MemoryRemembers.as_view(), name="remembers"),
     path(f"{_one}simulate/", Simulate.as_view(), name="simulate"),
     path("doctor/", Doctor.as_view(), name="doctor"),
     path("recall/", RecallOf.as_view(), name="recall"),

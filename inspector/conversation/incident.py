@@ -48,7 +48,8 @@ class IncidentCard:
         self.newer = shown.number - 1 or None
         self.older = shown.number + 1 if shown.number < shown.count else None
         self.what = shown.incident.what
-        self.happened = shown.incident.words.happened + explain.call_words(shown.incident)
+        self.happened = shown.incident.words.happened
+        self.cost = explain.call_words(shown.incident)
         self.is_forced = shown.incident.is_forced
         self.enough, self.cure = explain.cure(shown, state.memory.policy)
 
@@ -113,7 +114,7 @@ class IncidentCard:
         """The card for a ticket."""
         told = [stop.words for stop in self.path] + [f"{self.enough} {self.cure}"]
         lines = explain.receipt(self._shown.left)
-        return as_markdown(f"{self.what} {self.happened}", told, lines)
+        return as_markdown(f"{self.what} {self.happened}{self.cost}", told, lines)
 
     @cached_property
     def dots(self) -> Mapping[int, str]:

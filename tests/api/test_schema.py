@@ -31,6 +31,7 @@ STORY = {
     "list_steps": ("get", f"{ONE}steps/"),
     "get_step": ("get", f"{ONE}steps/4/"),
     "list_incidents": ("get", f"{ONE}incidents/"),
+    "get_remembered": ("get", f"{ONE}remembers/?phrase=A-1182"),
     "simulate": ("post", f"{ONE}simulate/"),
     "list_ill_memories": ("get", "doctor/"),
     "get_recall": ("get", RECALL),

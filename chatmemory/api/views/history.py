@@ -12,6 +12,7 @@ from chatmemory.api.operations import Asked, reads
 from chatmemory.api.responses import (
     HistorySerializer,
     IncidentsSerializer,
+    RememberedSerializer,
     StepDetailSerializer,
     StepsSerializer,
     evidence_fields,
@@ -55,6 +56,28 @@ class MemoryIncidents(Resource):
         found = [incident_to_dict(each) for each in known.incidents if kind in (None, each.kind)]
         answer = {"known_until": known.step, "is_current": known.is_current, "incidents": found}
         return response(IncidentsSerializer, answer)
+
+
+class MemoryRemembers(Resource):
+    @reads(RememberedSerializer, query=requests.RememberedQuery, name="get_remembered")
+    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
+        """Tell whether memory has a phrase.
+
+        Only what was said up to the step decides. Of a number that stands only in a longer term,
+        the answer names that term.
+        """
+        query = queries.ConversationQuery(at=asked.get("at"), find=asked["phrase"])
+        state = queries.conversation_state(memory_id, query)
+        found = explain.remembered(state)
+        seen = state.mentions.seen(state.window.hidden)
+        answer = {
+            "step": state.at,
+            "in_memory": found.state is not queries.Remembered.NOT_IN_MEMORY,
+            "state": found.state,
+            "answer": found.summary,
+            "messages": sorted(seq for seqs in seen.values() for seq in seqs),
+        }
+        return response(RememberedSerializer, answer)
 
 
 class MemorySteps(Resource):

@@ -218,7 +218,8 @@ def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
 
 def _shown(again: Again, own: Mapping[str, str]) -> str:
     """Return the best known fact of a call's result, or the call if it has none."""
-    return min((own[name] for name in again.facts), key=example_rank, default=again.call)
+    best = min(again.facts, key=example_rank, default=again.call)
+    return own.get(best, best)
 
 
 def _names(again: Again) -> tuple[str, ...]:

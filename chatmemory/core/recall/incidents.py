@@ -197,7 +197,7 @@ class _Memory:
 
     def forgotten(self, names: Iterable[str], own: Mapping[str, str]) -> Iterator[Forgotten]:
         """Yield the facts of these names that are forgotten, the best known first."""
-        for name in sorted(names, key=lambda name: (example_rank(own.get(name, name)), name)):
+        for name in sorted(names, key=lambda name: (example_rank(name), name)):
             said, left = self._sayings.said(name), self._left.get(name)
             if said and left and left.left and left.reason and not self._in_memory[name]:
                 fact = own.get(name, name)

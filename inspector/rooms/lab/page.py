@@ -14,7 +14,7 @@ from chatmemory import Policy, explain, policy_kinds, text_of_policy
 from chatmemory.core.policies import WHOLE
 from chatmemory.core.recall.advice import Advice, Chooser, Costed, Wanted, Why
 from chatmemory.core.recall.tallies import Tally
-from chatmemory.queries import FACTS_ENOUGH
+from chatmemory.queries import FACTS_ENOUGH, KIND_WORDS, IncidentKind
 from inspector.conf import inspector_configuration
 from inspector.conversation.links import conversation_url
 from inspector.rooms.lab.asked import FleetAsked
@@ -165,8 +165,11 @@ class FleetPage:
         was = today.tally if today else Tally()
         yield line("Held", held_words(today or pick, recalls), held_words(pick, recalls))
         yield line(f"Facts, of {recalls:,}", f"{was.held:,}", f"{pick.tally.held:,}")
-        yield line("Said again", f"{was.user_repeated:,}", f"{pick.tally.user_repeated:,}")
-        yield line("Fetched again", f"{was.call_repeated:,}", f"{pick.tally.call_repeated:,}")
+        now = pick.tally
+        by_user = KIND_WORDS[IncidentKind.USER_REPEATED].title
+        yield line(by_user, f"{was.user_repeated:,}", f"{now.user_repeated:,}")
+        by_call = KIND_WORDS[IncidentKind.CALL_REPEATED].title
+        yield line(by_call, f"{was.call_repeated:,}", f"{now.call_repeated:,}")
         yield line(self.cost_name, cost_words(today.cost) if today else "", cost_words(pick.cost))
         if self.advice.checked is not None:
             checked = "checked on the half not used for choosing"

@@ -24,7 +24,15 @@ from inspector.rooms.lab.page import FleetPage
 from inspector.shell.files import csv_file, no_numbers
 
 COLUMNS = (
-    *("policy", "held", "recalls", "conversations", "said_again", "fetched_again", "prompt_tokens"),
+    *(
+        "policy",
+        "held",
+        "recalls",
+        "conversations",
+        "user_repeated",
+        "call_repeated",
+        "prompt_tokens",
+    ),
     *("read_tokens", "relative_cost"),
 )
 
