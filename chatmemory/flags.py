@@ -34,22 +34,24 @@ class Flag:
     """Why a conversation needs attention, in `words`, and the condition for it, or what makes the
     condition when it is asked for.
 
-    One that `is_offered` is always among the filters of the overview; one that is `beside_doctor`
-    is counted below the doctor's list; one that `is_any` is among those of which ANY is one. They
-    are ordered by `place`. `icon` names its picture. A row of the overview shows those that are
-    `in_rows`. It is red, unless `alarms` says that it is none yet.
+    One that is `beside_doctor` is counted below the doctor's list; one that `is_any` is among those
+    of which ANY is one. They are ordered by `place`. `icon` names its picture. A row of the
+    overview shows those that are `in_rows`. It is red, unless `alarms` says that it is none yet.
+    One with a `verb` has a line of its own on the overview, which leads to `route` of the inspector
+    with the same filter.
     """
 
     name: str
     words: str
     condition: Q | Callable[[], Q]
     icon: str = ""
-    is_offered: bool = False
     beside_doctor: bool = False
     is_any: bool = True
     in_rows: bool = False
     alarms: Callable[[], bool] | None = None
     place: int = 0
+    verb: str = ""
+    route: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -68,16 +70,16 @@ USER_REPEATED = Flag(
     FORCED.title,
     Q(keptincidents__newest_at__isnull=False),
     icon="again",
-    is_offered=True,
     beside_doctor=True,
     place=10,
+    verb="Raise limits…",
+    route="lab",
 )
 COMPACTED_WITH_LOSS = Flag(
     "compacted_with_loss",
     "Compacted with loss",
     Q(keptcompactions__terms_lost__gt=0) & Q(id__in=Losing()),
     icon="again",
-    is_offered=True,
     beside_doctor=True,
     place=20,
 )
@@ -102,7 +104,7 @@ def flags() -> tuple[Flag, ...]:
     def any_of_them() -> Q:
         return reduce(or_, (each.where for each in others if each.is_any))
 
-    return (Flag(ANY, "Need attention", any_of_them, is_offered=True, is_any=False), *others)
+    return (Flag(ANY, "Need attention", any_of_them, is_any=False), *others)
 
 
 def _place(flag: Flag) -> int:

@@ -78,7 +78,7 @@ def test_a_hook_of_a_page_that_fails_costs_a_line(operator_client, room, caplog,
 
 def test_a_flag_is_a_filter_of_pages_and_the_api(operator_client, api):
     create_and_add("new", MessageWindow(3), [UserMessage("hi")])
-    assert "Only just begun" in operator_client.get("/").text
+    assert "only just begun" in operator_client.get("/").text
     found = api.get("/api/v1/memories/?flag=short").json()["results"]
     assert [each["id"] for each in found] == ["new"]
     assert queries.MemoryFilter(flag=queries.flag_named("any")).rows().count() == 1

@@ -96,6 +96,7 @@ from chatmemory.queries.overview import (
     count,
     count_each,
     memory_page,
+    newest_flagged,
     outside,
     overview_page,
     overview_rows,

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import TypeVar
 
-from django.db.models import BooleanField, Count, ExpressionWrapper, F, Q, QuerySet, Sum
+from django.db.models import BooleanField, Count, ExpressionWrapper, F, Q, Sum
 from django.db.models.functions import Coalesce, Left
 
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.stored_policies import load_or_tokens
 from chatmemory.core.window import Totals
-from chatmemory.flags import Flag, flags
+from chatmemory.flags import ANY, USER_REPEATED, Flag, flags
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.feed import evicting_adds
@@ -197,36 +198,50 @@ class OverviewStats:
     """The statistics of all conversations since a time.
 
     `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
-    they left. `reach` is the median number of messages in the memories of active conversations.
-    `flagged` is the number of conversations with each flag, by name.
+    they left. `flagged` is the number of conversations with each flag, by name, and `attention`
+    that of the conversations with at least one that is red.
     """
 
     conversations: int
     active: int
     forgotten: int
     forgotten_in: int
-    reach: int
+    attention: int
     flagged: Mapping[str, int]
 
 
 def overview_stats(since: datetime) -> OverviewStats:
     """Return the statistics of all conversations since a time."""
     active = Q(updated_at__gte=since)
+    known = {flag: flag.where for flag in flags()}
+    red = [where for flag, where in known.items() if flag.is_red and flag.name != ANY]
     counts = Memory.objects.aggregate(
         conversations=Count("pk"),
         active=Count("pk", filter=active),
-        **{flag.name: Count("pk", filter=flag.where) for flag in flags()},
+        attention=Count("pk", filter=reduce(or_, red)),
+        **{flag.name: Count("pk", filter=where) for flag, where in known.items()},
     )
     adds = evicting_adds().filter(at__gte=since)
     left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))
     return OverviewStats(
         conversations=counts["conversations"],
         active=counts["active"],
-        flagged={flag.name: counts[flag.name] for flag in flags()},
+        flagged={flag.name: counts[flag.name] for flag in known},
         forgotten=left["sum"] or 0,
         forgotten_in=left["memories"],
-        reach=_median(Memory.objects.filter(active, window_count__gt=0), "window_count"),
+        attention=counts["attention"],
     )
+
+
+def newest_flagged(flag: Flag) -> tuple[MemoryRow, NewestIncident | None] | None:
+    """Return the conversation with a flag that changed last, and its newest incident if the
+    flag is about incidents; None if there is no such conversation.
+    """
+    row = Memory.objects.filter(flag.where).order_by("-updated_at", "-pk").first()
+    if row is None:
+        return None
+    is_said = flag.name == USER_REPEATED.name
+    return memory_row(row), newest_incidents([row]).by_id.get(row.pk) if is_said else None
 
 
 def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None:
@@ -238,20 +253,6 @@ def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None
         return None
     shown = rows.filter(which.columns(), id__in=memory_ids).values_list("id", flat=True)
     return set(memory_ids) - set(shown)
-
-
-def _median(rows: QuerySet[Memory], column: str) -> int:
-    """Return the median of a column, which has few different values; 0 without rows.
-
-    They are counted, because sorted rows would all be sent to the coordinator of a cluster.
-    """
-    counts: dict[int, int] = dict(rows.values_list(column).annotate(Count("pk")).order_by())
-    middle = sum(counts.values()) // 2
-    for value, count in sorted(counts.items()):
-        middle -= count
-        if middle < 0:
-            return value
-    return 0
 
 
 def count(which: MemoryFilter = EVERYTHING) -> int:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import policy_kinds, queries
-from chatmemory.flags import ANY, FORMER, USER_REPEATED, flag_named, flags
+from chatmemory.flags import FORMER, USER_REPEATED, flag_named, flags
 from chatmemory.queries import CLIENT, CursorPage, MemoryFilter
 from inspector.forms.fields import searchable
 
@@ -27,7 +27,7 @@ ORDERINGS = {
     "said": "Most said",
     USER_REPEATED.name: USER_REPEATED.words,
 }
-ALWAYS_OFFERED = (("active", "1"), ("flagged", ANY))
+ALWAYS_OFFERED = (("active", "1"),)
 
 
 @dataclass(frozen=True)
@@ -152,9 +152,7 @@ class Asked:
         filters = [("active", "1", "Active today")]
         filters += [("policy", kind, label) for kind, label in policy_choices()]
         filters += [
-            ("flagged", flag.name, flag.words)
-            for flag in flags()
-            if flag.is_offered or self._is("flagged", flag.name)
+            ("flagged", flag.name, flag.words) for flag in flags() if self._is("flagged", flag.name)
         ]
         return [*filters, ("label", self.label, self.label)] if self.label else filters
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 from time import perf_counter
 
 from django.core.cache import cache
+from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
@@ -31,6 +33,21 @@ NO_ROOM = {NoRoom.BESIDE_PINS: "no room beside pins", NoRoom.REJECTED: "no messa
 
 
 @dataclass(frozen=True)
+class Cause:
+    """A line of what needs somebody: how many conversations, the newest of them, and what to do.
+
+    `words` say what happened in the newest one, and `address` leads to a preview for all of them.
+    """
+
+    flag: Flag
+    count: int
+    memory: queries.MemoryRow
+    words: str
+    verb: str
+    address: str
+
+
+@dataclass(frozen=True)
 class Headlines:
     """The statistics of all conversations, when they were counted and until when they are kept.
     What changed after `moment` may be missing.
@@ -41,13 +58,20 @@ class Headlines:
     moment: int
     stats: queries.OverviewStats
 
+    causes: tuple[Cause, ...] = ()
+
     @property
-    def flags(self) -> list[tuple[Flag, int]]:
-        """Each flag that a conversation has, and how many have it."""
+    def red(self) -> int:
+        """How many causes are red."""
+        return sum(cause.flag.is_red for cause in self.causes)
+
+    @property
+    def quiet(self) -> list[tuple[Flag, int]]:
+        """The flags without a line of their own that a conversation has, and how many have each."""
         return [
             (flag, self.stats.flagged[flag.name])
             for flag in flags()
-            if flag.icon and self.stats.flagged[flag.name]
+            if flag.icon and not flag.verb and self.stats.flagged[flag.name]
         ]
 
     def milliseconds_left(self) -> int:
@@ -67,10 +91,31 @@ def current_headlines(moment: int) -> Headlines:
         return kept
     at, started = timezone.now(), perf_counter()
     stats = queries.overview_stats(midnight())
+    causes = tuple(_causes(stats))
     seconds = kept_seconds(perf_counter() - started)
-    counted = Headlines(at, timezone.now() + timedelta(seconds=seconds), moment, stats)
+    counted = Headlines(at, timezone.now() + timedelta(seconds=seconds), moment, stats, causes)
     cache.set(CACHED_AS, counted, seconds)
     return counted
+
+
+def _causes(stats: queries.OverviewStats) -> Iterator[Cause]:
+    """Yield a line for each flag that has a verb, and that a conversation has."""
+    for flag in flags():
+        count = stats.flagged[flag.name]
+        found = queries.newest_flagged(flag) if flag.verb and count else None
+        if found:
+            memory, again = found
+            words, verb = came_up_again(again) if again else "", flag.verb
+            if not flag.is_red:
+                words, verb = "is one of them. Nobody has chosen the providers in use.", "Choose…"
+            yield Cause(flag, count, memory, words, verb, _address(flag))
+
+
+def _address(flag: Flag) -> str:
+    """Return where a flag's verb leads; empty if that room is not installed."""
+    with suppress(NoReverseMatch):
+        return f"{reverse(f'inspector:{flag.route}')}?{urlencode({'flagged': flag.name})}"
+    return ""
 
 
 def kept_seconds(took: float) -> float:

@@ -32,7 +32,7 @@ class ARoom(room.SiteRoom):
     services = {"answer": "tests.a_room.answers"}
     also_on = ("conversation",)
     styles = ("a_room/room.css",)
-    flags = (Flag("short", "Only just begun", Q(last_step__lt=3), is_offered=True, place=90),)
+    flags = (Flag("short", "Only just begun", Q(last_step__lt=3), icon="again", place=90),)
     failing: set[str] = set()
     erased: list[room.kernel.Erased] = []
     recorded: list[tuple[str, list[str]]] = []

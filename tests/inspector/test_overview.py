@@ -20,6 +20,7 @@ from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.queries import searching
 from chatmemory.queries.searching import MENTIONS_COUNTED
 from chatmemory.services import protocol, slices
+from inspector import demo
 from inspector.overview import selection, table
 from inspector.templatetags.inspector import ago
 from inspector.views import overview
@@ -116,7 +117,7 @@ def test_htmx_gets_the_table_and_a_restore_the_page(operator_client, memory_id):
 def test_it_takes_a_bounded_number_of_queries(operator_client, db, django_assert_max_num_queries):
     for number in range(26):
         create_and_add(f"m{number}", MessageWindow(2), users(*"abc"))
-    with django_assert_max_num_queries(16):
+    with django_assert_max_num_queries(18):
         operator_client.get("/")
 
 
@@ -155,14 +156,10 @@ def test_filters_count_what_they_would_show(operator_client, fleet):
         "Message window": (1, False),
         "Token window": (1, False),
         "Client decides": (1, False),
-        "Need attention": (2, False),
-        "Refused by a provider": (1, False),
-        "Never reached the model": (1, False),
     }
     page = operator_client.get("/?policy=token_window")
     assert chips(page)["Token window"] == (1, True)
     assert chips(page)["Message window"] == (1, False), "another policy replaces this one"
-    assert chips(page)["Need attention"] == (1, False)
     found = chips(operator_client.get("/?q=refund"))
     assert found["Client decides"] == (1, False)
     assert "Message window" not in found, "it would show nothing"
@@ -323,7 +320,7 @@ def test_a_search_takes_a_bounded_number_of_queries(
     for number in range(12):
         create_and_add(f"m{number}", MessageWindow(2), users(*["a needle"] * (4 * number)))
     of_a_sample = 2 if connection.vendor == "postgresql" else 0
-    with django_assert_max_num_queries(21 + of_a_sample):
+    with django_assert_max_num_queries(23 + of_a_sample):
         page = operator_client.get("/?q=needle")
     assert all(row.hit for row in page.context["rows"])
 
@@ -416,10 +413,31 @@ def test_the_feed_has_the_latest_of_very_many_that_left_at_once(db):
     assert items == [("second", 1), ("first", 291), ("first", 290), ("first", 289)]
 
 
-def test_the_reach_is_the_median_of_what_is_in_memory(db):
-    for messages in (1, 2, 9):
-        create_and_add(f"m{messages}", MessageWindow(9), numbered(messages))
-    assert queries.overview_stats(selection.midnight()).reach == 2
+def test_a_number_of_the_inbox_is_what_a_click_shows(operator_client, fleet):
+    """Each cause has as many conversations as its filter shows, and the head counts each once."""
+    page = operator_client.get("/")
+    headlines = page.context["headlines"]
+    listed = {}
+    for flag, count in (*((c.flag, c.count) for c in headlines.causes), *headlines.quiet):
+        rows = operator_client.get(f"/?flagged={flag}").context["rows"]
+        listed[flag] = {row.memory.id for row in rows}
+        assert len(rows) == count, flag
+    red = set().union(*(ids for flag, ids in listed.items() if flag.is_red))
+    assert headlines.stats.attention == len(red)
+    assert f"{headlines.stats.attention} of {headlines.stats.conversations}" in page.text
+
+
+def test_the_inbox_says_when_nothing_needs_anybody(operator_client, db):
+    create_and_add("calm", MessageWindow(3), numbered(2))
+    assert "Nothing needs you" in operator_client.get("/").text
+
+
+def test_a_cause_names_its_newest_case_and_leads_to_what_mends_it(operator_client, db):
+    demo.load()
+    page = operator_client.get("/").text
+    cause = page[page.index('class="cause') :]
+    assert "had to be said again" in cause
+    assert 'href="/lab/?flagged=user_repeated"' in cause
 
 
 def test_today_begins_at_midnight_of_the_site(settings):

@@ -44,9 +44,10 @@ FLAGS = (
         "Never reached the model",
         _lately("missed_step"),
         icon="out",
-        is_offered=True,
         beside_doctor=True,
         place=30,
+        verb="Make room…",
+        route="lab",
     ),
     Flag(
         "oversized",
@@ -81,8 +82,9 @@ FLAGS = (
         _refused,
         icon="warn",
         alarms=_are_chosen,
-        is_offered=True,
         is_any=False,
-        place=80,
+        place=5,
+        verb="Repair…",
+        route="doctor",
     ),
 )
