@@ -14,7 +14,8 @@ RUN python -m pip wheel --no-cache-dir --no-deps --wheel-dir dist . \
 
 FROM python:3.12-slim
 RUN useradd --system --uid 10001 chatmemory \
-    && install --directory --owner chatmemory --mode 700 /var/lib/chatmemory
+    && mkdir --mode 700 /var/lib/chatmemory \
+    && chown chatmemory /var/lib/chatmemory
 COPY --from=build /app /app
 COPY deploy/gunicorn.conf.py deploy/start /app/deploy/
 ENV PATH=/app/bin:$PATH \

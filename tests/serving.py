@@ -127,7 +127,7 @@ class Served:
         after those of the conversations that changed before.
         """
         self.create(memory_id, "My order is A-1182.", "well", "well", limit=2)
-        self.say(memory_id, "A-1182!")
+        self.say(memory_id, "As I said, A-1182!")
         end, url = monotonic() + within, f"{self.url}/api/v1/memories/?flag=said_again"
         while memory_id not in [row["id"] for row in self.api.get(url).json()["results"]]:
             if monotonic() >= end:

@@ -105,6 +105,13 @@ class NameFieldSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
         return {"type": "string", "enum": list(self.target.names())}
 
 
+@extend_schema_field({"type": "string"})
+class CacheField(NameField):
+    """The name of a provider's cache. It is no enumeration in the document: that has one name for
+    all fields `provider`, and others are names of other things.
+    """
+
+
 @extend_schema_field(ref("MessageFormat"))
 class FormatField(NameField):
     """The name of a message format."""

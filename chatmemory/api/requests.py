@@ -193,7 +193,7 @@ class _Priced(_Named):
     input = _price("The price of a million input tokens.")
     cached = _price("The price of a million input tokens that are read from the provider's cache.")
     write = _price("The price of a million tokens that are written to it.")
-    provider = fields.NameField(
+    provider = fields.CacheField(
         providers, "Whose cache it is: its least length, steps and life; by default no bounds."
     )
 

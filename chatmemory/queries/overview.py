@@ -237,10 +237,11 @@ def newest_flagged(flag: Flag) -> tuple[MemoryRow, NewestIncident | None] | None
     """Return the conversation with a flag that changed last, and its newest incident if the
     flag is about incidents; None if there is no such conversation.
     """
-    row = Memory.objects.filter(flag.where).order_by("-updated_at", "-pk").first()
+    is_said = flag.name == USER_REPEATED.name
+    rows = Memory.objects.select_related("keptincidents") if is_said else Memory.objects.all()
+    row = rows.filter(flag.where).order_by("-updated_at", "-pk").first()
     if row is None:
         return None
-    is_said = flag.name == USER_REPEATED.name
     return memory_row(row), newest_incidents([row]).by_id.get(row.pk) if is_said else None
 
 
