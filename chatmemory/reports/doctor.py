@@ -24,6 +24,10 @@ HELP = (
 )
 
 
+# What the next message of the user mends: the window of a file is not what is sent next.
+NEXT = ("answer_at_the_end",)
+
+
 class Complaint(NamedTuple):
     """What a provider minds in the window of a conversation, in words, and how severe it is."""
 
@@ -65,6 +69,8 @@ def _of_files(options: Mapping[str, Any], printer: Printer) -> Iterator[Complain
         name = each.name or str(each.number)
         for provider in providers_of(options):
             for found in lint(each.messages, provider=provider, model=options["model"]):
+                if found.rule in NEXT:
+                    continue
                 yield Complaint(name, provider, found.rule, found.severity, found.message)
 
 

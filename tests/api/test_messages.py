@@ -59,14 +59,14 @@ def test_a_window_is_linted_and_repaired_before_it_is_sent(api, memory_id):
     stored = api.get(f"{URL}messages/").json()
     assert "findings" not in stored
     linted = api.get(f"{URL}messages/?as=openai_chat&lint=openai").json()
-    (finding,) = linted.pop("findings")
+    (finding,) = (each for each in linted.pop("findings") if each["severity"] == "refused")
     assert (finding["rule"], finding["severity"]) == ("dangling_call", "refused")
     assert (finding["positions"], finding["repairs"]) == ([1], ["add_placeholder"])
     assert finding["error"].endswith("did not have response messages: 1")
     assert linted == api.get(f"{URL}messages/?as=openai_chat").json()
 
     mended = api.get(f"{URL}messages/?as=openai_chat&lint=openai&repair=openai").json()
-    assert mended["findings"] == []
+    assert {each["severity"] for each in mended["findings"]} <= {"conditional"}
     assert mended["repair"] == {
         "provider": "openai",
         "seqs": [1, 2, None, 3],

@@ -43,7 +43,7 @@ def test_a_row_and_the_numbers_move(reader, served):
     served.say("move-b", "one")
     page = reader("/?q=move-")
     expect(page.locator("[data-rows] tr").first).to_contain_text("move-b")
-    forgotten = page.locator(".stat").filter(has_text="Messages forgotten today").locator("b")
+    forgotten = page.locator(".causes__head .push")
     before = forgotten.inner_text()
     served.say("move-a", "the fourth")
     expect(row(page, "move-a")).to_contain_text("the fourth")
@@ -59,11 +59,11 @@ def test_numbers_that_lack_the_last_change_are_counted_again_soon(
     monkeypatch.setattr(table, "LEAST_SECONDS", 2)
     create_and_add("counted", MessageWindow(1), [UserMessage("one")])
     page = open_page("/")
-    forgotten = page.locator(".stat").filter(has_text="Messages forgotten today").locator("b")
+    forgotten = page.locator(".causes__head .push")
     with between_requests:
         services.add("counted", [UserMessage("two")])
     page.reload()
-    expect(forgotten).to_have_text("1", timeout=SECONDS_IDLE * 500)
+    expect(forgotten).to_contain_text("1 message left memory", timeout=SECONDS_IDLE * 500)
 
 
 def test_a_new_conversation_appears_and_is_counted(reader, served):
@@ -153,7 +153,7 @@ def test_the_order_is_chosen_beside_the_search(open_page, transactional_db):
         services.create(f"token-{n}", TokenWindow(30))
     protocol.update_messages("client", [UserMessage("hello")])
     page = open_page("/")
-    expect(page.locator(".filter")).to_have_count(5)
+    expect(page.locator(".filter")).to_have_count(4)
     parts = page.locator(".filters .field, .filter, #sort")
     page.evaluate("document.querySelectorAll('.filter .n').forEach(n => (n.textContent = '333'))")
     assert len({round(part.bounding_box()["y"]) for part in parts.all()}) == 1

@@ -101,10 +101,10 @@ def test_the_downloads_of_a_comparison_have_words(open_page):
 
 
 OUT_OF_ITS_TILE = """
-() => [...document.querySelectorAll(".stat")].flatMap((tile) => {
+() => [...document.querySelectorAll(".cause, .causes__head")].flatMap((tile) => {
   const edge = tile.getBoundingClientRect().right;
   const range = document.createRange();
-  return [...tile.querySelectorAll("dt, dd, b, .flag")].filter((each) => {
+  return [...tile.querySelectorAll("h1, a, p")].filter((each) => {
     range.selectNodeContents(each);
     return range.getBoundingClientRect().right > edge;
   }).map((each) => each.textContent.trim());
@@ -113,7 +113,7 @@ OUT_OF_ITS_TILE = """
 
 
 def test_the_numbers_of_the_overview_are_not_cut(open_page):
-    """Each kind of attention has a flag in the last of four tiles beside the feed."""
+    """Each cause has a line beside the feed."""
     hold_a_conversation("oversized")
     create_and_add("over", MessageWindow(9), users("one", "two", "three"))
     services.change("over", policy=MessageWindow(1))
@@ -123,7 +123,7 @@ def test_the_numbers_of_the_overview_are_not_cut(open_page):
     for name in ("oversized", "over", "dangling"):
         services.keep(name)
     page = open_page("/")
-    assert page.locator(".stat .flag").count() >= 2
+    assert page.locator(".cause").count() >= 2
     for width in (390, 800, 1024, 1200, 1280, 1440, 1920):
         page.set_viewport_size({"width": width, "height": 900})
         assert page.evaluate(OUT_OF_ITS_TILE) == [], width

@@ -85,7 +85,7 @@ def sql(*statements: str):
 
 def alter_incidents() -> None:
     services.keep("m")
-    update(KeptIncidents, said_again=99)()
+    update(KeptIncidents, forced=99)()
 
 
 def hide_deletion() -> None:
@@ -273,7 +273,7 @@ def test_an_alteration_is_shown_as_promised(conversation, capsys, tmp_path, name
     assert is_shown_by_verify == (shown_by == VERIFY)
     if shown_by == ANEW:
         call_command("verify_memories")
-        assert not KeptIncidents.objects.filter(said_again=99).exists()
+        assert not KeptIncidents.objects.filter(forced=99).exists()
     if shown_by == HEADS:
         with pytest.raises(CommandError):
             call_command("verify_memories", heads=kept)

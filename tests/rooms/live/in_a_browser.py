@@ -40,8 +40,13 @@ def test_a_page_shows_what_is_derived_of_its_step_without_another_change(reader,
     expect(page.locator("#incident")).to_contain_text("A-1182 was said again after it had left")
 
 
+@pytest.mark.own_server
 def test_the_header_becomes_current_without_another_change(reader, served):
     served.create("ill", "hello", limit=9)
+    chosen = reader("/doctor/")
+    chosen.locator("input[value=openai]").check()
+    chosen.get_by_role("button", name="Show what needs me").click()
+    expect(chosen.get_by_role("heading", level=1)).to_contain_text("would fail now")
     page = reader("/c/ill/")
     expect(page.get_by_text("live", exact=True)).to_be_visible()
     calls = [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
@@ -50,7 +55,7 @@ def test_the_header_becomes_current_without_another_change(reader, served):
     body = {"messages": said, "format": "openai_chat"}
     served.api.post(url, json=body).raise_for_status()
     expect(page.locator(".tape__step")).to_contain_text("Step 3 of 3")
-    expect(page.locator("#pagehead")).to_contain_text("refused by every provider")
+    expect(page.locator("#pagehead")).to_contain_text("refused by OpenAI")
 
 
 def test_many_pages_are_open_at_once_and_one_that_was_hidden_catches_up(reader, served):
