@@ -73,6 +73,7 @@ def text(client: Client, state: State, keys: dict[str, str]) -> str:
 def test_pages_read_as_their_golden_files_say(pages):
     files = [file for folder in {PAGES, *FOLDERS.values()} for file in folder.glob("*.txt")]
     kept = {file.stem: file.read_text("utf-8") for file in files}
+    assert len(kept) == len(files), "a page has one file"
     if os.environ.get("GOLDEN") == "write":
         write(pages, kept)
         return
