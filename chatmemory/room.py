@@ -112,11 +112,6 @@ def seal(change: Recorded) -> None:
         room.sealing(change)
 
 
-def has_room(name: str) -> bool:
-    """Whether a room is installed."""
-    return any(each.room == name for each in rooms())
-
-
 def patterns_of(modules: Iterable[str]) -> list[Any]:
     """Return the URL patterns of modules; an empty name is none."""
     return [each for name in modules if name for each in import_module(name).urlpatterns]

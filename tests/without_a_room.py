@@ -77,9 +77,9 @@ def a_site_that_had_the_room() -> None:
     from chatmemory.ledger.verification import verify
     from chatmemory.leftovers import leftover_tables
     from chatmemory.models import Memory
-    from chatmemory.room import has_room
+    from chatmemory.room import rooms
 
-    if has_room("erasure"):
+    if any(room.room == "erasure" for room in rooms()):
         services.redact(ORDER, 25, actor="somebody")
     services.add(ORDER, [UserMessage("Thank you.")])
     services.delete("classroom", actor="somebody")

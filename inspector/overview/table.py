@@ -15,7 +15,15 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import can_decide, explain, queries
-from chatmemory.queries import FeedItem, Flag, NewestIncident, NoRoom, OverviewRow, flags
+from chatmemory.queries import (
+    FeedItem,
+    Flag,
+    NewestIncident,
+    NoRoom,
+    OverviewRow,
+    flag_named,
+    flags,
+)
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
@@ -37,14 +45,19 @@ class Cause:
     """A line of what needs somebody: how many conversations, the newest of them, and what to do.
 
     `words` say what happened in the newest one, and `address` leads to a preview for all of them.
+    The flag is known by its name, because lines are cached and a flag may hold functions.
     """
 
-    flag: Flag
+    name: str
     count: int
     memory: queries.MemoryRow
     words: str
     verb: str
     address: str
+
+    @property
+    def flag(self) -> Flag:
+        return flag_named(self.name)
 
 
 @dataclass(frozen=True)
@@ -57,7 +70,6 @@ class Headlines:
     until: datetime
     moment: int
     stats: queries.OverviewStats
-
     causes: tuple[Cause, ...] = ()
 
     @property
@@ -108,7 +120,7 @@ def _causes(stats: queries.OverviewStats) -> Iterator[Cause]:
             words, verb = came_up_again(again) if again else "", flag.verb
             if not flag.is_red:
                 words, verb = "is one of them. Nobody has chosen the providers in use.", "Choose…"
-            yield Cause(flag, count, memory, words, verb, _address(flag))
+            yield Cause(flag.name, count, memory, words, verb, _address(flag))
 
 
 def _address(flag: Flag) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -11,9 +12,10 @@ from django.db.models import Q
 
 from chatmemory import InvalidValue, explain, queries
 from chatmemory.database import in_list
-from chatmemory.models import Message, Stay
+from chatmemory.models import Message, Stay, Step
 from chatmemory.queries import MessageDetail
 from chatmemory.queries.rows import StepDetail, with_stays
+from chatmemory.queries.steps import step_detail
 from inspector.conversation.history import without_escapes
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.measures import Measure
@@ -68,7 +70,7 @@ def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
         if not memory.last_step:
             raise InvalidValue(f"{memory_id!r} has no steps yet")
         first, last = _range(state.step, memory.last_step)
-        details = [queries.step(memory_id, n) for n in range(first, last + 1)]
+        details = list(_details(memory_id, first, last))
         messages = _messages(memory_id, first, last)
     policy = memory.policy
     data = {
@@ -92,6 +94,16 @@ def _range(at: int, last: int) -> tuple[int, int]:
     """Return the first and the last step of a file."""
     first = max(1, min(at - STEPS_MAX // 2, last - STEPS_MAX + 1))
     return first, min(last, first + STEPS_MAX - 1)
+
+
+def _details(memory_id: str, first: int, last: int) -> Iterator[StepDetail]:
+    """Yield these steps with their changes. Each is read once, also as the one before the next."""
+    numbers = (max(1, first - 1), last)
+    before = None
+    for row in Step.objects.filter(memory_id=memory_id, n__range=numbers).order_by("n"):
+        if row.n >= first:
+            yield step_detail(row, before)
+        before = row
 
 
 def _messages(memory_id: str, first: int, last: int) -> tuple[MessageDetail, ...]:
