@@ -14,6 +14,7 @@ from chatmemory.core.lint.recognition import recognized
 from chatmemory.core.recall.facts import NO_WORDS, Words
 from chatmemory.linting import lint
 from chatmemory.reports.files import add_file_arguments, transcripts
+from chatmemory.reports.laws import print_laws
 from chatmemory.reports.printing import Printer, add_json_argument
 
 HELP = (
@@ -49,6 +50,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--error", metavar="FILE", help="an error that a provider gave: find its rule; - is stdin"
     )
+    parser.add_argument(
+        "--laws",
+        action="store_true",
+        help="print each law, and what the linter says of its two examples as they are rendered",
+    )
     add_json_argument(parser, "finding")
 
 
@@ -57,6 +63,8 @@ def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS
         raise InvalidValue("--model needs --provider")
     if options["error"]:
         return print_recognized(options["error"], printer)
+    if options["laws"]:
+        return print_laws(printer)
     return print_complaints(_of_files(options, printer), printer) or printer.code
 
 

@@ -43,7 +43,7 @@ class Law:
     `check` finds the faults where the law has bounds of its own; else that of its rule does.
     `error` is what the provider's answer reads like, with {at} for the place of the first turn at
     fault; it is empty where nothing is said. `source` is the address of what tells, and `date` the
-    month of it. `conflict` says what another source reports.
+    month of it, empty where it is not known. `conflict` says what another source reports.
 
     A law that is `conditional` holds under a `condition`. Where that is the model, `refusing` is a
     pattern of the models that refuse, and `taking` one of those that are known to take it.
@@ -66,6 +66,11 @@ class Law:
             return "recorded"
         is_reported = self.source.startswith("https://github.com/")
         return "reported" if is_reported else "documentation"
+
+    @property
+    def dated(self) -> str:
+        """The month of the source, or that no source with a date was found."""
+        return self.date or "no source with a date found"
 
     def severity_for(self, model: str | None) -> Severity | None:
         """Return how severe a fault is for a model; None if the model is known to take it."""
