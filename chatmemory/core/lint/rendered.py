@@ -295,8 +295,11 @@ def system_role(sent: Sent) -> Iterator[Fault]:
             yield Fault([turn], what)
 
 
-KNOWN_CONTEXTS = "|".join(each.names.pattern for each in known_models())
 _SMALLEST, _CHARACTERS = 128_000, 4  # tokens where no model is named; characters a token at most
+KNOWN_CONTEXTS = "|".join(each.names.pattern for each in known_models())
+SMALLEST_CONTEXTS = "|".join(
+    each.names.pattern for each in known_models() if each.prompt <= _SMALLEST
+)
 
 
 def long_window(sent: Sent) -> Iterator[Fault]:

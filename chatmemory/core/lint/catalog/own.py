@@ -430,6 +430,7 @@ OWN = [
                 "https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json",
                 condition="the context length is that of the model",
                 refusing=rendered.KNOWN_CONTEXTS,
+                sure=rendered.SMALLEST_CONTEXTS,
                 date="2026-11",
             ),
         },
