@@ -150,7 +150,7 @@ def _card(run: Recorded, incident: Incident) -> Iterator[str]:
 
 
 def refused_by(run: Recorded, names: Sequence[str], model: str | None = None) -> list[str]:
-    """Return what providers would refuse of the prompts of a run, each finding once.
+    """Return what providers would refuse of the prompts of a run, each rule once.
 
     The prompts are the windows just before each answer, and the window at the end. Raises
     InvalidValue for an unknown provider.
@@ -163,13 +163,18 @@ def refused_by(run: Recorded, names: Sequence[str], model: str | None = None) ->
 
 def _refused(run: Recorded, provider: str, model: str | None) -> list[str]:
     turns = turns_of(run.messages, provider)
-    places: dict[str, list[int]] = {}
+    first: dict[str, str] = {}  # by rule, the first finding in words
+    places: dict[str, list[int]] = {}  # by rule, the answers whose prompts break it
     for number, window in prompts(run):
         for found in _refusals([turns[each - 1] for each in window], provider, model):
-            if number <= len(run.messages) or found.rule not in NEXT:
-                words = complaint_words(provider, found.severity, found.message, found.rule)
-                places.setdefault(words, []).append(number)
-    return [f"{_place(run, numbers)}: {words}" for words, numbers in places.items()]
+            is_next = found.is_pending or found.rule in NEXT
+            if is_next and number > len(run.messages):
+                continue
+            words = complaint_words(provider, found.severity, found.message, found.rule)
+            first.setdefault(found.rule, words)
+            if number not in (told := places.setdefault(found.rule, [])):
+                told.append(number)
+    return [f"{_place(run, places[rule])}: {words}" for rule, words in first.items()]
 
 
 def _place(run: Recorded, numbers: Sequence[int]) -> str:

@@ -11,6 +11,7 @@ from django.utils.http import urlencode
 
 from chatmemory import Policy, can_decide, explain, text_of_policy
 from chatmemory.queries import COMPARED_MAX, ConversationState, IncidentsAt, ShownIncident
+from inspector.conversation.as_test import copied_incident
 from inspector.conversation.links import conversation_url
 from inspector.conversation.markdown import as_markdown
 
@@ -115,6 +116,12 @@ class IncidentCard:
         told = [stop.words for stop in self.path] + [f"{self.enough} {self.cure}"]
         lines = explain.receipt(self._shown.left)
         return as_markdown(f"{self.what} {self.happened}{self.cost}", told, lines)
+
+    @property
+    def test(self) -> str:
+        """The card as a test of a project."""
+        why = explain.incident_words(self._incident)
+        return copied_incident(self._state.memory.id, self._shown, why)
 
     @cached_property
     def dots(self) -> Mapping[int, str]:
