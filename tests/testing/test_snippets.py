@@ -14,6 +14,7 @@ import pytest
 from django.core.management import call_command
 
 from chatmemory import MessageWindow, TokenWindow, UserMessage, services
+from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.testing.snippets import as_test, holds
 from inspector import command, demo
 from inspector.rooms.doctor.choosing import choose_providers
@@ -75,7 +76,7 @@ def test_where_no_test_can_be_copied(order, operator_client):
     for query in ("find=never-said", "find=A-1182&limit=902&at=45"):
         assert not [name for name in copied(operator_client, query) if "remembers" in name]
     services.create("free", None)  # the client decides, so nothing can be replayed
-    services.set_messages("free", [UserMessage("A-1182")])
+    DjangoChatMemoryStore().update_messages("free", [UserMessage("A-1182")])
     assert "Copy as test" not in operator_client.get("/c/free/?find=A-1182").text
 
 
