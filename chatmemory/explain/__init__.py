@@ -18,16 +18,6 @@ from chatmemory.explain.captions import (
     tried_limit,
     what_is_hidden,
 )
-from chatmemory.explain.incidents import (
-    asked_for,
-    came_back,
-    cure,
-    how_it_left,
-    quoted,
-    tokens_around,
-    used_words,
-    what_became_a_summary,
-)
 from chatmemory.explain.phrase import (
     PhraseAnswer,
     remembered,
