@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chatmemory import Policy, can_decide
-from chatmemory.queries import ConversationState, ShownIncident
+from chatmemory.queries import ConversationState
 from chatmemory.testing import snippets
 
 
@@ -18,13 +18,6 @@ def copied_test(
     if not can_decide(policy):
         return ""
     return snippets.as_test(memory_id, policy.enforced(), about, assertions, why)
-
-
-def copied_incident(memory_id: str, shown: ShownIncident, why: str) -> str:
-    incident = shown.incident
-    held = [snippets.holds(incident.fact, shown.said_before)] if incident.facts else []
-    asserted = [*held, snippets.no_incident(incident.kind.value)]
-    return copied_test(memory_id, shown.policy, f"keeps {incident.fact}", asserted, why)
 
 
 def copied_phrase(state: ConversationState, why: str) -> str:
