@@ -27,7 +27,14 @@ from chatmemory.core.recall.compactions import APPENDED, TAILS, CameBack, Level
 from chatmemory.core.recall.cost import Prices
 from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.core.written_policies import text_of_policy
-from chatmemory.queries import NeededTerms, Remembered, ShownEvidence, WindowRow, WindowView
+from chatmemory.queries import (
+    NeededTerms,
+    Remembered,
+    ShownEvidence,
+    WindowPlace,
+    WindowRow,
+    WindowView,
+)
 from chatmemory.services import ChangeResult
 
 Json = serializers.Serializer[Any]
@@ -363,7 +370,8 @@ class WindowHeadSerializer(Json):
 
 
 def window_head(
-    window: WindowView[WindowRow], more: Mapping[str, object] | None = None
+    window: WindowView[WindowRow] | WindowView[WindowPlace],
+    more: Mapping[str, object] | None = None,
 ) -> WindowHeadSerializer:
     """Return what is known of a window without its messages, and `more`, if a linter saw it."""
     return WindowHeadSerializer(
