@@ -8,7 +8,7 @@ tries all.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
@@ -122,13 +122,36 @@ def cases():
                 yield pytest.param(act, shape, policy, id=f"{name}-{shape}-{policy}", marks=marks)
 
 
+def filled_of(shape: str, policy: str, n: int) -> Filled:
+    """Return the conversation of this shape, policy and size; create it if it is not stored."""
+    filled = Filled(f"{shape}, {policy}, {n}".replace(" ", "-"), SHAPES[shape](n))
+    if not Memory.objects.filter(pk=filled.id).exists():
+        services.create(filled.id, POLICIES[policy](len(filled.messages) + 1))
+        services.set_messages(filled.id, filled.messages)
+    return filled
+
+
+def fill_quick_shapes() -> None:
+    for shape in sorted(QUICK):
+        for n in (N, 2 * N):
+            filled_of(shape, "plain", n)
+
+
+@pytest.fixture(scope="module")
+def quick_shapes(django_db_setup, django_db_blocker, images) -> Iterator[None]:
+    """The conversations that most cases read, filled once for all tests of this module."""
+    with django_db_blocker.unblock():
+        images.bring_about("quick shapes", fill_quick_shapes)
+    yield
+    with django_db_blocker.unblock():
+        images.restore("migrated")
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="the CPU of this process is the same")
 @pytest.mark.parametrize(("act", "shape", "policy"), [*cases()])
-def test_services(db, act, shape, policy):
+def test_services(quick_shapes, db, act, shape, policy):
     def prepared(n: int) -> Callable[[], object]:
-        filled = Filled(f"{n}", SHAPES[shape](n))
-        if not Memory.objects.filter(pk=filled.id).exists():
-            services.create(filled.id, POLICIES[policy](len(filled.messages) + 1))
-            services.set_messages(filled.id, filled.messages)
+        filled = filled_of(shape, policy, n)
 
         def acted() -> None:
             with suppress(ChatMemoryError), transaction.atomic():
