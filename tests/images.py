@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from django.db import connection
 
-
 KEPT = {"auth_permission", "django_content_type", "django_migrations"}  # written by a migration
 
 
