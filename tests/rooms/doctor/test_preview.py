@@ -10,6 +10,7 @@ from chatmemory import AiMessage, MessageWindow, queries, services
 from chatmemory.core.lint import PROVIDERS, RULES
 from chatmemory.flags import flags
 from chatmemory.linting import example
+from chatmemory.models import Memory
 from chatmemory.queries import MemoryFilter
 from chatmemory.services import protocol
 from inspector.overview.selection import midnight
@@ -97,7 +98,7 @@ def test_a_repair_with_snap_to_user_shows_its_price_and_is_undone_with_it(operat
     assert "Taken afterwards, each one checked 1 of 1" in page
     assert "Messages that leave memory, on average 2.0" in page
     assert "if memory begins with a user message after each trim 50 % → 0 %" in page
-    before = queries.memory("m")
+    before = Memory.objects.get().window_count
     sent = {**asked, "versions": shown.context["versions"], "snap": "yes"}
     done = operator_client.post("/doctor/repair/", sent)
     assert queries.policy("m") == MessageWindow(4, snap_to_user=True)
@@ -105,4 +106,4 @@ def test_a_repair_with_snap_to_user_shows_its_price_and_is_undone_with_it(operat
     undone = words(operator_client.post("/doctor/undo/", both).content)
     assert "1 repair undone and 1 policy as before" in undone
     assert queries.policy("m") == MessageWindow(4)
-    assert queries.memory("m").window_count == before.window_count
+    assert Memory.objects.get().window_count == before
