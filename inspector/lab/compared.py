@@ -132,6 +132,7 @@ class ComparePage:
             "prompt_tokens": sums.tokens,
             "output_tokens": sums.output,
             "cache_breaks": sums.breaks,
+            "rebilled_tokens": sums.again,
             "reusable_tokens": sums.reusable,
             "read_tokens": self._bill(each).read,
             "relative_cost": self._relative(each),
@@ -299,6 +300,8 @@ class ComparePage:
             yield self._costs()
         note = "prompts that do not begin like the one before"
         yield ranked("Prompt-cache breaks", note, lambda p: p.prompts.breaks)
+        note = "sent before, and no longer at the beginning"
+        yield ranked("Tokens billed again", note, lambda p: p.prompts.again)
         prompts = [each.prompts for each in policies]
         shares = [explain.percent(each.reusable, each.tokens) or "no prompts" for each in prompts]
         yield ValueRow("Reusable tokens", "of prompts that begin alike", list(map(Value, shares)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
 
+from chatmemory.flags import today
 from chatmemory.queries import MemoryFilter, flag_named, flags
 from inspector.forms.fields import number_in_text, searchable
 
@@ -28,6 +29,7 @@ class ChosenAsked:
     def read(cls, given: Mapping[str, str]) -> Self:
         """Read the parameters of an address; those that are wrong are left out."""
         texts = {name: searchable(given.get(name, "")) for name in FIELDS}
+        texts["flagged"] = today(texts["flagged"])
         names, problem = [flag.name for flag in flags()], ""
         if texts["flagged"] and texts["flagged"] not in names:
             texts["flagged"], problem = "", f"flagged is {' or '.join(names)}"

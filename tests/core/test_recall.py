@@ -142,7 +142,7 @@ def test_the_curve_is_the_replay_under_every_limit(history, policy):
 def test_prompts_are_the_windows_before_the_calls(history, policy):
     keeps_first = policy.always_keep_system_message_first
     found = prompts_of(history, history.loads.left_at(policy), keeps_first, Refusals(history))
-    tokens = reusable = breaks = 0
+    tokens = reusable = breaks = again = 0
     refused = {"OpenAI": 0, "Anthropic": 0}
     last = None
     for position, window in enumerate(windows_before(history, policy)):
@@ -154,10 +154,12 @@ def test_prompts_are_the_windows_before_the_calls(history, policy):
             common = window[: [*same, False].index(False)]
             reusable += sum(history.tokens[each] for each in common)
             breaks += len(common) < len(last)
+            again += sum(history.tokens[each] for each in {*window} & {*last} - {*common})
         for verdict in verdicts([history.turns[each] for each in window]):
             refused[verdict.provider] += not verdict.accepts
         last = window
     assert (found.tokens, found.reusable, found.breaks) == (tokens, reusable, breaks)
+    assert found.again == again
     assert found.refused == refused
 
 

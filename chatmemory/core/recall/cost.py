@@ -31,7 +31,8 @@ class Call(NamedTuple):
     `position` is that of its answer, `prompt` its prompt in tokens, and `shared` the tokens of the
     longest common beginning with the prompt of the call before. `age` is how many seconds ago that
     call was; None if the times are not known. The prompt `is_broken` if it does not begin with the
-    whole prompt before it.
+    whole prompt before it; `again` are the tokens that were sent before and no longer stand at its
+    beginning, so that they are billed anew.
     """
 
     position: int
@@ -39,6 +40,7 @@ class Call(NamedTuple):
     shared: int
     age: float | None = None
     is_broken: bool = False
+    again: int = 0
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,11 @@ class Prompts:
         return sum(call.shared for call in self.sent)
 
     @property
+    def again(self) -> int:
+        """The tokens that were sent before, and are billed anew as the prompt begins otherwise."""
+        return sum(call.again for call in self.sent)
+
+    @property
     def breaks(self) -> int:
         return sum(call.is_broken for call in self.sent)
 
@@ -109,15 +114,15 @@ def prompts_of(
 class _SentWindow:
     """The window of a replay, and what it still shares with the last prompt that was sent.
 
-    `shared` are the tokens of the last prompt that still begin the window, and the window
-    `is_broken` if the last prompt does not begin it as a whole.
+    `shared` are the tokens of the last prompt that still begin the window, `fresh` those that came
+    since, and the window `is_broken` if the last prompt does not begin it as a whole.
     """
 
     def __init__(self, history: History, left: Sequence[int], keeps_first: bool) -> None:
         self._history, self._entries = history, history.entries
         self._left, self._keeps_first = left, keeps_first
         self.positions: OrderedDict[int, None] = OrderedDict()  # in the order of the window
-        self.tokens = self.shared = 0
+        self.tokens = self.shared = self.fresh = 0
         self.is_broken = False
         self._leaving: dict[int, list[int]] = {}
         self._sent_at = 0
@@ -130,13 +135,14 @@ class _SentWindow:
             if entry.type is MessageType.AI:
                 tokens = self.tokens + self._history.overhead if self.positions else 0
                 age = self._history.seconds(last, position)
-                yield Call(position, tokens, self.shared, age, self.is_broken)
+                again = self.tokens - self.fresh - self.shared
+                yield Call(position, tokens, self.shared, age, self.is_broken, again)
                 self.send(position)
                 last = position
             self.arrive(position)
 
     def send(self, position: int) -> None:
-        self.shared, self.is_broken = self.tokens, False
+        self.shared, self.is_broken, self.fresh = self.tokens, False, 0
         self._sent_at, self._sent_nothing = position, not self.positions
 
     def arrive(self, position: int) -> None:
@@ -145,6 +151,7 @@ class _SentWindow:
         if until > position:
             self.positions[position] = None
             self.tokens += entry.tokens
+            self.fresh += entry.tokens
             self._leaving.setdefault(until, []).append(position)
             if self._keeps_first and entry.type is _SYSTEM:
                 self.positions.move_to_end(position, last=False)
@@ -158,6 +165,7 @@ class _SentWindow:
         for each in leaving:
             del self.positions[each]
             self.tokens -= self._entries[each].tokens
+            self.fresh -= self._entries[each].tokens if each >= self._sent_at else 0
 
 
 class Refusals:

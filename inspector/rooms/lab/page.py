@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple
 
@@ -56,6 +57,27 @@ class Figure(NamedTuple):
     css: str = ""
 
 
+class Change(NamedTuple):
+    """What groups hold, repeat and cost now, and with what is advised for them; costs are in tokens
+    at the input price, as is that of sending `everything`.
+    """
+
+    was: Tally = Tally()
+    then: Tally = Tally()
+    cost_was: Decimal = Decimal(0)
+    cost_then: Decimal = Decimal(0)
+    everything: Decimal = Decimal(0)
+
+    def plus(self, other: Change) -> Change:
+        return Change(
+            self.was.plus(other.was),
+            self.then.plus(other.then),
+            self.cost_was + other.cost_was,
+            self.cost_then + other.cost_then,
+            self.everything + other.everything,
+        )
+
+
 class GroupRow(NamedTuple):
     """A group with what it needs, has, and is advised; `policy` is the text of the advice."""
 
@@ -71,6 +93,7 @@ class GroupRow(NamedTuple):
     incidents: str = ""
     cost: str = ""
     policy: str = ""
+    change: Change = Change()
 
 
 class FleetPage:
@@ -324,6 +347,10 @@ class FleetPage:
         )
         if today is None:
             return row
+        weight, bill = chooser.prices.weight, chooser.sums.bill
+        tallies = (today.tally, pick.tally, chooser.sums.everything)
+        was, then, everything = (weight(bill(each)) for each in tallies)
+        row = row._replace(change=Change(today.tally, pick.tally, was, then, everything))
         return row._replace(
             held=f"{today.tally.held:,} → {row.held}",
             incidents=f"{today.tally.again:,} → {row.incidents}",
@@ -334,6 +361,24 @@ class FleetPage:
     def fixable(self) -> list[GroupRow]:
         """The groups for which another policy is advised."""
         return [row for row in self.groups if row.policy]
+
+    def fixing(self, rows: Iterable[GroupRow]) -> list[tuple[str, str]]:
+        """Return what the suggestions of some groups change together, each with its name."""
+        change = Change()
+        for row in rows:
+            change = change.plus(row.change)
+        if not change.everything:
+            return []
+        was, then = (each / change.everything for each in (change.cost_was, change.cost_then))
+        found = [
+            ("Facts held", f"{change.was.held:,} → {change.then.held:,}"),
+            ("Incidents gone", f"{change.was.again - change.then.again:,} of {change.was.again:,}"),
+            (self.cost_name, f"{was:.2f} → {then:.2f} of sending everything"),
+        ]
+        if self.asked.prices.has_money and self.sums.calls:
+            saved = self.asked.prices.money(change.cost_was - change.cost_then, 1)
+            found.append(("Saved on these prompts", saved))
+        return found
 
     @property
     def left_out(self) -> str:

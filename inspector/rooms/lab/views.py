@@ -143,5 +143,11 @@ def fix(request: HttpRequest) -> HttpResponse:
         remaining = writes.adopt(policies, actor=actor_of(request))
         if not remaining:
             return redirect(asked.link())
-    context = {"asked": asked, "rows": rows, "remaining": remaining, "confirmed": is_confirmed}
+    context = {
+        "asked": asked,
+        "rows": rows,
+        "sums": page.fixing(rows),
+        "remaining": remaining,
+        "confirmed": is_confirmed,
+    }
     return render(request, "rooms/lab/fix.html", context)

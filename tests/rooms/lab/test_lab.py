@@ -159,6 +159,11 @@ def test_a_fix_for_all_is_previewed_and_changes_each_group(operator_client, db):
     computed(operator_client, "provider=own&input=2.5&cached=0.25")
     preview = words(operator_client.post("/lab/fix/", form).content)
     assert "team:agents 4 conversations: 1,500 sliding →" in preview
+    assert "Incidents gone" in preview
+    assert "of sending everything" in preview
+    one = words(operator_client.post("/lab/fix/", {**form, "group": "other-"}).content)
+    assert "other- 4 conversations" in one
+    assert "team:agents" not in one
     assert queries.policy("long-0") == TokenWindow(1_500)
     chosen = {**form, "group": ["team:agents"], "confirmed": "1"}
     answer = operator_client.post("/lab/fix/", chosen)
@@ -440,3 +445,9 @@ def test_why_of_an_eviction_says_what_it_bills_again(operator_client, db):
     assert "The bill" not in words(operator_client.get("/c/m/?at=4&msg=3").content)
     create_and_add("one", MessageWindow(1), SAID)
     assert "The bill" not in words(operator_client.get("/c/one/?at=2&msg=1").content)
+
+
+def test_the_former_name_of_a_flag_chooses_the_same(operator_client, db):
+    page = operator_client.get("/lab/?flagged=said_again")
+    assert page.status_code == 200
+    assert "flagged “user repeated”" in words(page.content)
