@@ -21,6 +21,7 @@ from chatmemory.core.recall.history import History
 from chatmemory.core.written_policies import policies_from_text, policy_from_text, text_of_policy
 from chatmemory.reports.files import add_file_arguments, transcripts
 from chatmemory.reports.printing import Printer, add_json_argument
+from chatmemory.reports.recorded import print_recorded
 
 HELP = (
     "Tell how much of what the assistant needed each policy would have held, and what its prompts "
@@ -92,6 +93,11 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--context", type=int, help="how many tokens the model takes; default: those of --model"
     )
+    parser.add_argument(
+        "--recorded",
+        action="store_true",
+        help="print what the cache is predicted to save beside the usage that files recorded",
+    )
     add_json_argument(parser, "policy")
 
 
@@ -147,6 +153,8 @@ class Question:
 
 
 def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
+    if options["recorded"]:
+        return print_recorded(options, printer)
     asked = Question.of(options)
     if options["label"] or options["prefix"]:
         raise InvalidValue("name files, or stored conversations by --label or --prefix")

@@ -1,0 +1,96 @@
+"""What the model of a prompt cache predicts, beside the usage that providers recorded in files.
+
+Of each call but the first, what was said since the call before is new to the provider; the rest of
+its prompt should have been read from the cache. A call that read nothing is a complete miss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from chatmemory.core.estimators import estimator_for
+from chatmemory.core.messages import AiMessage, ChatMessage
+from chatmemory.core.recall.history import History, history_of
+from chatmemory.reports.files import transcripts
+from chatmemory.reports.printing import Printer
+
+ESTIMATOR = "gpt-4o"
+_USED = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens")
+
+
+class Used(NamedTuple):
+    """A call with the usage that its provider recorded: the tokens of its `prompt`, those of them
+    that were `read` from the cache, and those that were `said` since the call before, which was
+    `age` seconds ago.
+    """
+
+    prompt: int
+    read: int
+    said: int
+    age: float | None = None
+
+
+def used_in(messages: Sequence[ChatMessage], history: History) -> Iterator[Used]:
+    """Yield the calls of a conversation that recorded their usage, but the first one."""
+    sums, last = [0], None
+    for tokens in history.tokens:
+        sums.append(sums[-1] + tokens)
+    for position, message in enumerate(messages):
+        usage = _usage_of(message)
+        if usage is None:
+            continue
+        if last is not None:
+            read, written, fresh = usage
+            age = history.seconds(last, position)
+            yield Used(read + written + fresh, read, sums[position] - sums[last], age)
+        last = position
+
+
+def _usage_of(message: ChatMessage) -> tuple[int, int, int] | None:
+    """Return the tokens that were read from the cache, written to it, and neither."""
+    if not isinstance(message, AiMessage):
+        return None
+    for own in (message.attributes or {}).values():
+        usage = own.get("usage") if isinstance(own, Mapping) else None
+        if isinstance(usage, Mapping) and _USED[0] in usage:
+            read, written, fresh = (int(usage.get(name) or 0) for name in _USED)
+            return read, written, fresh
+    return None
+
+
+def shares(calls: Iterable[Used]) -> tuple[int, float, float]:
+    """Return of the calls that read something: how many they are, and the recorded and the
+    predicted share of their prompts that was read from the cache.
+    """
+    hits = [each for each in calls if each.read]
+    whole = sum(each.prompt for each in hits) or 1
+    recorded = sum(each.read for each in hits) / whole
+    return len(hits), recorded, sum(max(0, each.prompt - each.said) for each in hits) / whole
+
+
+def print_recorded(options: Mapping[str, Any], printer: Printer) -> int:
+    """Print both shares for each conversation, then each complete miss by its age. Return 0."""
+    misses: list[Used] = []
+    found: list[Used] = []
+    estimator = estimator_for(ESTIMATOR)
+    for each in transcripts(options["files"], options["format"], printer):
+        calls = list(used_in(each.messages, history_of(each.messages, estimator)))
+        misses += [call for call in calls if not call.read]
+        found += calls
+        name, (count, recorded, predicted) = each.name or str(each.number), shares(calls)
+        values = {"recorded": round(recorded, 4), "predicted": round(predicted, 4)}
+        told = f"{name}: {count:,} calls read {recorded:.1%} of their prompts from the cache, "
+        printer.row(
+            {"conversation": name, "calls": count, **values}, f"{told}predicted {predicted:.1%}"
+        )
+    for miss in sorted(misses, key=lambda each: each.age or 0):
+        age = "an unknown time" if miss.age is None else f"{miss.age:,.0f} s"
+        told = f"missed {age} after the call before, with {miss.prompt:,} tokens"
+        printer.row({"missed": miss.prompt, "age": miss.age}, told)
+    count, recorded, predicted = shares(found)
+    printer.total(
+        {"calls": count, "misses": len(misses), "recorded": recorded, "predicted": predicted},
+        f"{count:,} calls read {recorded:.1%}, predicted {predicted:.1%}; {len(misses):,} misses",
+    )
+    return printer.code

@@ -1,0 +1,28 @@
+"""The share that a cache is predicted to save, beside the usage that was recorded."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import AiMessage, UserMessage
+from chatmemory.core.recall.history import history_from
+from chatmemory.reports.recorded import Used, shares, used_in
+
+
+def answer(read: int, written: int, fresh: int) -> AiMessage:
+    usage = {
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+        "input_tokens": fresh,
+    }
+    return AiMessage("Hm.", attributes={"claude_code": {"usage": usage}})
+
+
+def test_what_was_said_since_the_call_before_is_new_and_a_miss_is_counted_apart():
+    said = [UserMessage("a"), answer(0, 900, 0), UserMessage("b"), answer(900, 95, 5)]
+    said += [UserMessage("c"), AiMessage("not recorded"), answer(0, 1_000, 10)]
+    history = history_from(said, [10] * 7, 0, range(1, 8), times=[0, 1, 2, 3, 4, 5, 900])
+    calls = list(used_in(said, history))
+    assert calls == [Used(1_000, 900, 20, 2), Used(1_010, 0, 30, 897)]
+    assert shares(calls) == (1, pytest.approx(0.9), pytest.approx(0.98))
+    assert shares([]) == (0, 0, 0)
