@@ -110,7 +110,7 @@ def test_a_policy_is_checked_in_conversations_that_did_not_choose_it(db, capsys)
     policies = ("--policies", "token_window:500,low_water=0.5")
     _, total = rows_of(capsys, *policies)
     assert total["recommended"] == "everything"
-    assert "in the other half" in total["why"]
+    assert "in each half of the conversations" in total["why"]
     for n in range(1, 6, 2):
         services.delete(f"m{n}")
     _, total = rows_of(capsys, *policies)

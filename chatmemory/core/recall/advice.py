@@ -67,7 +67,8 @@ class Advice:
     """What is advised for some conversations.
 
     `pick` is a policy, or everything; None if nothing can be advised. `option` is the cheapest
-    window that holds enough, where everything is sent. `checked` is the cost of the pick in the
+    window that holds enough, where everything is sent; where that is not possible and no window
+    holds enough, it is the one that holds most. `checked` is the cost of the pick in the
     conversations that were not used for choosing; None without any. `today` is what the policies in
     force give, and `beaten_by` what beats that.
     """
@@ -166,9 +167,16 @@ class Chooser:
             why = Why.SAVES if self.fits else Why.DOES_NOT_FIT
             return Advice(why, pick, None, self.checked(pick.policy), today, beaten_by)
         if not self.fits:
-            return Advice(Why.NOTHING_HOLDS, None, option, None, today, beaten_by)
-        why = Why.NOT_CHECKED if saving else Why.NOTHING_SAVES
+            return Advice(Why.NOTHING_HOLDS, None, self._fullest, None, today, beaten_by)
+        saves = any(self._is_saving(each.cost) for each in holding)
+        why = Why.NOT_CHECKED if saves else Why.NOTHING_SAVES
         return Advice(why, self.everything, option, None, today, beaten_by)
+
+    @property
+    def _fullest(self) -> Costed | None:
+        """The cheapest of the windows that fit the model and hold most; None if none fits."""
+        fitting = [each for each in self.points if self._fits_model(each.policy)]
+        return min(fitting, key=lambda each: (-each.tally.held, *_cheapest(each)), default=None)
 
     def _best_of(self, today: Costed) -> Costed | None:
         """Return what beats the policies in force, everything first, else the cheapest."""
@@ -183,9 +191,11 @@ class Chooser:
 
     def _is_affordable(self, point: Costed) -> bool:
         """Return whether a policy costs no more than everything and fits the model."""
-        policy, context = point.policy, self.wanted.context
-        is_small = not (policy and context and policy.unit == "tokens") or policy.limit <= context
-        return point.cost <= 1 + CLOSE and is_small
+        return point.cost <= 1 + CLOSE and self._fits_model(point.policy)
+
+    def _fits_model(self, policy: Policy | None) -> bool:
+        context = self.wanted.context
+        return not (policy and context and policy.unit == "tokens") or policy.limit <= context
 
     def _may_be_chosen(self, point: Costed, share: float) -> bool:
         """Return whether a policy does in the chosen conversations what it does in all of them."""
@@ -239,7 +249,7 @@ def why_words(advice: Advice, wanted: Wanted, conversations: int) -> str:
                 "for no more than that"
             )
         case Why.NOTHING_SAVES | Why.NOT_CHECKED, _:
-            elsewhere = " in the other half" if advice.why is Why.NOT_CHECKED else ""
+            elsewhere = " in each half of the conversations" if advice.why is Why.NOT_CHECKED else ""
             told = (
                 f"no policy that holds {share} saves {saving}{elsewhere}, and sending everything "
                 "loses nothing"
