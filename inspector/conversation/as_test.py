@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chatmemory import Policy, can_decide
-from chatmemory.queries import ConversationState, ShownIncident
+from chatmemory.queries import ConversationState
 from chatmemory.testing import snippets
 
 
@@ -20,11 +20,16 @@ def copied_test(
     return snippets.as_test(memory_id, policy.enforced(), about, assertions, why)
 
 
-def copied_incident(memory_id: str, shown: ShownIncident, why: str) -> str:
-    incident = shown.incident
-    held = [snippets.holds(incident.fact, shown.said_before)] if incident.facts else []
-    asserted = [*held, snippets.no_incident(incident.kind.value)]
-    return copied_test(memory_id, shown.policy, f"keeps {incident.fact}", asserted, why)
+def copied_incident(
+    memory_id: str, policy: Policy | None, kind: str, fact: str, said_before: int, why: str
+) -> str:
+    """Return that memory keeps a fact, if there is one, and that nothing of the kind happens.
+
+    `said_before` messages had been said before the fact came up again.
+    """
+    held = [snippets.holds(fact, said_before)] if fact else []
+    asserted = [*held, snippets.no_incident(kind)]
+    return copied_test(memory_id, policy, f"keeps {fact}" if fact else kind, asserted, why)
 
 
 def copied_phrase(state: ConversationState, why: str) -> str:

@@ -120,8 +120,10 @@ class IncidentCard:
     @property
     def test(self) -> str:
         """The card as a test of a project."""
-        why = explain.incident_words(self._incident)
-        return copied_incident(self._state.memory.id, self._shown, why)
+        incident, shown = self._incident, self._shown
+        fact, why = incident.fact if incident.facts else "", explain.incident_words(incident)
+        about = incident.kind.value, fact, shown.said_before, why
+        return copied_incident(self._state.memory.id, shown.policy, *about)
 
     @cached_property
     def dots(self) -> Mapping[int, str]:
