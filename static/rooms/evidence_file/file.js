@@ -136,8 +136,10 @@ function showIncident() {
 function justLeft(step, gone) {
   const tokens = gone.reduce((sum, { tokens: each }) => sum + each, 0);
   const when = step.arrived.length === 1 ? ` when #${step.arrived[0]} arrived` : "";
-  return element("li", "led led--head", element("b", "", "Just left"), element("span", "", when),
-    element("span", "", `−${tokens.toLocaleString("en")}`));
+  const amount = element("span", "", `−${tokens.toLocaleString("en")}`);
+  const heading = element("li", "led", element("b", "", "Just left"), element("span", "", when), amount);
+  heading.classList.add("is-heading");
+  return heading;
 }
 
 function show() {

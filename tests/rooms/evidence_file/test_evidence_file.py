@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, services
 from inspector import demo
+from inspector.conversation.history import without_escapes
 from inspector.rooms.evidence_file.masking import KINDS, Choice, Masker
 from inspector.rooms.evidence_file.reads import STEPS_MAX, TEXT_MAX, evidence
 
 from ...conversations import create_and_add, numbered
+from ...inspector.test_conversation import HOSTILE as OF_PAGES
 
 PAGE = "/c/order-7741/evidence/"
 
@@ -193,6 +195,7 @@ def test_no_spelling_of_a_word_is_left(words, data):
 
 
 HOSTILE = [
+    *OF_PAGES,
     "</script><script>document.title='owned'</script>",
     "<img src=x onerror=\"document.title='owned'\">",
     "<!--<script>",
@@ -201,9 +204,10 @@ HOSTILE = [
 
 
 def test_texts_of_strangers_stay_texts(db, operator_client):
-    create_and_add("m", MessageWindow(9), [UserMessage(text) for text in HOSTILE])
+    create_and_add("m", MessageWindow(20), [UserMessage(text) for text in HOSTILE])
     html = file_of(operator_client, "/c/m/evidence/")
-    assert [each["text"] for each in data_of(html)["messages"]] == HOSTILE
+    shown = [without_escapes(text)[:TEXT_MAX] for text in HOSTILE]
+    assert [each["text"] for each in data_of(html)["messages"]] == shown
     assert html.count("<script") == 2
     assert "<img" not in html
 
