@@ -18,14 +18,6 @@ from chatmemory.explain.captions import (
     tried_limit,
     what_is_hidden,
 )
-from chatmemory.explain.incidents import (
-    came_back,
-    cure,
-    how_it_left,
-    tokens_around,
-    used_words,
-    what_became_a_summary,
-)
 from chatmemory.explain.phrase import (
     PhraseAnswer,
     remembered,

@@ -126,7 +126,8 @@ def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
     first = incident.shown
     label = "result" if incident.result else "said"
     yield _stop(shown, label, first.said, incident.fact)
-    how = explain.how_it_left(shown.steps[first.left_step].change, first.last)
+    why = explain.why_left(shown.steps[first.left_step].change, first.last)
+    how = f"{why.cause} {why.detail}".strip()
     yield {"label": "left", "step": first.left_step, "text": how, "out": True}
     if incident.asked:
         asked = _text(shown, incident.asked)
