@@ -22,6 +22,8 @@ from chatmemory.core.recall.incidents import (
     incidents_of,
     with_limits,
 )
+from chatmemory.explain.receipts import NEEDED
+from chatmemory.ledger.changes import ChangeResult
 from chatmemory.queries import MessageDetail
 from chatmemory.queries.rows import StepDetail
 from inspector.conversation.as_test import copied_incident
@@ -126,8 +128,7 @@ def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
     first = incident.shown
     label = "result" if incident.result else "said"
     yield _stop(shown, label, first.said, incident.fact)
-    why = explain.why_left(shown.steps[first.left_step].change, first.last)
-    how = f"{why.cause} {why.detail}".strip()
+    how = _how_it_left(shown.steps[first.left_step].change, first.last)
     yield {"label": "left", "step": first.left_step, "text": how, "out": True}
     if incident.asked:
         asked = _text(shown, incident.asked)
@@ -138,6 +139,14 @@ def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
             "out": True,
         }
     yield _stop(shown, incident.words.short, incident.again, incident.fact)
+
+
+def _how_it_left(change: ChangeResult, seq: int) -> str:
+    """Return `when #43 arrived: 55 over the limit`, or the cause where there was room."""
+    arrived = [each.seq for each in change.arrived if each.seq != seq]
+    when = f"when {explain.named(arrived[0])} arrived: " if len(arrived) == 1 else ""
+    over = next((line.label for line in explain.receipt(change) if line.kind == "over"), "")
+    return f"{when}{over.removeprefix(NEEDED).strip() or explain.why_left(change, seq).cause}"
 
 
 def _stop(shown: Shown, label: str, seq: int, fact: str) -> dict[str, Any]:
