@@ -25,7 +25,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.recall import RecallSums
 from chatmemory.core.recall.cost import Prices
 from chatmemory.core.written_policies import text_of_policy
-from chatmemory.queries import Remembered, WindowRow, WindowView
+from chatmemory.queries import Remembered, WindowPlace, WindowRow, WindowView
 from chatmemory.room import rooms
 from chatmemory.services import ChangeResult
 
@@ -353,7 +353,8 @@ class WindowHeadSerializer(Json):
 
 
 def window_head(
-    window: WindowView[WindowRow], more: Mapping[str, object] | None = None
+    window: WindowView[WindowRow] | WindowView[WindowPlace],
+    more: Mapping[str, object] | None = None,
 ) -> WindowHeadSerializer:
     """Return what is known of a window without its messages, and `more`, if a linter saw it."""
     return WindowHeadSerializer(

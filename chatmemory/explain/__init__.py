@@ -2,7 +2,7 @@
 
 from chatmemory.core.phrases import phrase_place
 from chatmemory.core.recall.incidents import call_words, incident_words
-from chatmemory.core.texts import named, readable_text
+from chatmemory.core.texts import asked_for, named, quoted, readable_text
 from chatmemory.explain.captions import (
     Caption,
     beyond_limit,

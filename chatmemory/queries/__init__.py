@@ -108,5 +108,6 @@ from chatmemory.queries.windows import (
     WindowView,
     outline,
     window,
+    window_in_parts,
 )
 from chatmemory.search import searches_messages

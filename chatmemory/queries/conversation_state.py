@@ -219,7 +219,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         ),
         compared=None if query.other is None else StoredState(memory, query.other).window,
         injected=stored.injected,
-        summaries=stands_for(memory.pk, pinned),
+        summaries=stands_for(memory.pk, pinned, selected.seq if selected else None),
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
         when_said=recounted_tokens(row),
         said_before=said_before(memory.pk, history.rows[0].seq) if history.earlier else None,

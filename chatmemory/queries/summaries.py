@@ -19,13 +19,21 @@ GENERATIONS = 4  # of summaries that are followed one by one
 
 
 class StandsFor(NamedTuple):
-    """The messages that a summary stands for, those of earlier summaries too, and their tokens."""
+    """What a summary stands for, through earlier summaries too.
 
-    seqs: tuple[int, ...]
+    `number` messages, with these `tokens`, lie in the `runs` of seqs, and but for summaries nothing
+    else does. `seqs` are those messages, of the summary that is opened alone.
+    """
+
+    runs: tuple[range, ...]
+    number: int
     tokens: int
+    seqs: tuple[int, ...] = ()
 
 
-def stands_for(memory_id: str, summaries: Collection[int]) -> dict[int, StandsFor]:
+def stands_for(
+    memory_id: str, summaries: Collection[int], opened: int | None = None
+) -> dict[int, StandsFor]:
     """Return what messages stand for by seq. Those that are no summary are left out.
 
     A summary that another one covered is followed to what was said, by a few queries: those of the
@@ -39,10 +47,22 @@ def stands_for(memory_id: str, summaries: Collection[int]) -> dict[int, StandsFo
         found = _covered(memory_id, asked if generation < GENERATIONS else None)
         covered |= found
         asked = {seq for by_seq in found.values() for seq in by_seq} - covered.keys()
-    said = {seq: said_of(covered, seq) for seq in summaries if seq in covered}
-    return {
-        seq: StandsFor(tuple(sorted(tokens)), sum(tokens.values())) for seq, tokens in said.items()
-    }
+    return {seq: _stands_for(covered, seq, seq == opened) for seq in summaries if seq in covered}
+
+
+def _stands_for(
+    covered: Mapping[int, Mapping[int, int]], summary: int, is_opened: bool
+) -> StandsFor:
+    reached = _reached({summary}, covered)
+    said = said_of(covered, summary)
+    runs: list[range] = []
+    for seq in sorted(said.keys() | reached - {summary}):
+        if runs and runs[-1].stop == seq:
+            runs[-1] = range(runs[-1].start, seq + 1)
+        elif seq in said:
+            runs.append(range(seq, seq + 1))
+    seqs = tuple(sorted(said)) if is_opened else ()
+    return StandsFor(tuple(runs), len(said), sum(said.values()), seqs)
 
 
 def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int, int]]:

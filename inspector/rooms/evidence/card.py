@@ -8,6 +8,8 @@ from functools import cached_property
 
 from chatmemory import Policy, can_decide, explain
 from chatmemory.queries import ConversationState
+from chatmemory.testing import snippets
+from inspector.conversation.as_test import copied_test
 from inspector.conversation.links import comparison_url, conversation_url
 from inspector.conversation.markdown import as_markdown
 from inspector.rooms.evidence import words
@@ -59,14 +61,14 @@ class IncidentCard:
     def _stops(self) -> Iterator[Stop]:
         incident, texts = self._incident, self._shown.texts
         first = incident.shown
-        said = words.quoted(texts[first.said], incident.fact)
+        said = explain.quoted(texts[first.said], incident.fact)
         yield Stop("result" if incident.result else "said", said, is_out=False, seq=first.said)
         how = words.how_it_left(self._shown.left, first.last)
         yield Stop("left", how, is_out=True, step=first.left_step)
         if incident.asked:
-            asked = words.asked_for(texts[incident.asked])
+            asked = explain.asked_for(texts[incident.asked])
             yield Stop("asked for", asked, is_out=True, seq=incident.asked)
-        again = words.quoted(texts[incident.again], incident.fact)
+        again = explain.quoted(texts[incident.again], incident.fact)
         yield Stop(incident.words.short, again, is_out=False, seq=incident.again)
 
     @property
@@ -115,6 +117,12 @@ class IncidentCard:
         lines = explain.receipt(self._shown.left)
         return as_markdown(f"{self.what} {self.happened}{self.cost}", told, lines)
 
+    @property
+    def test(self) -> str:
+        """The card as a test of a project."""
+        why = explain.incident_words(self._incident)
+        return _copied(self._state.memory.id, self._shown, why)
+
     @cached_property
     def dots(self) -> Mapping[int, str]:
         """The classes of the dots of the incident on the timeline, by step."""
@@ -133,3 +141,11 @@ class UsedTerms:
         self.words = words.used_words(found.used, found.are_imported)
         self.listed = found.listed
         self.more = found.used - sum(len(each.facts) for each in found.listed)
+
+
+def _copied(memory_id: str, shown: ShownIncident, why: str) -> str:
+    """Return the text of a test that fails while this incident happens."""
+    incident = shown.incident
+    held = [snippets.holds(incident.fact, shown.said_before)] if incident.facts else []
+    asserted = [*held, snippets.no_incident(incident.kind.value)]
+    return copied_test(memory_id, shown.policy, f"keeps {incident.fact}", asserted, why)

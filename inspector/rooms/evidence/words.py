@@ -15,8 +15,6 @@ from chatmemory.ledger.changes import ChangeResult
 from inspector.rooms.evidence.compactions import StoredEvidence
 from inspector.rooms.evidence.reads import ShownIncident
 
-QUOTED = 140
-BEFORE_FACT = 40
 _BACK = {
     CameBack.TOOL: "fetched again",
     CameBack.USER: "the user said it again",
@@ -41,23 +39,6 @@ def _why_it_left(change: ChangeResult, seq: int) -> str:
         return over if over.endswith("the limit") else f"{over} the limit"
     cause = cause_of(evicted.reason, evicted.misfit, change.by_client)
     return decapitalized(cause.sentence).removesuffix(".")
-
-
-def quoted(text: str, fact: str) -> str:
-    """Return the beginning of a text, or the part of it around the fact."""
-    words = " ".join(text.split())
-    place = words.find(fact)
-    begin = 0 if place + len(fact) <= QUOTED else max(0, place - BEFORE_FACT)
-    part = words[begin : begin + QUOTED]
-    return f"{'…' if begin else ''}{part.rstrip()}{'…' if begin + QUOTED < len(words) else ''}"
-
-
-def asked_for(text: str) -> str:
-    """Return the question of a message, with what stands before it as far as there is room."""
-    words = " ".join(text.split())
-    end = words.rfind("?") + 1
-    begin = max(0, end - QUOTED)
-    return f"{'…' if begin else ''}{words[begin:end].lstrip()}"
 
 
 def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
