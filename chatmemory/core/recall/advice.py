@@ -249,7 +249,9 @@ def why_words(advice: Advice, wanted: Wanted, conversations: int) -> str:
                 "for no more than that"
             )
         case Why.NOTHING_SAVES | Why.NOT_CHECKED, _:
-            elsewhere = " in each half of the conversations" if advice.why is Why.NOT_CHECKED else ""
+            elsewhere = (
+                " in each half of the conversations" if advice.why is Why.NOT_CHECKED else ""
+            )
             told = (
                 f"no policy that holds {share} saves {saving}{elsewhere}, and sending everything "
                 "loses nothing"
