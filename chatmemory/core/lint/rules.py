@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, NamedTuple
 
 from chatmemory.core.lint.since import Since
@@ -57,6 +57,7 @@ class Law:
     condition: str = ""
     refusing: str = ""
     taking: str = ""
+    _: KW_ONLY
     sure: str = ""
     date: str = ""
     conflict: str = ""

@@ -140,7 +140,7 @@ def test_groups_have_an_advice_of_their_own(operator_client, db, airline):
     text = computed(operator_client, query)
     groups = table(operator_client, query, "Groups")
     assert list(groups) == ["air- id begins with", "team:agents label"]
-    count, _, today, suggested, held, _, cost = groups["team:agents label"]
+    count, _, today, suggested, held, _, cost, _ = groups["team:agents label"]
     assert (count, today) == ("4", "1,500 sliding")
     assert "in blocks" in suggested or "down to" in suggested
     before, after = cost.split(" → ")

@@ -106,7 +106,7 @@ OWN = [
                 "Opus 4.6, Sonnet 4.6 and later models take no prefill",
                 _CLAUDE_4_6,
                 _CLAUDE_BEFORE,
-                "2026-02",
+                date="2026-02",
             ),
             MISTRAL: Law(
                 "refused",
@@ -124,7 +124,7 @@ OWN = [
                 "Claude 4.6 and later, and Llama, take no prefill",
                 rf"{_CLAUDE_4_6}|llama",
                 _CLAUDE_BEFORE,
-                "2026-09",
+                date="2026-09",
             ),
         },
         bad=[HELLO, HI],
