@@ -36,9 +36,12 @@ class Flag:
 
     One that is `beside_doctor` is counted below the doctor's list; one that `is_any` is among those
     of which ANY is one. They are ordered by `place`. `icon` names its picture. A row of the
-    overview shows those that are `in_rows`. It is red, unless `alarms` says that it is none yet.
-    One with a `verb` has a line of its own on the overview, which leads to `route` of the inspector
-    with the same filter.
+    overview shows those that are `in_rows`. It is red, unless it `is_fault` of nobody, such as a
+    price, or `alarms` says that it is not one that counts yet.
+    One with a `verb` is a cause with a line of its own on the overview: its `title`, and the verb,
+    which leads to `route` of the inspector with the same filter. `newest` says what happened in a
+    conversation that has it. When the case of a conversation began is known by `began_at`, a
+    column with microseconds since 1970, or by `began_step`, one with the number of a step.
     """
 
     name: str
@@ -52,17 +55,37 @@ class Flag:
     place: int = 0
     verb: str = ""
     route: str = ""
+    title: str = ""
+    newest: Callable[[str], str] | None = None
+    began_at: str = ""
+    began_step: str | Callable[[], str] = ""
+    is_fault: bool = True
 
     def __str__(self) -> str:
         return self.name
 
     @property
-    def is_red(self) -> bool:
+    def counts(self) -> bool:
+        """Whether it is known whom it concerns: somebody has chosen, say, the providers in use."""
         return self.alarms is None or self.alarms()
+
+    @property
+    def is_red(self) -> bool:
+        return self.is_fault and self.counts
+
+    @property
+    def step_column(self) -> str:
+        """The column with the number of the step in which a case began; empty for none."""
+        return self.began_step() if callable(self.began_step) else self.began_step
 
     @property
     def where(self) -> Q:
         return self.condition() if callable(self.condition) else self.condition
+
+
+def _who_repeated_what(memory_id: str) -> str:
+    found: str = import_string("chatmemory.explain.incidents.newest_said_again")(memory_id)
+    return found
 
 
 USER_REPEATED = Flag(
@@ -74,6 +97,27 @@ USER_REPEATED = Flag(
     place=10,
     verb="Raise limits…",
     route="lab",
+    title="Users repeated themselves",
+    newest=_who_repeated_what,
+    began_at="keptincidents__newest_at",
+)
+USER_SUPPLIED = Flag(
+    "user_supplied",
+    "Users supplied what a tool had said",
+    Q(keptincidents__user_supplied__gt=0),
+    icon="again",
+    is_any=False,
+    is_fault=False,
+    place=22,
+)
+CALL_REPEATED = Flag(
+    "call_repeated",
+    "Tools called again",
+    Q(keptincidents__call_repeated__gt=0),
+    icon="again",
+    is_any=False,
+    is_fault=False,
+    place=24,
 )
 COMPACTED_WITH_LOSS = Flag(
     "compacted_with_loss",
@@ -94,7 +138,7 @@ OVER_LIMIT = Flag(
 # Names of the release before, which are still accepted
 FORMER = {"said_again": USER_REPEATED.name}
 
-OWN = (USER_REPEATED, COMPACTED_WITH_LOSS, OVER_LIMIT)
+OWN = (USER_REPEATED, COMPACTED_WITH_LOSS, USER_SUPPLIED, CALL_REPEATED, OVER_LIMIT)
 
 
 def flags() -> tuple[Flag, ...]:

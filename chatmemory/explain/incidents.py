@@ -13,7 +13,9 @@ from chatmemory.explain.reasons import TRIED_TOO_LONG
 from chatmemory.explain.receipts import ALREADY, NEEDED, exceeded, receipt
 from chatmemory.explain.wording import cause_of, counted, decapitalized, in_unit
 from chatmemory.ledger.changes import ChangeResult
+from chatmemory.models import Memory
 from chatmemory.queries import ShownIncident, StoredEvidence
+from chatmemory.queries.incidents import newest_incidents
 
 QUOTED = 140
 BEFORE_FACT = 40
@@ -96,6 +98,22 @@ def _compared_with(today: Policy | None, limit: int, policy: Policy) -> str:
     if today.limit < limit:
         return f"would have kept it ({today.limit:,} today)"
     return f"from the first message on would have kept it; today’s limit is {today.limit:,}"
+
+
+def newest_said_again(memory_id: str) -> str:
+    """Return what a user had to say again last: `A-1182 was in #25, left at step 43, …`. Empty if
+    nothing is known.
+    """
+    rows = Memory.objects.filter(pk=memory_id).select_related("keptincidents")
+    found = newest_incidents(rows).by_id.get(memory_id)
+    if found is None:
+        return ""
+    incident, first = found.incident, found.incident.shown
+    asked = f"asked for in {named(incident.asked)}, " if incident.asked else ""
+    return (
+        f"{incident.what} was in {named(first.said)}, left at step {first.left_step:,}, "
+        f"{asked}{incident.words.short} in {named(incident.again)}"
+    )
 
 
 def used_words(count: int, are_imported: bool) -> str:

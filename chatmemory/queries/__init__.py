@@ -30,6 +30,7 @@ from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import CLIENT
 from chatmemory.queries.adoption import PolicyAdoption, adopting
 from chatmemory.queries.budget import Budget, budget_of
+from chatmemory.queries.cases import DAYS, Cases, cases_of, newest_policy_change
 from chatmemory.queries.compactions import (
     CompactionOf,
     Compactions,
@@ -96,7 +97,6 @@ from chatmemory.queries.overview import (
     count,
     count_each,
     memory_page,
-    newest_flagged,
     outside,
     overview_page,
     overview_rows,

@@ -36,6 +36,7 @@ from chatmemory.core.recall.incidents import (
 from chatmemory.core.recall.lexicon import MessageFacts, nameable, speaker_of
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text
+from chatmemory.flags import USER_REPEATED
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptIncidents, KeptRow
 from chatmemory.ledger.changes import ChangeResult
@@ -54,7 +55,7 @@ from chatmemory.queries.history import estimator_of, newest_said
 from chatmemory.queries.phrase import change_at
 from chatmemory.queries.rows import MessageDetail, StepDetail
 from chatmemory.queries.searching import any_of
-from chatmemory.signals import incidents_found
+from chatmemory.signals import cases_found, incidents_found
 
 RULES = 2  # raise it with each change of what an incident is
 
@@ -125,6 +126,9 @@ class IncidentKeeper(Keeper):
         known = before.step if before else 0
         with row.reading() as values:
             new = Counter(each.kind for each in _rows(values) if each.step > known)
+            is_forced = any(each.forced for each in _rows(values) if each.step > known)
+        if is_forced:
+            cases_found.send_robust(Memory, memory_id=row.pk, cause=USER_REPEATED.name)
         new.pop(IncidentKind.USED_UNSEEN.value, None)
         if new:
             incidents_found.send_robust(Memory, memory_id=row.pk, new=dict(new))

@@ -13,10 +13,8 @@ from django.db.models import BooleanField, Count, ExpressionWrapper, F, Q, Sum
 from django.db.models.functions import Coalesce, Left
 
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.stored_policies import load_or_tokens
-from chatmemory.core.window import Totals
-from chatmemory.flags import ANY, USER_REPEATED, Flag, flags
-from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.flags import ANY, Flag, flags
+from chatmemory.models import Memory, Message, Stay
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.feed import evicting_adds
 from chatmemory.queries.incidents import NewestIncident, newest_incidents
@@ -43,7 +41,7 @@ Name = TypeVar("Name")
 
 @dataclass(frozen=True)
 class OverviewRow:
-    """A conversation with its newest message and the load of its window in the last steps.
+    """A conversation with its newest message.
 
     `flags` are those of its window that a row shows. `window` is its window if that is over its
     limit. `mention` is what was found in its messages, if they were searched. `again` is what had
@@ -52,7 +50,6 @@ class OverviewRow:
 
     memory: MemoryRow
     snippet: str
-    loads: tuple[int, ...]
     mention: BestMatch | None = None
     window: WindowView[WindowPlace] | None = None
     again: NewestIncident | None = None
@@ -60,7 +57,6 @@ class OverviewRow:
     flags: tuple[Flag, ...] = ()
 
 
-SPARK_STEPS = 40
 KEPT = ("keptincidents",)
 ORDERINGS: dict[str, SortKey] = {
     "activity": SortKey(F("updated_at"), datetime),
@@ -137,15 +133,9 @@ def _page(
 def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ...]:
     if not rows:
         return ()
-    newest, recent = any_of({row.pk: [row.last_seq] for row in rows}), Q()
-    for row in rows:
-        recent |= Q(memory_id=row.pk, n__gt=row.last_step - SPARK_STEPS)
+    newest = any_of({row.pk: [row.last_seq] for row in rows})
     texts = Message.objects.filter(newest).annotate(start=Left("text", 200))
     snippets: dict[str, str] = dict(texts.values_list("memory_id", "start"))
-    loads: dict[str, list[int]] = {row.pk: [] for row in rows}
-    for step in Step.objects.filter(recent).order_by("n"):
-        after = Totals(step.count_after, step.tokens_after)
-        loads[step.memory_id].append(load_or_tokens(step.policy, after))
     memories = [memory_row(row) for row in rows]
     over = windows_over_limit(memories)
     hidden = {memory_id: window.hidden for memory_id, window in over.items()}
@@ -157,7 +147,6 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
         OverviewRow(
             memory=memory,
             snippet=snippets.get(memory.id, ""),
-            loads=tuple(loads[memory.id]),
             mention=found.get(memory.id),
             window=over.get(memory.id),
             again=again.by_id.get(memory.id),
@@ -198,51 +187,36 @@ class OverviewStats:
     """The statistics of all conversations since a time.
 
     `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
-    they left. `flagged` is the number of conversations with each flag, by name, and `attention`
-    that of the conversations with at least one that is red.
+    they left. `flagged` is the number of conversations with each flag, by name.
     """
 
     conversations: int
     active: int
     forgotten: int
     forgotten_in: int
-    attention: int
     flagged: Mapping[str, int]
 
 
 def overview_stats(since: datetime) -> OverviewStats:
     """Return the statistics of all conversations since a time."""
     active = Q(updated_at__gte=since)
-    known = {flag: flag.where for flag in flags()}
-    red = [where for flag, where in known.items() if flag.is_red and flag.name != ANY]
+    known = {flag: flag.where for flag in flags() if flag.name != ANY}
+    any_of_them = reduce(or_, (where for flag, where in known.items() if flag.is_any))
     counts = Memory.objects.aggregate(
         conversations=Count("pk"),
         active=Count("pk", filter=active),
-        attention=Count("pk", filter=reduce(or_, red)),
         **{flag.name: Count("pk", filter=where) for flag, where in known.items()},
+        **{ANY: Count("pk", filter=any_of_them)},
     )
     adds = evicting_adds().filter(at__gte=since)
     left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))
     return OverviewStats(
         conversations=counts["conversations"],
         active=counts["active"],
-        flagged={flag.name: counts[flag.name] for flag in known},
+        flagged={name: counts[name] for name in (ANY, *(flag.name for flag in known))},
         forgotten=left["sum"] or 0,
         forgotten_in=left["memories"],
-        attention=counts["attention"],
     )
-
-
-def newest_flagged(flag: Flag) -> tuple[MemoryRow, NewestIncident | None] | None:
-    """Return the conversation with a flag that changed last, and its newest incident if the
-    flag is about incidents; None if there is no such conversation.
-    """
-    is_said = flag.name == USER_REPEATED.name
-    rows = Memory.objects.select_related("keptincidents") if is_said else Memory.objects.all()
-    row = rows.filter(flag.where).order_by("-updated_at", "-pk").first()
-    if row is None:
-        return None
-    return memory_row(row), newest_incidents([row]).by_id.get(row.pk) if is_said else None
 
 
 def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.http import HttpRequest
@@ -69,6 +70,15 @@ class Fragment:
 
 
 @dataclass(frozen=True)
+class Muted:
+    """A cause that somebody folded on the overview, at a number of conversations."""
+
+    count: int
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True)
 class Card(Fragment):
     """What a room says in the panel of the conversation page where nothing is selected or searched.
 
@@ -103,9 +113,7 @@ class Link(Fragment):
 
 @dataclass(frozen=True)
 class Badge(Fragment):
-    """What a room says in a row of the overview, beside the id or, with `is_below`, below it."""
-
-    is_below: bool = False
+    """What a room says in a row of the overview."""
 
 
 class SiteRoom(kernel.Room):
@@ -154,6 +162,20 @@ class SiteRoom(kernel.Room):
     def awaits(self, view: ConversationState) -> bool:
         """Whether the page will hear of something derived that is not kept yet."""
         return False
+
+    def questions(self) -> Iterable[Fragment]:
+        """Yield what the overview asks above its causes."""
+        return ()
+
+    def muted(self) -> Mapping[str, Muted]:
+        """Return the causes that people folded on the overview, by the names of flags."""
+        return {}
+
+    def providers(self) -> Iterable[str]:
+        """Return the providers in use, by the names of `chatmemory.linting`; none until somebody
+        has chosen.
+        """
+        return ()
 
     def badges(self, rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
         """Return what rows of the overview have, by the ids of conversations."""
@@ -252,6 +274,21 @@ def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:
         except Exception:
             logger.exception("the room %s has no badges", room.room)
     return found
+
+
+def questions() -> list[Fragment]:
+    """Return what all rooms ask on the overview."""
+    return _of_each(Fragment, lambda room: room.questions())
+
+
+def providers_in_use() -> list[str]:
+    """Return the providers in use that rooms know of."""
+    return [name for room in rooms() for name in room.providers()]
+
+
+def muted() -> dict[str, Muted]:
+    """Return the causes that are folded, of all rooms."""
+    return {name: mute for room in rooms() for name, mute in room.muted().items()}
 
 
 def _of_each(kind: type[Item], asked: Callable[[SiteRoom], Iterable[Item]]) -> list[Item]:
