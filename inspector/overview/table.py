@@ -13,7 +13,6 @@ from django.utils.http import urlencode
 from chatmemory import explain, queries
 from chatmemory.queries import (
     FeedItem,
-    NewestIncident,
     NoRoom,
     OverviewRow,
 )
@@ -21,7 +20,8 @@ from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
 from inspector.overview.selection import Asked
-from inspector.shell.room import Badge
+from inspector.shell import room
+from inspector.shell.room import Badge, News
 
 BUSY_SECONDS = 60
 LABELS_SHOWN = 3
@@ -100,10 +100,6 @@ class Row:
         return self.row.window.no_room if self.row.window else None
 
     @property
-    def came_up_again(self) -> str:
-        return came_up_again(self.row.again) if self.row.again else ""
-
-    @property
     def is_busy(self) -> bool:
         return (timezone.now() - self.memory.updated_at).total_seconds() < BUSY_SECONDS
 
@@ -149,6 +145,8 @@ class FeedRow:
     of it was later than `seen`.
     """
 
+    is_first = False
+
     def __init__(self, item: FeedItem, seen: int | None) -> None:
         self.item, self.moment, self.step = item, item.moment, item.step
         self.is_new = seen is not None and self.moment > seen
@@ -169,48 +167,27 @@ class FeedRow:
         return f"in {seconds} s" if seconds < 120 else f"in {seconds // 60} min"
 
 
-class AgainRow:
-    """An entry of the feed: what had to be said again."""
+class NewsRow:
+    """An entry of the feed that a room has."""
 
-    def __init__(self, again: NewestIncident, seen: int | None) -> None:
-        self.again, self.step = again, again.incident.step
-        self.moment = queries.microseconds(again.at)
+    def __init__(self, news: News, seen: int | None) -> None:
+        self.news, self.moment, self.step = news, news.moment, news.step
+        self.is_first = news.is_first
         self.is_new = seen is not None and self.moment > seen
-        self.came_up_again = came_up_again(again)
 
 
-@dataclass(frozen=True)
-class UnreadableRow:
-    """An entry of the feed: what is kept of a conversation cannot be read. It comes first."""
-
-    memory_id: str
-    unreadable: str
-    is_new = False
-    moment = 0
-
-
-def current_feed(seen: int | None = None) -> list[FeedRow | AgainRow | UnreadableRow]:
-    """Return what left the memory of each conversation lately, the latest first. What came up again
-    within an hour stays above.
+def current_feed(seen: int | None = None) -> list[FeedRow | NewsRow]:
+    """Return what left the memory of each conversation lately, and what rooms tell, the latest
+    first. What rooms tell stays on top for an hour.
 
     What is later than `seen` is new.
     """
-    latest = queries.latest_incidents(FEED_SIZE)
-    again = [AgainRow(each, seen) for each in latest.by_id.values()]
-    rows: list[FeedRow | AgainRow] = [
-        *again,
-        *(FeedRow(item, seen) for item in queries.feed(FEED_SIZE)),
-    ]
+    rows: list[FeedRow | NewsRow] = [FeedRow(item, seen) for item in queries.feed(FEED_SIZE)]
+    rows += [NewsRow(news, seen) for news in room.news(FEED_SIZE)]
     hour_ago = queries.microseconds(timezone.now() - ON_TOP)
 
-    def place(row: FeedRow | AgainRow) -> tuple[bool, int, int]:
-        return isinstance(row, AgainRow) and row.moment > hour_ago, row.moment, row.step
+    def place(row: FeedRow | NewsRow) -> tuple[bool, bool, int, int]:
+        is_on_top = isinstance(row, NewsRow) and row.moment > hour_ago
+        return row.is_first, is_on_top, row.moment, row.step
 
-    rows.sort(key=place, reverse=True)
-    unreadable = [UnreadableRow(*each) for each in latest.unreadable.items()]
-    return [*unreadable, *rows][:FEED_SIZE]
-
-
-def came_up_again(found: NewestIncident) -> str:
-    """Say what came up again: `A-1182 had to be said again`."""
-    return f"{found.incident.what} {found.incident.words.happened}"
+    return sorted(rows, key=place, reverse=True)[:FEED_SIZE]

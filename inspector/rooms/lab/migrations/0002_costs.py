@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatmemory", "0010_policy_steps_by_time"),
+        ("chatmemory", "0006_no_statistics_of_words"),
         ("chatmemory_lab", "0001_figures"),
     ]
 
