@@ -38,6 +38,9 @@ from chatmemory.queries.windows import (
 Name = TypeVar("Name")
 
 
+WORDS_AMONG = 20  # messages, the last ones, where the very last was not said
+
+
 @dataclass(frozen=True)
 class OverviewRow:
     """A conversation with its newest message.
@@ -133,9 +136,7 @@ def _page(which: MemoryFilter, ordering: str, cursor: str, size: int) -> CursorP
 def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ...]:
     if not rows:
         return ()
-    newest = any_of({row.pk: [row.last_seq] for row in rows})
-    texts = Message.objects.filter(newest).annotate(start=Left("text", 200))
-    snippets: dict[str, str] = dict(texts.values_list("memory_id", "start"))
+    snippets = _last_words(rows)
     memories = [memory_row(row) for row in rows]
     over = windows_over_limit(memories)
     hidden = {memory_id: window.hidden for memory_id, window in over.items()}
@@ -152,6 +153,22 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
         )
         for memory in memories
     )
+
+
+def _last_words(rows: Sequence[Memory]) -> dict[str, str]:
+    """Return the beginning of what was said last, by the id of the conversation: no summary, and
+    nothing that a client put into memory.
+    """
+    said = Message.objects.filter(origin=Message.Origin.SAID).annotate(start=Left("text", 200))
+    newest = any_of({row.pk: [row.last_seq] for row in rows})
+    found: dict[str, str] = dict(said.filter(newest).values_list("memory_id", "start"))
+    before = Q()
+    for row in rows:
+        if row.pk not in found and row.said_count:
+            before |= Q(memory_id=row.pk, seq__gt=row.last_seq - WORDS_AMONG)
+    if before:
+        found |= dict(said.filter(before).order_by("seq").values_list("memory_id", "start"))
+    return found
 
 
 def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:

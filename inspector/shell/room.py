@@ -113,6 +113,15 @@ class Link(Fragment):
 
 
 @dataclass(frozen=True)
+class Report(Fragment):
+    """What a room says on top of the conversation page: a sentence with its verbs. One that
+    `is_beside` stands at the right of others.
+    """
+
+    is_beside: bool = False
+
+
+@dataclass(frozen=True)
 class Badge(Fragment):
     """What a room says in a row of the overview. `words` are what agents read in its place."""
 
@@ -172,6 +181,10 @@ class SiteRoom(kernel.Room):
 
     def links(self, view: ConversationState) -> Iterable[Link]:
         """Yield what the head of the page has."""
+        return ()
+
+    def reports(self, view: ConversationState) -> Iterable[Report]:
+        """Yield what is wrong with the conversation, each in a sentence with its verbs."""
         return ()
 
     def awaits(self, view: ConversationState) -> bool:
@@ -273,6 +286,11 @@ def sections(view: ConversationState, message: MessageDetail) -> list[Section]:
 def links(view: ConversationState) -> list[Link]:
     """Return what the page's head has of all rooms."""
     return _of_each(Link, lambda room: room.links(view))
+
+
+def reports(view: ConversationState) -> list[Report]:
+    """Return what all rooms say on top of the conversation page."""
+    return _of_each(Report, lambda room: room.reports(view))
 
 
 def awaits(view: ConversationState) -> bool:

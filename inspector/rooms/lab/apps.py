@@ -38,6 +38,13 @@ class Lab(room.SiteRoom):
 
         return (CostKeeper(),)
 
+    def reports(self, view: ConversationState) -> Iterable[room.Report]:
+        from inspector.rooms.lab.costs import how_much_more
+
+        more = how_much_more(view.memory.id) if view.is_live else ""
+        if more:
+            yield room.Report("rooms/lab/_dear.html", {"more": more}, is_beside=True)
+
     def tools(self) -> Iterable[Callable[..., Answer]]:
         from inspector.rooms.lab.agents import recall
 

@@ -62,7 +62,7 @@ def how_much_more(memory_id: str) -> str:
     provider = provider_that_prices()
     row = KeptCost.objects.filter(pk=memory_id).first()
     percent = getattr(row, provider.name) if provider and row else None
-    if provider is None or percent is None:
+    if provider is None or percent is None or percent < OVER:
         return ""
     label = provider.label.partition(",")[0]
     return f"{percent - 100} % more at the price of {label}, because each prompt begins otherwise"

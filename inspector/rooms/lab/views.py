@@ -18,6 +18,7 @@ from chatmemory import (
     text_of_policy,
 )
 from chatmemory.access.roles import actor_of
+from inspector.conversation.budget import BudgetBar
 from inspector.rooms.lab import reads, writes
 from inspector.rooms.lab.asked import FleetAsked
 from inspector.rooms.lab.page import FleetPage
@@ -56,7 +57,13 @@ def _shown(request: HttpRequest, asked: FleetAsked) -> HttpResponse:
     page = FleetPage(reads.fleet(asked.query), asked)
     if page.has_answer and page.shown_policy:
         page.losers_of = reads.losers(page.found.tried, page.measured, page.shown_policy)
-    context = {"page": page, "asked": asked, "is_stopped": "stop" in request.GET}
+    budget = BudgetBar(queries.budget_of_all(asked.which), page.kind.estimator)
+    context = {
+        "page": page,
+        "asked": asked,
+        "is_stopped": "stop" in request.GET,
+        "budget": budget if budget.budget.used else None,
+    }
     status = 422 if asked.problem else 200
     return render(request, "rooms/lab/lab.html", context, status=status)
 
