@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from itertools import count
 
@@ -80,9 +81,11 @@ def test_what_is_needed_is_the_same_under_every_limit():
 
 
 def test_no_headline_of_the_tau_bench_runs_is_a_limit_that_failed(data_file):
+    """Of every fourth run; `make conformance` tries all."""
     content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
+    every = 1 if os.environ.get("CONFORMANCE") == "all" else 4
     failed_at = (1_000, 2_000, 4_000)
-    for n, run in enumerate(read_transcripts(content).transcripts):
+    for n, run in enumerate(read_transcripts(content).transcripts[::every]):
         failed = [
             tried
             for tried in failed_at
