@@ -429,6 +429,13 @@ def test_a_number_of_the_inbox_is_what_a_click_shows(operator_client, fleet):
     assert f"{headlines.needing} of {headlines.stats.conversations}" in " ".join(page.text.split())
 
 
+def test_the_last_words_are_those_that_were_said(operator_client, memory_id):
+    say(memory_id, "one", "my last words")
+    services.compact(memory_id, "A summary of it.", keep_last=0)
+    (row,) = operator_client.get("/").context["rows"]
+    assert row.row.snippet == "my last words"
+
+
 def test_the_inbox_says_when_nothing_needs_anybody(operator_client, db):
     create_and_add("calm", MessageWindow(3), numbered(2))
     assert "Nothing needs you" in operator_client.get("/").text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -86,7 +85,7 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
     )
 
 
-def _filled(budget: Mapping[str, Any]) -> list[str]:
+def _filled(budget: Any) -> list[str]:
     """Say in one line what fills a window."""
     kinds = ("system", "results", "user", "ai", "calls", "summaries")
     parts = [f"{name} {budget[name]:,}" for name in kinds if budget[name]]

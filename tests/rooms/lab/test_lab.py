@@ -373,7 +373,7 @@ def test_the_lab_has_the_conversations_of_a_flag(operator_client, db):
     services.change("over", policy=TWO)
     create_and_add("fits", MessageWindow(9), SAID)
     html = operator_client.get(f"/lab/?{MESSAGES}&flagged=over_limit").content.decode()
-    assert "1 conversation flagged “over limit”" in words(html.encode())
+    assert "1 conversation flagged “Over the limit”" in words(html.encode())
     assert 'name="flagged"' in html
     assert operator_client.get("/lab/?flagged=nonsense").status_code == 422
     form = {"kind": "message_window", "limit": "4", "flagged": "over_limit", "confirmed": "1"}
