@@ -62,6 +62,7 @@ from chatmemory.queries.overview import (
     all_memories,
     count,
     count_each,
+    count_with_any,
     memory_page,
     orderings,
     outside,

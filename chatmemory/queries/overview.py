@@ -249,6 +249,12 @@ def count(which: MemoryFilter = EVERYTHING) -> int:
     return which.rows().count()
 
 
+def count_with_any(these: Iterable[Flag]) -> int:
+    """Return the number of conversations that have at least one of these flags."""
+    found: int = Memory.objects.filter(reduce(or_, (flag.where for flag in these))).count()
+    return found
+
+
 def count_each(filters: Mapping[Name, MemoryFilter]) -> dict[Name, int | None]:
     """Return the number of conversations that match each filter, by one query.
 

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import reduce
-from operator import or_
 from time import perf_counter
 
 from django.core.cache import cache
@@ -17,8 +15,6 @@ from django.utils.http import urlencode
 
 from chatmemory import queries
 from chatmemory.flags import Flag, flag_named, flags
-from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.models import Memory
 from inspector.overview.selection import midnight
 from inspector.shell import room
 from inspector.shell.days import Bar, bars_of
@@ -140,7 +136,7 @@ def kept_seconds(took: float) -> float:
     return min(max(SHARE * took, LEAST_SECONDS), MOST_SECONDS)
 
 
-@one_snapshot()
+@queries.one_snapshot()
 def counted_headlines(moment: int) -> Headlines:
     """Count all conversations, in one state of the database."""
     at = timezone.now()
@@ -183,8 +179,7 @@ def _needing(lines: Sequence[Flag], stats: queries.OverviewStats) -> int:
     """Return how many conversations the lines are about, each counted once."""
     if len(lines) < 2:
         return sum(stats.flagged[flag.name] for flag in lines)
-    count: int = Memory.objects.filter(reduce(or_, (flag.where for flag in lines))).count()
-    return count
+    return queries.count_with_any(lines)
 
 
 def _causes(lines: Sequence[Flag], now: datetime) -> Iterator[Cause]:
