@@ -141,8 +141,8 @@ def counted_headlines(moment: int) -> Headlines:
     """Count all conversations, in one state of the database."""
     at = timezone.now()
     stats = queries.overview_stats(midnight())
-    muted = room.muted()
     shown = [flag for flag in flags() if flag.verb and flag.counts and _has(stats, flag)]
+    muted = room.muted() if shown else {}
     lines = [flag for flag in shown if not _is_muted(flag, stats, muted)][:MOST_LINES]
     folded = [
         Folded(flag.name, stats.flagged[flag.name], muted.get(flag.name))

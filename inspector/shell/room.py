@@ -344,5 +344,6 @@ def _of_each(kind: type[Item], asked: Callable[[SiteRoom], Iterable[Item]]) -> l
             found += list(asked(room))
         except Exception:
             logger.exception("the room %s fails", room.room)
-            found.append(kind(NOT_AVAILABLE, {"room": room}))  # type: ignore[call-arg]
+            named = {"verbose_name": room.verbose_name}  # which a cache can keep
+            found.append(kind(NOT_AVAILABLE, {"room": named}))  # type: ignore[call-arg]
     return found

@@ -26,7 +26,7 @@ from inspector.rooms.doctor.diagnosing import (
 )
 from inspector.rooms.doctor.flagged import LATELY_STEPS
 from inspector.rooms.doctor.models import KeptDiagnosis
-from inspector.rooms.doctor.reads import missed_steps, would_find
+from inspector.rooms.doctor.reads import missed_steps, seen_in, would_find
 from inspector.rooms.doctor.using import ALL, InUse
 from inspector.shell.room import Badge, Card, Fragment, Link, Section
 
@@ -149,5 +149,5 @@ def never_reached(memory_id: str) -> str:
 def questions() -> Iterator[Fragment]:
     """Yield the question which providers are in use, until somebody has chosen."""
     if not choices().is_made:
-        rows = words.provider_rows(None, would_find(ALL))
+        rows = words.provider_rows(None, would_find(ALL), seen_in())
         yield Fragment("rooms/doctor/_question.html", {"rows": rows})
