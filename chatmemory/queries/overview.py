@@ -44,13 +44,15 @@ Name = TypeVar("Name")
 class OverviewRow:
     """A conversation with its newest message and the load of its window in the last steps.
 
-    `flags` are those of its window that a row shows. `window` is its window if that is over its
+    `injected` messages of its window were never said, such as summaries. `flags` are those of its
+    window that a row shows. `window` is its window if that is over its
     limit. `mention` is what was found in its messages, if they were searched.
     """
 
     memory: MemoryRow
     snippet: str
     loads: tuple[int, ...]
+    injected: int = 0
     mention: BestMatch | None = None
     window: WindowView[WindowPlace] | None = None
     flags: tuple[Flag, ...] = ()
@@ -151,18 +153,29 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
     hidden = {memory_id: window.hidden for memory_id, window in over.items()}
     ids = [row.pk for row in rows]
     found = best_matches(search, ids, hidden) if search else {}
-    shown = _flags_of(ids)
+    shown, injected = _flags_of(ids), _injected(rows)
     return tuple(
         OverviewRow(
             memory=memory,
             snippet=snippets.get(memory.id, ""),
             loads=tuple(loads[memory.id]),
+            injected=injected.get(memory.id, 0),
             mention=found.get(memory.id),
             window=over.get(memory.id),
             flags=shown.get(memory.id, ()),
         )
         for memory in memories
     )
+
+
+def _injected(rows: Sequence[Memory]) -> dict[str, int]:
+    """Return how many messages in memory were never said, of the conversations that have any."""
+    ids = [row.pk for row in rows if row.last_seq > row.said_count]
+    if not ids:
+        return {}
+    stays = Stay.objects.filter(memory_id__in=ids, left_step=None)
+    never_said = stays.filter(message__origin=Message.Origin.SYNTHETIC)
+    return dict(never_said.values_list("memory_id").annotate(Count("n")))
 
 
 def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:

@@ -220,9 +220,19 @@ class Row:
 
     @property
     def in_memory(self) -> str:
-        """How many messages the model sees, and of how many if a lowered limit hides some."""
-        stored, hidden = self.memory.window.count, self.hidden
-        return f"{stored - hidden:,} of {stored:,}" if hidden else f"{stored:,}"
+        """How many messages the model sees, and of how many if a lowered limit hides some. Those
+        that were never said, such as a summary, are apart: `37 + 1`.
+        """
+        stored, hidden, injected = self.memory.window.count, self.hidden, self.row.injected
+        if hidden:
+            return f"{stored - hidden:,} of {stored:,}"
+        return _with_unsaid(stored - injected, injected)
+
+    @property
+    def left(self) -> str:
+        """How many messages are no longer in memory, those that were never said apart."""
+        said = self.memory.said_count - (self.memory.window.count - self.row.injected)
+        return _with_unsaid(said, self.memory.left_count - said)
 
     @property
     def is_busy(self) -> bool:
@@ -299,6 +309,11 @@ def current_feed(seen: int | None = None) -> list[FeedRow | NewsRow]:
     rows += [NewsRow(news, seen) for news in room.news(FEED_SIZE)]
     rows.sort(key=lambda row: (row.is_first, row.moment, row.step), reverse=True)
     return rows[:FEED_SIZE]
+
+
+def _with_unsaid(said: int, unsaid: int) -> str:
+    """Return a number of messages, with those that were never said beside it: `37 + 1`."""
+    return f"{said:,} + {unsaid:,}" if unsaid else f"{said:,}"
 
 
 def spark(loads: Sequence[int], limit: int | None) -> tuple[str, str, float | None]:
