@@ -137,7 +137,7 @@ class ComparePage:
             "relative_cost": self._relative(each),
             "priced": self.asked.prices.prices.priced,
             "cost": None if cost is None else str(cost),
-            **{f"refused_by_{name.lower()}": count for name, count in sums.refused.items()},
+            **{_column(name): count for name, count in sums.refused.items()},
             "phrase": self.phrase or None,
             "phrase_forgotten_at": None if at is None else self.found.history.numbers[at],
             "phrase_kept_by": followed.keeping.limit if followed.keeping else None,
@@ -394,6 +394,10 @@ class ComparePage:
         if each.ignores(position):
             return "ignored"
         return f"left at #{self.found.history.numbers[each.left[position]]:,}"
+
+
+def _column(provider: str) -> str:
+    return f"refused_by_{provider.lower().replace(' ', '_')}"
 
 
 def _refused(provider: str, refused: Sequence[int], calls: int) -> ValueRow:
