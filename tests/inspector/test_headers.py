@@ -61,6 +61,9 @@ POSTS = {
     "undo-many": ("/doctor/undo/", {"steps": "{}"}),
     "an error": ("/doctor/error/", {"error": "Overloaded"}),
     "import a file": ("/import/", {}),
+    "otlp-traces": ("/otlp/v1/traces", {}),
+    "otlp-logs": ("/otlp/v1/logs", {}),
+    "otlp-metrics": ("/otlp/v1/metrics", {}),
 }
 # Forms whose answers are redirects
 OTHER_FORMS = {"pin", "redact", "branch", "adopt", "change", "demo", "remove-policy"}
