@@ -311,6 +311,9 @@ class Session:
         self._upstream: dict[Upstream, _Connection] = {}
         self.is_busy = False
 
+    def abort(self) -> None:
+        self._writer.transport.abort()
+
     async def serve(self) -> None:
         """Answer the requests of a client until it leaves."""
         try:
@@ -519,7 +522,7 @@ class Session:
                 raise _Broken("it has closed the connection", connection.is_used and not has_begun)
             for event in events:
                 has_begun = has_begun or isinstance(event, h11.Response)
-                if (told := passed_back(event)) is not None:
+                if (told := passed_back(event, self._proxy.is_stopping)) is not None:
                     self._writer.write(self._http.send(told) or b"")
             if events:
                 await self._writer.drain()
@@ -576,8 +579,10 @@ def narrowed(packings: bytes) -> bytes:
     return ", ".join(known or ["identity"]).encode("latin1")
 
 
-def passed_back(event: Any) -> Any:
-    """Return what a client gets of an event of the answer; None for nothing."""
+def passed_back(event: Any, is_last: bool = False) -> Any:
+    """Return what a client gets of an event of the answer; None for nothing. If it `is_last`, the
+    client is told that the connection ends behind it.
+    """
     if isinstance(event, h11.InformationalResponse):
         return None
     if not isinstance(event, h11.Response):
@@ -586,6 +591,7 @@ def passed_back(event: Any) -> Any:
     named = next((value for name, value in raw if name.lower() == b"connection"), b"")
     own = {each.strip().lower() for each in named.split(b",")}
     headers = [(name, value) for name, value in raw if name.lower() not in _HOP_BY_HOP | own]
+    headers += [(b"Connection", b"close")] if is_last else []
     return h11.Response(status_code=event.status_code, reason=event.reason, headers=headers)
 
 
@@ -617,7 +623,7 @@ class Proxy:
         told = asyncio.create_task(stopping.wait())
         await asyncio.wait({orphaned, told}, return_when=asyncio.FIRST_COMPLETED)
         server.close()
-        await self.finish()
+        await self.finish(ORPHANED_SECONDS if orphaned.done() else 0)
 
     async def listen(self, listening: socket.socket) -> asyncio.Server:
         """Answer connections of a socket from now on."""
@@ -636,13 +642,17 @@ class Proxy:
         finally:
             del self._sessions[session]
 
-    async def finish(self) -> None:
-        """Let calls in flight end, and close idle connections."""
+    async def finish(self, patience: float = 0) -> None:
+        """Let calls in flight end, and close idle connections after so many seconds: a client may
+        be about to send its next request.
+        """
         self.is_stopping = True
+        if patience and self._sessions:
+            await asyncio.wait(set(self._sessions.values()), timeout=patience)
         busy = {task for session, task in self._sessions.items() if session.is_busy}
-        for session, task in self._sessions.items():
+        for session in self._sessions:
             if not session.is_busy:
-                task.cancel()
+                session.abort()
         if busy:
             await asyncio.wait(busy, timeout=STOPPING_SECONDS)
 
