@@ -32,9 +32,10 @@ rooms: $(VENV)/installed-dev
 	$(PYTEST) tests/test_rooms.py $(ARGS)
 
 # DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
-# of words and pages, of frameworks, of roles, of the schema, of fuzzing and of load: CI runs them on
+# of words and pages, of frameworks, of roles, of the schema, of growth (the CPU of this process), of
+# fuzzing and of load: CI runs them on
 # SQLite alone.
-ONLY_ON_SQLITE := browser inspector explain golden integrations mounted fuzz load rooms/lessons rooms/agents rooms/lab \
+ONLY_ON_SQLITE := browser growth inspector explain golden integrations mounted fuzz load rooms/lessons rooms/agents rooms/lab \
   rooms/evidence_file rooms/observability rooms/settings deploy/test_container.py deploy/test_monitors.py \
   deploy/test_nginx.py deploy/test_static_files.py deploy/test_unit.py test_command.py test_docs.py test_roles.py \
   test_rooms.py api/test_schema.py api/test_generated_client.py

@@ -5,28 +5,21 @@ A message was never in memory that left in the step that added it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
+from typing import TYPE_CHECKING
 
 from django.db.models import F, Q
-from django.utils.module_loading import import_string
 
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.recall.kinds import FORCED
 from chatmemory.room import rooms
 
+if TYPE_CHECKING:
+    from chatmemory.models import Memory
+
 ANY = "any"  # the name of the flag that a conversation has with at least one of others
-
-
-class Losing:
-    """The ids of the conversations whose summaries lost a term of the headline, read when they are
-    asked for.
-    """
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(import_string("chatmemory.queries.corpus.corpus_now")().losing)
 
 
 @dataclass(frozen=True)
@@ -38,7 +31,9 @@ class Flag:
     of which ANY is one. They are ordered by `place`. `icon` names its picture. A row of the
     overview shows those that are `in_rows`. It is red, unless `alarms` says that it is none yet.
     One with a `verb` has a line of its own on the overview, which leads to `route` of the inspector
-    with the same filter.
+    with the same filter. `newest` reads the newest conversation that has it, with what happened
+    there in words. Lists can be sorted by `newest_at`, a column of microseconds, if it has one.
+    `former` are its names in the release before, which are still accepted.
     """
 
     name: str
@@ -52,6 +47,9 @@ class Flag:
     place: int = 0
     verb: str = ""
     route: str = ""
+    newest: Callable[[], tuple[Memory, str] | None] | None = None
+    newest_at: str = ""
+    former: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self.name
@@ -65,24 +63,6 @@ class Flag:
         return self.condition() if callable(self.condition) else self.condition
 
 
-USER_REPEATED = Flag(
-    "user_repeated",
-    FORCED.title,
-    Q(keptincidents__newest_at__isnull=False),
-    icon="again",
-    beside_doctor=True,
-    place=10,
-    verb="Raise limits…",
-    route="lab",
-)
-COMPACTED_WITH_LOSS = Flag(
-    "compacted_with_loss",
-    "Compacted with loss",
-    Q(keptcompactions__terms_lost__gt=0) & Q(id__in=Losing()),
-    icon="again",
-    beside_doctor=True,
-    place=20,
-)
 OVER_LIMIT = Flag(
     "over_limit",
     "Over the limit",
@@ -91,10 +71,7 @@ OVER_LIMIT = Flag(
     beside_doctor=True,
     place=50,
 )
-# Names of the release before, which are still accepted
-FORMER = {"said_again": USER_REPEATED.name}
-
-OWN = (USER_REPEATED, COMPACTED_WITH_LOSS, OVER_LIMIT)
+OWN = (OVER_LIMIT,)
 
 
 def flags() -> tuple[Flag, ...]:
@@ -113,9 +90,14 @@ def _place(flag: Flag) -> int:
 
 def flag_named(name: str) -> Flag:
     """Return the flag with a name, also with one of the release before. Raises InvalidValue."""
-    name = FORMER.get(name, name)
+    name = today(name)
     for flag in flags():
         if flag.name == name:
             return flag
     names = ", ".join(flag.name for flag in flags())
     raise InvalidValue(f"no flag has the name {name!r}: one of {names}")
+
+
+def today(name: str) -> str:
+    """Return the name that a flag has today, given that or one of the release before."""
+    return next((flag.name for flag in flags() if name in flag.former), name)

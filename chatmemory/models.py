@@ -14,7 +14,6 @@ from django.db.models import F, Q
 from chatmemory.core.codec import payload_of
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
-from chatmemory.kept import KeptCompactions, KeptIncidents
 from chatmemory.managers import AnyMemoryManager, MemoryManager, TableManager
 from chatmemory.records import (
     ApiToken,
@@ -29,8 +28,6 @@ __all__ = [
     "AuditEntry",
     "DefaultPolicy",
     "IdempotentAnswer",
-    "KeptCompactions",
-    "KeptIncidents",
     "Memory",
     "Message",
     "Stay",

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.apps import AppConfig, apps
 from django.core.checks import CheckMessage, Error
 
 if TYPE_CHECKING:
+    from chatmemory.core.messages import ChatMessage
+    from chatmemory.core.recall.incidents import Forgotten, Incident
     from chatmemory.flags import Flag
     from chatmemory.keeper import Keeper
     from chatmemory.ledger.contradictions import Contradiction, LedgerCheck
@@ -45,6 +47,16 @@ class Erased:
 
     memory_id: str
     seqs: Sequence[int] | None = None
+
+
+class NextNeed(NamedTuple):
+    """The incident for which a message was next needed, and what of it, among those up to step
+    `until`.
+    """
+
+    incident: Incident | None
+    fact: Forgotten | None
+    until: int
 
 
 class Room(AppConfig):
@@ -82,6 +94,30 @@ class Room(AppConfig):
         undoes the erasure.
         """
 
+    def incidents(self, memory_id: str) -> Iterable[Incident]:
+        """Return what left the memory of a conversation and came up again."""
+        return ()
+
+    def next_need(
+        self,
+        memory: Memory,
+        seq: int,
+        message: ChatMessage,
+        left_step: int,
+        at: int,
+        asked: Mapping[str, str],
+    ) -> NextNeed | None:
+        """Return when a message that left at a step was next needed, as seen at step `at`; None if
+        nothing is known. `asked` are the parameters of rooms in the address.
+        """
+        return None
+
+    def step_fields(self) -> Mapping[str, Any]:
+        """Return fields of the API's answer about a step, by name. The `get_attribute` of a field
+        gets that answer, with the `memory_id`.
+        """
+        return {}
+
     def verifying(self, memory: Memory) -> LedgerCheck | None:
         """Return what checks the room's columns and tables while a ledger is replayed; or None."""
         return None
@@ -110,6 +146,11 @@ def seal(change: Recorded) -> None:
     """Let rooms fill in the digests of a step, or of a new conversation."""
     for room in rooms():
         room.sealing(change)
+
+
+def next_need(*asked: Any) -> NextNeed | None:
+    """Return what the first room that knows says of when a message was next needed."""
+    return next((need for room in rooms() if (need := room.next_need(*asked))), None)
 
 
 def patterns_of(modules: Iterable[str]) -> list[Any]:

@@ -11,7 +11,6 @@ from inspector.views import (
     accounts,
     compare,
     conversation,
-    lab,
     monitoring,
     overview,
 )
@@ -33,7 +32,6 @@ urlpatterns = [
     path(f"{_conversation}branch/", write_required(conversation.branch), name="branch"),
     path(f"{_conversation}compare/", read_required(compare.compare_policies), name="compare"),
     path(f"{_conversation}adopt/", write_required(compare.adopt), name="adopt"),
-    path("lab/compactions/", read_required(lab.compactions), name="lab-compactions"),
     path("demo/", write_required(overview.add_demo), name="demo"),
     *urlpatterns_of_rooms(),
     path("sign-in/", accounts.SignIn.as_view(), name="sign-in"),

@@ -32,7 +32,7 @@ from chatmemory import (
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries import ConversationQuery
-from chatmemory.queries.compactions import GENERATIONS, said_of, standing_for
+from chatmemory.queries.summaries import GENERATIONS, said_of, standing_for
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 
@@ -175,8 +175,10 @@ def test_a_summary_of_many_summaries_stands_for_all_of_them(db):
     for n in range(2 * GENERATIONS):
         services.add("m", users(f"message {n}"))
         newest = services.compact("m", f"summary {n}", keep_last=0).seq
-    stands_for = queries.stands_for("m", [newest])[newest]
-    assert stands_for.seqs == (1, *range(2, newest, 2))
+    kept = queries.stands_for("m", [newest])[newest]
+    assert (kept.runs, kept.number, kept.seqs) == ((range(1, newest),), 2 * GENERATIONS + 1, ())
+    opened = queries.stands_for("m", [newest], newest)[newest]
+    assert opened.seqs == (1, *range(2, newest, 2))
     assert [each.seq for each in standing_for("m", 1)] == [*range(3, newest + 1, 2)]
 
 
@@ -296,14 +298,15 @@ def test_pages_say_what_a_summary_stands_for(talk, operator_client):
     words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     assert "Summary #10" in words
     assert "It is a summary. It stays until another summary covers it" in words
-    covered = queries.stands_for("m", [10])[10]
+    covered = queries.stands_for("m", [10], 10)[10]
     assert covered.seqs == (2, 3, 4, 5, 6, 8)
+    assert covered.runs == (range(2, 9),)
     assert f"It stands for 6 messages: {covered.tokens} tokens in" in words
     assert 'href="/c/m/?msg=3"' in page
     page = operator_client.get("/c/m/?at=7").content.decode()
     assert "4 messages became summary #7. 36 tokens became 6." in " ".join(page.split())
     assert "summarised at step 7" in page
-    assert queries.stands_for("m", [7, 10, 1])[7] == ((2, 3, 4, 5), 36)
+    assert queries.stands_for("m", [7, 10, 1])[7] == ((range(2, 6),), 4, 36, ())
 
 
 def test_a_page_without_summaries_asks_for_none(talk, operator_client):

@@ -25,6 +25,7 @@ from chatmemory.ledger.sql import (
 from chatmemory.models import Memory, Message, Stay, Step
 
 PAGE_MAX = 4096
+PART = 2**20  # bytes of the messages that are read together
 SAID = str(Message.Origin.SAID)
 _TOTALS = ("count_before", "tokens_before", "count_after", "tokens_after")
 _COUNTERS = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
@@ -176,6 +177,28 @@ def stays_at(step: Step) -> QuerySet[Stay]:
     stays = Stay.objects.filter(memory_id=step.memory_id, entered_step__lte=at)
     stays = stays.filter(Q(left_step=None) | Q(left_step__gt=at))
     return stays.filter(lately | protected).order_by("rank")
+
+
+def in_parts(stays: QuerySet[Stay]) -> Iterator[Stay]:
+    """Yield the stays of a window by rank with their messages, of which about a megabyte is in
+    memory at a time. Read them within one snapshot.
+    """
+    for first, last in _parts(stays.values_list("rank", "size")):
+        part = stays.filter(rank__gte=first, rank__lte=last)
+        yield from part.select_related("message").iterator()
+
+
+def _parts(places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last rank of what is read together, given ranks and sizes."""
+    size, ranks = 0, list[int]()
+    for rank, more in places:
+        if ranks and size + more > PART:
+            yield ranks[0], ranks[-1]
+            size, ranks = 0, []
+        size += more
+        ranks.append(rank)
+    if ranks:
+        yield ranks[0], ranks[-1]
 
 
 def step_zero(memory: Memory) -> Step:

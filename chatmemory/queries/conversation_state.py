@@ -17,7 +17,7 @@ from django.db.models.functions import Left
 from django.utils import timezone
 
 from chatmemory.core.codec import attributes_beside, frame_of, message_from_frame
-from chatmemory.core.exceptions import CorruptRow, InvalidMessage, MessageNotFound
+from chatmemory.core.exceptions import InvalidMessage, MessageNotFound
 from chatmemory.core.lint import Turn
 from chatmemory.core.lint.since import CallIds
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
@@ -28,9 +28,7 @@ from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.linting import waiting_turn
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.call_ids import ids_in, ids_of_calls
-from chatmemory.queries.compactions import StandsFor, standing_for, stands_for
 from chatmemory.queries.history import Part, history_page, message_in, said_before
-from chatmemory.queries.incidents import IncidentsAt, incidents_at
 from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep, replayed_window
 from chatmemory.queries.phrase import (
     PhraseMatches,
@@ -47,6 +45,7 @@ from chatmemory.queries.simulation import (
     simulated_trial,
 )
 from chatmemory.queries.steps import StepSamples, evictions_around, step_detail, step_samples
+from chatmemory.queries.summaries import StandsFor, standing_for, stands_for
 from chatmemory.queries.windows import StoredState, WindowPlace, WindowView, recounted_tokens
 
 HISTORY_SIZE = 60
@@ -64,10 +63,8 @@ class ConversationQuery:
     `before` and `after` bound the part of the history, `find` is a phrase, `other` is another step
     for comparison, of which messages above `past` are listed. `replay` asks for what would have
     kept the selected message even in a long history. `limit` asks for a replay under that limit
-    from the first message on, in which nothing is searched. With nothing selected, `incident` is
-    the number of the one to show, the newest first, and `lists_used` asks for those without a card.
-    `lists_dropped` asks for the terms that could be appended to the summary of the step. `of_rooms`
-    has the texts of parameters that rooms own, by name.
+    from the first message on, in which nothing is searched. `of_rooms` has the
+    texts of parameters that rooms own, by name.
     """
 
     at: int | None = None
@@ -79,10 +76,12 @@ class ConversationQuery:
     past: int | None = None
     replay: bool = False
     limit: int | None = None
-    incident: int | None = None
-    lists_used: bool = False
-    lists_dropped: bool = False
     of_rooms: Mapping[str, str] = field(default_factory=dict)
+
+    def number(self, name: str) -> int | None:
+        """Return the number that a parameter of a room has; None if it has none."""
+        text = self.of_rooms.get(name, "")
+        return int(text) if text.isascii() and text.isdecimal() else None
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,7 @@ class ConversationState:
     window that were never said: a client put them there. `when_said` are the tokens when they were
     said of messages that count otherwise in the window.
     `said_before` is when the message before the part of the history was said.
-    `incidents` are those that are kept, where nothing is selected, searched or simulated. In a
-    replay, `window` is what memory would hold under another limit from the first message on.
+    In a replay, `window` is what memory would hold under another limit from the first message on.
     `summaries` are those in the window or selected, with what they stand for. Where the selected
     message is redacted, `left_summaries` are those that stand for it and are not. `stored` is the
     window as it is stored at the step, and `read` has what rooms have read for the page.
@@ -130,7 +128,6 @@ class ConversationState:
     injected: frozenset[int] = frozenset()
     when_said: Mapping[int, int] = field(default_factory=dict)
     said_before: datetime | None = None
-    incidents: IncidentsAt | None = None
     is_replay: bool = False
     summaries: Mapping[int, StandsFor] = field(default_factory=dict)
     left_summaries: tuple[int, ...] = ()
@@ -191,9 +188,7 @@ class ConversationState:
 def conversation_state(memory_id: str, query: ConversationQuery) -> ConversationState:
     """Return the state of a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
     stored = StoredState.of(memory_id, query.at)
-    state = _stored_state(stored, query)
-    state = state if query.find else _with_incidents(state, stored.memory)
-    return _with_calls(state)
+    return _with_calls(_stored_state(stored, query))
 
 
 @one_snapshot()
@@ -214,9 +209,7 @@ def simulated_state(
     state = replace(state, query=query, trial=trial)
     if query.limit is not None:
         state = _with_replay(state, stored, query.limit)
-    elif trial is None:
-        state = _with_incidents(state, stored.memory)
-    elif can_decide(state.window.policy):
+    elif trial is not None and can_decide(state.window.policy):
         state = _with_simulation(state, simulated_trial(stored, trial), trial.drafts)
     return _with_calls(state)
 
@@ -253,11 +246,11 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         selected=selected,
         left_by=left_by,
         would_keep=find_what_would_keep(
-            memory, row, selected, left_by, query.replay, query.incident
+            memory, row, selected, left_by, query.replay, query.of_rooms
         ),
         compared=None if query.other is None else StoredState(memory, query.other).window,
         injected=stored.injected,
-        summaries=stands_for(memory.pk, pinned),
+        summaries=stands_for(memory.pk, pinned, selected.seq if selected else None),
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
         when_said=recounted_tokens(row),
         said_before=said_before(memory.pk, history.rows[0].seq) if history.earlier else None,
@@ -282,25 +275,6 @@ def _with_replay(state: ConversationState, stored: StoredState, limit: int) -> C
         when_said={},
         is_replay=True,
     )
-
-
-def _with_incidents(state: ConversationState, memory: Memory) -> ConversationState:
-    """Return a state with its incidents, where no message is selected."""
-    query = state.query
-    if query.msg:
-        return state
-    try:
-        found = incidents_at(
-            memory,
-            state.at,
-            query.incident or 1,
-            state.detail,
-            lists_used=query.lists_used,
-            lists_dropped=query.lists_dropped,
-        )
-    except CorruptRow as error:
-        found = IncidentsAt(state.at, is_current=True, unreadable=str(error))
-    return replace(state, incidents=found)
 
 
 def _with_simulation(

@@ -15,11 +15,10 @@ from django.db.models.functions import Coalesce, Left
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.stored_policies import load_or_tokens
 from chatmemory.core.window import Totals
-from chatmemory.flags import ANY, USER_REPEATED, Flag, flags
+from chatmemory.flags import ANY, Flag, flags
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.feed import evicting_adds
-from chatmemory.queries.incidents import NewestIncident, newest_incidents
 from chatmemory.queries.rows import MemoryRow, memory_row
 from chatmemory.queries.searching import (
     EVERYTHING,
@@ -46,8 +45,7 @@ class OverviewRow:
     """A conversation with its newest message and the load of its window in the last steps.
 
     `flags` are those of its window that a row shows. `window` is its window if that is over its
-    limit. `mention` is what was found in its messages, if they were searched. `again` is what had
-    to be said or fetched again last, and `unreadable` says that what is kept of it cannot be read.
+    limit. `mention` is what was found in its messages, if they were searched.
     """
 
     memory: MemoryRow
@@ -55,14 +53,11 @@ class OverviewRow:
     loads: tuple[int, ...]
     mention: BestMatch | None = None
     window: WindowView[WindowPlace] | None = None
-    again: NewestIncident | None = None
-    unreadable: str = ""
     flags: tuple[Flag, ...] = ()
 
 
 SPARK_STEPS = 40
-KEPT = ("keptincidents",)
-ORDERINGS: dict[str, SortKey] = {
+OWN_ORDERINGS: dict[str, SortKey] = {
     "activity": SortKey(F("updated_at"), datetime),
     "created": SortKey(F("created_at"), datetime),
     "id": SortKey(F("id"), str),
@@ -70,8 +65,14 @@ ORDERINGS: dict[str, SortKey] = {
     "tokens": SortKey(F("history_tokens")),
     "forgotten": SortKey(F("last_seq") - F("window_count")),
     "fill": SortKey(Coalesce(F("window_load") * 1000 / F("policy_limit"), 0)),
-    "user_repeated": SortKey(Coalesce(F("keptincidents__newest_at"), 0)),
 }
+
+
+def orderings() -> dict[str, SortKey]:
+    """Return by what lists can be sorted: columns, and the newest case of some flags."""
+    of_flags = {flag.name: flag.newest_at for flag in flags() if flag.newest_at}
+    keys = {name: SortKey(Coalesce(F(column), 0)) for name, column in of_flags.items()}
+    return OWN_ORDERINGS | keys
 
 
 def memory_page(
@@ -81,7 +82,7 @@ def memory_page(
     cursor: str = "",
     size: int = 50,
 ) -> CursorPage[MemoryRow]:
-    """Return a page of conversations. `ordering` is one of ORDERINGS; a minus means descending.
+    """Return a page of conversations. `ordering` is one of `orderings()`; a minus means descending.
 
     Raises InvalidValue for an unknown ordering and for an invalid cursor.
     """
@@ -105,27 +106,26 @@ def overview_page(
 
     Raises the exceptions of `memory_page`.
     """
-    page = _page(which, ordering, cursor, size, *KEPT)
+    page = _page(which, ordering, cursor, size)
     return CursorPage(_overview_rows(page.rows, which.search), page.previous, page.next)
 
 
 def overview_rows(memory_ids: Sequence[str], search: str = "") -> tuple[OverviewRow, ...]:
     """Return the rows of these conversations in the given order, without unknown ids."""
-    found = Memory.objects.select_related(*KEPT).in_bulk(memory_ids)
+    found = Memory.objects.in_bulk(memory_ids)
     known = [found[memory_id] for memory_id in memory_ids if memory_id in found]
     return _overview_rows(known, search)
 
 
-def _page(
-    which: MemoryFilter, ordering: str, cursor: str, size: int, *related: str
-) -> CursorPage[Memory]:
-    key = ORDERINGS.get(ordering.removeprefix("-"))
+def _page(which: MemoryFilter, ordering: str, cursor: str, size: int) -> CursorPage[Memory]:
+    known = orderings()
+    key = known.get(ordering.removeprefix("-"))
     if key is None:
-        names = ", ".join(ORDERINGS)
+        names = ", ".join(known)
         raise InvalidValue(f"ordering must be one of {names}, each also with a minus before it")
     descending = ordering.startswith("-")
     return page_by_cursor(
-        which.searched().select_related(*related) if related else which.searched(),
+        which.searched(),
         key,
         descending=descending,
         cursor=cursor,
@@ -151,7 +151,6 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
     hidden = {memory_id: window.hidden for memory_id, window in over.items()}
     ids = [row.pk for row in rows]
     found = best_matches(search, ids, hidden) if search else {}
-    again = newest_incidents(rows)
     shown = _flags_of(ids)
     return tuple(
         OverviewRow(
@@ -160,8 +159,6 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
             loads=tuple(loads[memory.id]),
             mention=found.get(memory.id),
             window=over.get(memory.id),
-            again=again.by_id.get(memory.id),
-            unreadable=again.unreadable.get(memory.id, ""),
             flags=shown.get(memory.id, ()),
         )
         for memory in memories
@@ -233,16 +230,15 @@ def overview_stats(since: datetime) -> OverviewStats:
     )
 
 
-def newest_flagged(flag: Flag) -> tuple[MemoryRow, NewestIncident | None] | None:
-    """Return the conversation with a flag that changed last, and its newest incident if the
-    flag is about incidents; None if there is no such conversation.
+def newest_flagged(flag: Flag) -> tuple[MemoryRow, str] | None:
+    """Return the conversation with a flag that changed last, and what happened in it in words, if
+    the flag tells; None if there is no such conversation.
     """
-    is_said = flag.name == USER_REPEATED.name
-    rows = Memory.objects.select_related("keptincidents") if is_said else Memory.objects.all()
-    row = rows.filter(flag.where).order_by("-updated_at", "-pk").first()
-    if row is None:
-        return None
-    return memory_row(row), newest_incidents([row]).by_id.get(row.pk) if is_said else None
+    if flag.newest:
+        found = flag.newest()
+        return (memory_row(found[0]), found[1]) if found else None
+    row = Memory.objects.filter(flag.where).order_by("-updated_at", "-pk").first()
+    return (memory_row(row), "") if row else None
 
 
 def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None:

@@ -26,8 +26,8 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Step
 from chatmemory.queries.history import estimator_of, said_with_history
-from chatmemory.queries.incidents import incidents_now
 from chatmemory.queries.searching import MemoryFilter
+from chatmemory.room import rooms
 
 READ_AT_ONCE = 20_000  # messages that an answer may replay
 COMPARED_MAX = 10_000  # messages, the latest
@@ -53,8 +53,8 @@ def recall_history(
 
 
 def _with_incidents(memory_id: str, history: History) -> History:
-    found = incidents_now(memory_id)
-    again = {(each.again, each.kind) for each in found.incidents if each.kind in REPEATS}
+    found = (each for room in rooms() for each in room.incidents(memory_id))
+    again = {(each.again, each.kind) for each in found if each.kind in REPEATS}
     return replace(history, incidents=frozenset(again))
 
 

@@ -18,7 +18,14 @@ from chatmemory.core.window import Entry, Totals, Window, total
 from chatmemory.ledger.changes import EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.ledger.windows import open_stays, shown_message, stay_entries, stays_at
+from chatmemory.ledger.windows import (
+    PART,
+    in_parts,
+    open_stays,
+    shown_message,
+    stay_entries,
+    stays_at,
+)
 from chatmemory.models import Memory, Message, Stay, Step
 
 
@@ -257,6 +264,34 @@ def window(memory_id: str, at: int | None = None) -> WindowView[WindowRow]:
     """Return the window at step `at` with its messages. Raises MemoryNotFound, StepNotFound."""
     state = StoredState.of(memory_id, at)
     return state.view(map(_window_row, state.stays.select_related("message")))
+
+
+def window_in_parts(
+    memory_id: str, at: int | None = None
+) -> tuple[WindowView[WindowPlace] | WindowView[WindowRow], Iterable[ChatMessage]]:
+    """Return the window at step `at`, and its messages, of which about a megabyte is in memory at a
+    time. They can be read more than once, within one snapshot with this call.
+
+    Raises MemoryNotFound, StepNotFound.
+    """
+    state = StoredState.of(memory_id, at)
+    if at is None and state.memory.window_size <= PART:  # one query reads all
+        whole = state.view(map(_window_row, state.stays.select_related("message")))
+        return whole, whole.messages
+    return state.window, _MessagesInParts(state.stays, state.window.hidden)
+
+
+@dataclass(frozen=True)
+class _MessagesInParts(Iterable[ChatMessage]):
+    """The messages of stays, without those that a lowered limit hides."""
+
+    stays: QuerySet[Stay]
+    hidden: frozenset[int]
+
+    def __iter__(self) -> Iterator[ChatMessage]:
+        for stay in in_parts(self.stays):
+            if stay.seq not in self.hidden:
+                yield shown_message(stay.message, stay.overrides)
 
 
 @one_snapshot()

@@ -74,13 +74,18 @@ def _of_files(options: Mapping[str, Any], printer: Printer) -> Iterator[Complain
                 yield Complaint(name, provider, found.rule, found.severity, found.message)
 
 
+def complaint_words(provider: str, severity: str, message: str, rule: str) -> str:
+    """Return what a provider minds: `OpenAI, refused: The result has no call. [orphan]`."""
+    return f"{PROVIDERS[provider]}, {severity}: {message} [{rule}]"
+
+
 def print_complaints(complaints: Iterable[Complaint], printer: Printer) -> int:
     """Print each complaint and the sums. Return 1 if a provider would refuse a window, else 0."""
     found: dict[str, set[str]] = {"refused": set(), "mishandled": set(), "conditional": set()}
     for each in complaints:
         found[each.severity].add(each.conversation)
-        who = f"{each.conversation}: {PROVIDERS[each.provider]}, {each.severity}"
-        printer.row(each._asdict(), f"{who}: {each.message} [{each.rule}]")
+        words = complaint_words(each.provider, each.severity, each.message, each.rule)
+        printer.row(each._asdict(), f"{each.conversation}: {words}")
     refused = found["refused"]
     only_mishandled = len(found["mishandled"] - refused)
     printer.total(

@@ -38,9 +38,6 @@ from chatmemory.services.erasure import (
     known_branches,
     unaudited_deletions,
 )
-from chatmemory.services.findings import (
-    current_incidents,
-)
 from chatmemory.services.keepers import keepers
 from chatmemory.services.keeping import Rounds, keep, newest_kept, remade
 from chatmemory.services.messages import (
@@ -91,7 +88,6 @@ __all__ = [
     "compact",
     "count_ahead",
     "create",
-    "current_incidents",
     "default_policies",
     "default_policy",
     "delete",

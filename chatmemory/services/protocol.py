@@ -7,8 +7,10 @@ locks the conversation while a change is decided.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+
+from django.db.models import Sum
 
 from chatmemory.conf import configuration
 from chatmemory.core.estimators import family_named, is_known, remember_tokens
@@ -27,7 +29,7 @@ from chatmemory.ledger.adding import (
 )
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.sql import WindowMessage, window_messages
-from chatmemory.ledger.windows import shown_message, stay_entry
+from chatmemory.ledger.windows import PART, in_parts, open_stays, shown_message, stay_entry
 from chatmemory.services.defaults import metering_policy
 from chatmemory.services.messages import clear_messages
 from chatmemory.services.transaction import locked, unsaved_memory
@@ -41,6 +43,17 @@ def get_messages(memory_id: str) -> list[ChatMessage]:
     one does not: its count is that of the removed words, which a copy of it does not have.
     """
     return [message for _, message in _read(window_messages(storable_id(memory_id)))]
+
+
+def messages_in_parts(memory_id: str) -> Iterable[ChatMessage]:
+    """Return the messages of `get_messages`, of which about a megabyte is in memory at a time. Read
+    them within one snapshot with this call.
+    """
+    stays = open_stays(storable_id(memory_id)).filter(memory__deleted_at=None)
+    size = stays.aggregate(size=Sum("size"))["size"] or 0
+    if size <= PART:
+        return get_messages(memory_id)
+    return (shown_message(stay.message, stay.overrides) for stay in in_parts(stays))
 
 
 def get_window(memory_id: str) -> Window:

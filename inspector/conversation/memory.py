@@ -213,7 +213,7 @@ class MemoryPane:
 
     def _note(self, place: WindowPlace) -> str:
         if covered := self._state.summaries.get(place.seq):
-            size = explain.counted(len(covered.seqs), "message")
+            size = explain.counted(covered.number, "message")
             return f"stands for {size}, {covered.tokens:,} tok in {place.tokens:,}"
         notes = {"pinned": place.pinned, "never said": place.seq in self._state.injected}
         return ", ".join(note for note, is_so in notes.items() if is_so)

@@ -82,8 +82,8 @@ class ConversationPage:
         most = Totals(self.memory.said_count, self.memory.history_tokens)
         self.most_said = self._measure.amount(most)
         # What rooms add, which they read here
-        asks_nothing = not self.msg and not self.find
-        self._cards = room.cards(state) if asks_nothing else []
+        cards = [] if self.msg else room.cards(state)
+        self._cards = [card for card in cards if card.in_searches or not self.find]
         self._sections = room.sections(state, state.selected) if state.selected else []
         links = sorted([*OWN_LINKS, *room.links(state)], key=lambda link: link.place)
         self.flags = [link for link in links if link.is_flag]
@@ -132,7 +132,7 @@ class ConversationPage:
     @cached_property
     def timeline(self) -> Timeline | None:
         """The timeline with its playhead at this step; None if there is no step."""
-        dots = {**self.panel.dots}
+        dots: dict[int, str] = {}
         for card in self._cards:
             dots |= card.dots
         strip = cells(self.state, self._measure, self.cell_link, dots)
@@ -158,7 +158,7 @@ class ConversationPage:
         if self.state.query.before is not None or self.state.query.after is not None:
             return "history"
         panel = self.panel
-        is_asked = self.msg or self.find or panel.changes or panel.card or panel.evidence
+        is_asked = self.msg or self.find or panel.changes
         is_asked = is_asked or any(card.asks_to_be_seen for card in self._cards)
         return "why" if is_asked else "memory"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,10 +32,9 @@ from chatmemory.queries import (
     WindowView,
     pin_preview,
 )
-from inspector.conversation.evidence import EvidenceCard
 from inspector.conversation.found import Found
 from inspector.conversation.history import SHOWN, without_escapes
-from inspector.conversation.incident import IncidentCard, UsedTerms, comparison_url
+from inspector.conversation.links import comparison_url
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.markdown import as_markdown
 from inspector.conversation.rich import fields_of, from_markdown
@@ -319,50 +318,6 @@ class Panel:
         """The difference between this step and the one it is compared with."""
         other = self._state.compared
         return Changes(self._state, other) if other else None
-
-    # What summaries lost, and incidents
-
-    @cached_property
-    def evidence(self) -> EvidenceCard | None:
-        """What the summary of the step lost, where nothing else is asked."""
-        found, detail = self._state.incidents, self._state.detail
-        if found is None or found.evidence is None or detail is None:
-            return None
-        is_over = self._state.memory.is_imported
-        return EvidenceCard(found.evidence, detail.row, is_over=is_over)
-
-    @property
-    def is_evidence_missing(self) -> bool:
-        """Whether the step compacted, and what its summary lost is not known."""
-        detail = self._state.detail
-        return detail is not None and detail.row.kind == "compact" and self.evidence is None
-
-    @cached_property
-    def card(self) -> IncidentCard | None:
-        """The incident that is shown, where nothing else is asked."""
-        found = self._state.incidents
-        return IncidentCard(self._state, found.shown) if found and found.shown else None
-
-    @property
-    def dots(self) -> Mapping[int, str]:
-        return self.card.dots if self.card else {}
-
-    @property
-    def used(self) -> UsedTerms | None:
-        found = self._state.incidents
-        return UsedTerms(found) if found and found.used else None
-
-    @property
-    def incidents_until(self) -> int | None:
-        """The step up to which incidents were found; None if that is the newest one."""
-        found = self._state.incidents
-        return found.until if found and not found.is_current else None
-
-    @property
-    def unreadable(self) -> str:
-        """Says that what is kept of the conversation cannot be read."""
-        found = self._state.incidents
-        return found.unreadable if found else ""
 
     # The answer to a search
 

@@ -18,7 +18,6 @@ from chatmemory import can_decide, explain, queries
 from chatmemory.queries import (
     FeedItem,
     Flag,
-    NewestIncident,
     NoRoom,
     OverviewRow,
     flag_named,
@@ -28,7 +27,8 @@ from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
 from inspector.overview.selection import Asked, midnight
-from inspector.shell.room import Badge
+from inspector.shell import room
+from inspector.shell.room import Badge, News
 
 CACHED_AS = "inspector.overview.headlines"
 LEAST_SECONDS, MOST_SECONDS = 1, 30
@@ -116,8 +116,8 @@ def _causes(stats: queries.OverviewStats) -> Iterator[Cause]:
         count = stats.flagged[flag.name]
         found = queries.newest_flagged(flag) if flag.verb and count else None
         if found:
-            memory, again = found
-            words, verb = came_up_again(again) if again else "", flag.verb
+            memory, words = found
+            verb = flag.verb
             if not flag.is_red:
                 words, verb = "is one of them. Nobody has chosen the providers in use.", "Choose…"
             yield Cause(flag.name, count, memory, words, verb, _address(flag))
@@ -225,10 +225,6 @@ class Row:
         return f"{stored - hidden:,} of {stored:,}" if hidden else f"{stored:,}"
 
     @property
-    def came_up_again(self) -> str:
-        return came_up_again(self.row.again) if self.row.again else ""
-
-    @property
     def is_busy(self) -> bool:
         return (timezone.now() - self.memory.updated_at).total_seconds() < BUSY_SECONDS
 
@@ -276,6 +272,8 @@ class Row:
 class FeedRow:
     """An entry of the feed: a message that left, which is new if that was later than `seen`."""
 
+    is_first = False
+
     def __init__(self, item: FeedItem, seen: int | None) -> None:
         self.item, self.moment, self.step = item, item.moment, item.step
         self.is_new = seen is not None and self.moment > seen
@@ -283,42 +281,24 @@ class FeedRow:
         self.reason = explain.short_reason(item.reason, item.misfit, item.by_client)
 
 
-class AgainRow:
-    """An entry of the feed: what had to be said again."""
+class NewsRow:
+    """An entry of the feed that a room has."""
 
-    def __init__(self, again: NewestIncident, seen: int | None) -> None:
-        self.again, self.step = again, again.incident.step
-        self.moment = queries.microseconds(again.at)
+    def __init__(self, news: News, seen: int | None) -> None:
+        self.news, self.moment, self.step = news, news.moment, news.step
+        self.is_first = news.is_first
         self.is_new = seen is not None and self.moment > seen
-        self.came_up_again = came_up_again(again)
 
 
-@dataclass(frozen=True)
-class UnreadableRow:
-    """An entry of the feed: what is kept of a conversation cannot be read. It comes first."""
-
-    memory_id: str
-    unreadable: str
-    is_new = False
-    moment = 0
-
-
-def current_feed(seen: int | None = None) -> list[FeedRow | AgainRow | UnreadableRow]:
-    """Return what left memory last, and what came up again last of what had left, the latest first.
+def current_feed(seen: int | None = None) -> list[FeedRow | NewsRow]:
+    """Return what left memory last, and what rooms tell, the latest first.
 
     What is later than `seen` is new.
     """
-    rows: list[FeedRow | AgainRow] = [FeedRow(item, seen) for item in queries.feed(FEED_SIZE)]
-    latest = queries.latest_incidents(FEED_SIZE)
-    rows += [AgainRow(again, seen) for again in latest.by_id.values()]
-    rows.sort(key=lambda row: (row.moment, row.step), reverse=True)
-    unreadable = [UnreadableRow(*each) for each in latest.unreadable.items()]
-    return [*unreadable, *rows][:FEED_SIZE]
-
-
-def came_up_again(found: NewestIncident) -> str:
-    """Say what came up again: `A-1182 had to be said again`."""
-    return f"{found.incident.what} {found.incident.words.happened}"
+    rows: list[FeedRow | NewsRow] = [FeedRow(item, seen) for item in queries.feed(FEED_SIZE)]
+    rows += [NewsRow(news, seen) for news in room.news(FEED_SIZE)]
+    rows.sort(key=lambda row: (row.is_first, row.moment, row.step), reverse=True)
+    return rows[:FEED_SIZE]
 
 
 def spark(loads: Sequence[int], limit: int | None) -> tuple[str, str, float | None]:

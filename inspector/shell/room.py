@@ -74,12 +74,13 @@ class Card(Fragment):
 
     It stands above the words of the step, of the replay or of the simulation, or with `is_below`
     after them. `dots` are classes of cells of the timeline by step. A phone shows the panel first
-    if a card `asks_to_be_seen`.
+    if a card `asks_to_be_seen`. One that is `in_searches` stands below the answer to a search, too.
     """
 
     dots: Mapping[int, str] = field(default_factory=dict)
     asks_to_be_seen: bool = False
     is_below: bool = False
+    in_searches: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,9 +104,24 @@ class Link(Fragment):
 
 @dataclass(frozen=True)
 class Badge(Fragment):
-    """What a room says in a row of the overview, beside the id or, with `is_below`, below it."""
+    """What a room says in a row of the overview, beside the id or, with `is_below`, below it.
+
+    `words` are what agents read in its place.
+    """
 
     is_below: bool = False
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class News(Fragment):
+    """What a room says in the feed of the overview: it happened at a `moment`, in microseconds, at
+    a step. One that `is_first` stands above all that happened.
+    """
+
+    moment: int = 0
+    step: int = 0
+    is_first: bool = False
 
 
 class SiteRoom(kernel.Room):
@@ -117,6 +133,7 @@ class SiteRoom(kernel.Room):
     scripts: Sequence[str] = ()  # modules of JavaScript, for the same pages
     also_on: Sequence[str] = ()  # the kernel's routes whose pages load these files too
     parameters: Sequence[str] = ()  # what the room owns in the address of the conversation page
+    numbers: Sequence[str] = ()  # the same, of which each is a number
 
     def tools(self) -> Iterable[Callable[..., Any]]:
         """Return the functions that coding agents may call: see `inspector.shell.agents`."""
@@ -136,7 +153,7 @@ class SiteRoom(kernel.Room):
         """End what would keep a server process from stopping."""
 
     def cards(self, view: ConversationState) -> Iterable[Card]:
-        """Yield what the panel says where no message is selected and no phrase searched.
+        """Yield what the panel says where no message is selected.
 
         It may be a simulation or a replay: `view.is_simulated`. `view.query.of_rooms` has the texts
         of the room's parameters, and `view.read` keeps what several hooks need.
@@ -159,6 +176,10 @@ class SiteRoom(kernel.Room):
         """Return what rows of the overview have, by the ids of conversations."""
         return {}
 
+    def news(self, size: int) -> Iterable[News]:
+        """Yield what the feed of the overview has, the latest `size` entries."""
+        return ()
+
 
 NOT_AVAILABLE = "inspector/shared/_not_available.html"
 Item = TypeVar("Item")
@@ -174,9 +195,12 @@ def urlpatterns() -> list[Any]:
     return kernel.patterns_of(room.urls for room in rooms())
 
 
-def parameters() -> list[str]:
-    """Return the parameters of the conversation page's address that rooms own."""
-    return [name for room in rooms() for name in room.parameters]
+def parameters() -> dict[str, bool]:
+    """Return the parameters of the conversation page's address that rooms own, and whether each is
+    a number.
+    """
+    texts = {name: False for room in rooms() for name in room.parameters}
+    return texts | {name: True for room in rooms() for name in room.numbers}
 
 
 def rooms_on(request: HttpRequest) -> list[SiteRoom]:
@@ -252,6 +276,11 @@ def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:
         except Exception:
             logger.exception("the room %s has no badges", room.room)
     return found
+
+
+def news(size: int) -> list[News]:
+    """Return what the feed of the overview has of all rooms."""
+    return _of_each(News, lambda room: room.news(size))
 
 
 def _of_each(kind: type[Item], asked: Callable[[SiteRoom], Iterable[Item]]) -> list[Item]:

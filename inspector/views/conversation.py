@@ -53,10 +53,8 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
 
     `?find=` searches for a phrase (`#26` selects that message), `?with=` compares with another
     step and lists the messages above `?past=`, `?before=` and `?after=` page through the history,
-    and `?replay=1` computes what would have kept the selected message in a long history. With
-    nothing selected, `?incident=` is the number of the incident to show, the newest first,
-    `?used=1` lists what was used without a recorded mention, and `?terms=1` the terms that could be
-    appended to the summary of the step. `?limit=` replays what was said under that limit from the
+    and `?replay=1` computes what would have kept the selected message in a long history. Rooms
+    have parameters of their own. `?limit=` replays what was said under that limit from the
     first message on. `?trial=` simulates the drafts and the limit of a trial, `?draft=` selects
     one of its drafts, and `?edit=` is one to be edited. `?time=` leads to the step at a time,
     `?client_id=` to a client's message.
@@ -222,12 +220,18 @@ def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
         find="" if jump else find,
         replay="replay" in request.GET,
         limit=_number(request, "limit"),
-        incident=_number(request, "incident"),
-        lists_used="used" in request.GET,
-        lists_dropped="terms" in request.GET,
-        of_rooms={name: request.GET[name] for name in parameters() if name in request.GET},
+        of_rooms=_of_rooms(request),
     )
     return query, find if jump else ""
+
+
+def _of_rooms(request: HttpRequest) -> dict[str, str]:
+    """Return the parameters that rooms own. Raises Http404 for a number that is none."""
+    asked = {name: is_number for name, is_number in parameters().items() if name in request.GET}
+    for name, is_number in asked.items():
+        if is_number:
+            _number(request, name)
+    return {name: request.GET[name] for name in asked}
 
 
 def _sought_url(request: HttpRequest, memory_id: str) -> str:

@@ -6,7 +6,11 @@ from contextlib import contextmanager
 
 from django.db.models import Q
 
+from chatmemory.core.eviction import Reason
+from chatmemory.core.recall.incidents import Forgotten, Incident
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.flags import Flag
+from chatmemory.room import NextNeed
 from inspector.shell import room
 
 
@@ -29,6 +33,7 @@ class ARoom(room.SiteRoom):
     verbose_name = "The room of tests"
     menu = (room.MenuItem("Tests", "overview", 5),)
     parameters = ("counted",)
+    numbers = ("numbered",)
     services = {"answer": "tests.a_room.answers"}
     also_on = ("conversation",)
     styles = ("a_room/room.css",)
@@ -42,6 +47,8 @@ class ARoom(room.SiteRoom):
         self._fail("cards")
         counted = view.query.of_rooms.get("counted", "nothing")
         yield room.Card("a_room/_said.html", {"said": f"A card of {view.memory.id}: {counted}"})
+        number = view.query.number("numbered")
+        yield room.Card("a_room/_said.html", {"said": f"Card {number}"}, in_searches=True)
 
     def sections(self, view, message):
         self._fail("sections")
@@ -55,6 +62,28 @@ class ARoom(room.SiteRoom):
         self._fail("badges")
         badge = room.Badge("a_room/_said.html", {"said": "A badge"})
         return {row.id: [badge] for row in rows if row.id == "m"}
+
+    def news(self, size):
+        self._fail("news")
+        yield room.News("a_room/_said.html", {"said": f"The first of {size}"}, is_first=True)
+        yield room.News("a_room/_said.html", {"said": "Long ago"}, moment=1)
+
+    def incidents(self, memory_id):
+        said = Forgotten("message 1", "message 1", 2, 2, 5, Reason.CAPACITY)
+        yield Incident(IncidentKind.USER_REPEATED, 4, 4, (said,))
+
+    def next_need(self, memory, seq, message, left_step, at, asked):
+        until = int(asked.get("numbered", 0)) or left_step
+        return NextNeed(None, None, until)
+
+    def step_fields(self):
+        from rest_framework.serializers import CharField
+
+        class Told(CharField):
+            def get_attribute(self, instance):
+                return f"step {instance['n']} of {instance['memory_id']}"
+
+        return {"told": Told()}
 
     def erasing(self, erased):
         self._fail("erasing")

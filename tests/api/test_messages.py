@@ -6,6 +6,7 @@ import pytest
 
 from chatmemory import (
     AiMessage,
+    MessageWindow,
     SystemMessage,
     TokenWindow,
     ToolExecutionRequest,
@@ -14,6 +15,8 @@ from chatmemory import (
     services,
 )
 from chatmemory.api.responses import ChangeSerializer, EvictedSerializer
+from chatmemory.core.codec import message_to_dict
+from chatmemory.core.messages import with_attributes
 from chatmemory.services import protocol
 
 from ..conversations import numbered
@@ -44,6 +47,22 @@ def test_it_shows_the_window_now_and_at_a_step(api, memory_id):
     assert now["messages"][0] == user("b")
     assert api.get(f"{URL}messages/?at=2").json()["seqs"] == [1, 2]
     assert api.get(f"{URL}messages/?at=0").json()["messages"] == []
+
+
+def test_a_window_that_is_read_in_parts_is_the_same(api, memory_id):
+    """Of several megabytes, one is in memory at a time."""
+    services.change(memory_id, policy=MessageWindow(9))
+    protocol.update_messages(memory_id, [UserMessage(f"{n} " + "word " * 90_000) for n in range(4)])
+    sent = [with_attributes(each, {"a": 1}) for each in protocol.get_messages(memory_id)]
+    protocol.update_messages(memory_id, sent)
+    services.change(memory_id, policy=MessageWindow(3))
+    whole = queries.window(memory_id)
+    now, then = (api.get(f"{URL}messages/{at}").json() for at in ("", "?at=3"))
+    assert now["seqs"] == whole.seqs == [2, 3, 4]
+    assert now["messages"] == list(map(message_to_dict, whole.messages))
+    assert now["messages"][0]["attributes"] == {"a": 1}
+    assert then["messages"] == list(map(message_to_dict, sent))
+    assert api.get(STORE).json() == then["messages"]
 
 
 def test_it_writes_openai_messages_and_lists_losses(api, memory_id):

@@ -27,7 +27,6 @@ def test_each_table_has_its_place():
     assert {MODELS[table].__name__: column for table, column in placed.items()} == {
         "Memory": "id",
         **dict.fromkeys(("Message", "Stay", "Step", "Trial"), "memory_id"),
-        **dict.fromkeys(("KeptIncidents", "KeptCompactions"), "memory_id"),
         **dict.fromkeys(OF_ROOMS, "memory_id"),
         **dict.fromkeys(("IdempotentAnswer", "AuditEntry"), None),
     }

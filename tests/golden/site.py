@@ -165,13 +165,11 @@ STATES = {
     "support-redacted": State(f"{SUPPORT}?msg=3"),
     "support-calls": State(f"{SUPPORT}?msg=4"),
     "support-picture": State(f"{SUPPORT}?msg=7"),
-    "compacted": State("/c/compacted/?at=5&terms=1"),
     "compacted-summary": State("/c/compacted/?msg=5"),
     "oversized": State("/c/oversized/?msg=2"),
     "empty": State("/c/shop~2Fempty/"),
     "missing": State("/c/nobody/"),
     "delete-asked": State("/bulk/", form={"action": "delete", "id": ["classroom", "support"]}),
-    "lab-compactions": State("/lab/compactions/?level=told"),
     "sign-in": State("/sign-in/", by="stranger", whole=True),
 }
 STATES |= {name: state for each in of_rooms("golden") for name, state in each.STATES.items()}

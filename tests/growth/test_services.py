@@ -8,7 +8,7 @@ tries all.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from types import FrameType
@@ -61,7 +61,6 @@ ROWS: dict[str, Callable[[Filled], object]] = {
     "clear_messages": lambda it: services.clear_messages(it.id),
     "compact": lambda it: services.compact(it.id, "They talked.", keep_last=0, append_terms=1000),
     "count_ahead": lambda it: services.count_ahead(it.id, it.messages),
-    "current_incidents": lambda it: services.current_incidents(it.id),
     "delete": lambda it: services.delete(it.id),
     "import_conversation": lambda it: services.import_conversation(
         "new", it.messages, MessageWindow(9_999)
@@ -122,13 +121,36 @@ def cases():
                 yield pytest.param(act, shape, policy, id=f"{name}-{shape}-{policy}", marks=marks)
 
 
+def filled_of(shape: str, policy: str, n: int) -> Filled:
+    """Return the conversation of this shape, policy and size; create it if it is not stored."""
+    filled = Filled(f"{shape}, {policy}, {n}".replace(" ", "-"), SHAPES[shape](n))
+    if not Memory.objects.filter(pk=filled.id).exists():
+        services.create(filled.id, POLICIES[policy](len(filled.messages) + 1))
+        services.set_messages(filled.id, filled.messages)
+    return filled
+
+
+def fill_quick_shapes() -> None:
+    for shape in sorted(QUICK):
+        for n in (N, 2 * N):
+            filled_of(shape, "plain", n)
+
+
+@pytest.fixture(scope="module")
+def quick_shapes(django_db_setup, django_db_blocker, images) -> Iterator[None]:
+    """The conversations that most cases read, filled once for all tests of this module."""
+    with django_db_blocker.unblock():
+        images.bring_about("quick shapes", fill_quick_shapes)
+    yield
+    with django_db_blocker.unblock():
+        images.restore("migrated")
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="the CPU of this process is the same")
 @pytest.mark.parametrize(("act", "shape", "policy"), [*cases()])
-def test_services(db, act, shape, policy):
+def test_services(quick_shapes, db, act, shape, policy):
     def prepared(n: int) -> Callable[[], object]:
-        filled = Filled(f"{n}", SHAPES[shape](n))
-        if not Memory.objects.filter(pk=filled.id).exists():
-            services.create(filled.id, POLICIES[policy](len(filled.messages) + 1))
-            services.set_messages(filled.id, filled.messages)
+        filled = filled_of(shape, policy, n)
 
         def acted() -> None:
             with suppress(ChatMemoryError), transaction.atomic():
@@ -141,9 +163,14 @@ def test_services(db, act, shape, policy):
 
 
 # What is derived, which no change may do while it holds the lock of writers
-DERIVING = ("core/lint/", "core/recall/", "diagnosis.py", "queries/incidents.py")
+DERIVING = (
+    "/chatmemory/core/lint/",
+    "/chatmemory/core/recall/",
+    "/rooms/doctor/diagnosis.py",
+    "/rooms/evidence/incidents.py",
+)
 # Redactions look for summaries that hold a term of the message, which must not change meanwhile.
-ALLOWED = {"redact": {"core/recall/"}}
+ALLOWED = {"redact": {"/chatmemory/core/recall/"}}
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="on PostgreSQL a read is a transaction")
@@ -157,7 +184,7 @@ def test_nothing_is_derived_under_a_lock(transactional_db, name):
     def called(frame: FrameType, event: str, _: object) -> None:
         if event == "call" and connection.in_atomic_block:
             file = frame.f_code.co_filename
-            derived.update(part for part in DERIVING if f"/chatmemory/{part}" in file)
+            derived.update(part for part in DERIVING if part in file)
 
     sys.setprofile(called)
     try:

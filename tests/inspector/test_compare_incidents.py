@@ -25,7 +25,7 @@ from inspector import demo
 from ..conversations import create_and_add, users
 from ..core.test_incidents import conversations, installed_policies
 from ..properties import examples
-from ..test_incidents import incidents_anew, without_ignored
+from ..rooms.evidence.test_incidents import incidents_anew, without_ignored
 from .markup import words
 
 pytestmark = pytest.mark.django_db

@@ -38,7 +38,6 @@ PAGES = [
     "/c/m/?before=50",
     "/c/m/export/",
     "/c/m/compare/",
-    "/lab/compactions/",
     "/c/m/compare/?policy=message_window:5&policy=everything&at=100&phrase=said",
 ]
 API = "/api/v1/memories/m/"

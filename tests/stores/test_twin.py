@@ -35,7 +35,7 @@ from ..langchain4j import Said, explanations
 from ..ledger.test_any_changes import undone
 from ..properties import examples
 
-NUMBERS = count()
+NAME, NUMBERS = "twin", count()
 words = st.sampled_from(["a", "b", "ok"])
 attributes = st.sampled_from([{}, {"id": 1}, {"id": 2, "at": {"b": [1.5], "a": None}}])
 messages = st.one_of(
@@ -58,8 +58,8 @@ others = st.one_of(
     st.tuples(st.just("random"), st.lists(messages, max_size=6)),
 )
 # Hypothesis takes each branch equally often; mapped ones are branches of their own
-mostly_adds = st.one_of(*(adds.map(tuple) for _ in range(3)), others.map(tuple))
-changes = st.lists(mostly_adds, min_size=3, max_size=14)
+mostly_adds = st.one_of(*(adds.map(tuple) for _ in range(6)), others.map(tuple))
+changes = st.lists(mostly_adds, min_size=8, max_size=16)
 
 
 def added(known: list[ChatMessage], message, limit, by_tokens, keeps_first) -> list[ChatMessage]:
@@ -108,9 +108,9 @@ def come_back_as(got: list[ChatMessage], sent: list[ChatMessage]) -> bool:
     return len(got) == len(sent) and all(map(comes_back_as, got, sent))
 
 
-def check_step(name: str, n: int, old: list[Said], sent: list[ChatMessage], told: Counter) -> None:
+def check_step(n: int, old: list[Said], sent: list[ChatMessage], told: Counter) -> None:
     """Check that the newest step tells of the only add that explains a list."""
-    step = queries.step(name, n)
+    step = queries.step(NAME, n)
     found = explanations(old, sent)
     told["add" if len(found) == 1 else "several" if found else "taken back"] += 1
     assert step.row.kind == ("add" if len(found) == 1 else "set"), (old, sent, found)
@@ -121,32 +121,35 @@ def check_step(name: str, n: int, old: list[Said], sent: list[ChatMessage], told
 
 
 def play(made: list, told: Counter) -> None:
-    store, name = DjangoChatMemoryStore(), "twin"
+    store = DjangoChatMemoryStore()
+    old: list[Said] = []
+    before = 0
     windows = {}
     for kind, *values in made:
-        known = store.get_messages(name)
-        old = [Said(row.seq, row.message) for row in queries.window(name).rows] if known else []
+        known = [each.message for each in old]
         sent = added(known, *values) if kind == "add" else changed(known, kind, *values)
-        before = queries.memory(name).last_step if windows else 0
-        store.update_messages(name, sent)
-        assert come_back_as(store.get_messages(name), sent), (known, sent)
-        view = queries.window(name)
-        windows[view.step] = view.messages
+        store.update_messages(NAME, sent)
+        entries = store.get_window(NAME).with_messages()
+        got = [each.message for each in entries]
+        assert come_back_as(got, sent), (known, sent)
+        step = queries.memory(NAME).last_step
+        windows[step] = got
         if come_back_as(known, sent) and before:
-            assert view.step == before, "an equal list is no step"
+            assert step == before, "an equal list is no step"
         elif kind == "add" and known:
-            assert view.step == before + 1
-            check_step(name, view.step, old, sent, told)
+            assert step == before + 1
+            check_step(step, old, sent, told)
+        old, before = [Said(each.seq, each.message) for each in entries], step
     for step, window in windows.items():
-        assert queries.window(name, step).messages == window
-    assert verify(name) is None
+        assert queries.window(NAME, step).messages == window
+    assert verify(NAME) is None
 
 
 @pytest.mark.database
 def test_any_lists_come_back_and_adds_are_told_as_adds(db):
     told: Counter = Counter()
 
-    @examples(600)
+    @examples(260)
     @given(changes)
     def any_lists(made):
         with undone():
@@ -160,14 +163,14 @@ def test_any_lists_come_back_and_adds_are_told_as_adds(db):
 def test_any_lists_come_back_over_http(served):
     with HttpChatMemoryStore(served.url, served.token) as store:
 
-        @examples(200)
+        @examples(40)
         @given(changes)
         def any_lists(made):
-            name = uuid4().hex
+            name, known = uuid4().hex, []
             for kind, *values in made:
-                known = store.get_messages(name)
                 sent = added(known, *values) if kind == "add" else changed(known, kind, *values)
                 store.update_messages(name, sent)
-                assert come_back_as(store.get_messages(name), sent), (known, sent)
+                known = store.get_messages(name)
+                assert come_back_as(known, sent), sent
 
         any_lists()

@@ -34,7 +34,7 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.formats import Rendering, render_each
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.linting import lint, repair
-from chatmemory.queries import WindowRow, WindowView
+from chatmemory.queries import WindowPlace, WindowRow, WindowView
 from chatmemory.services import ChangeResult, protocol
 from chatmemory.services.validation import check_id
 from chatmemory.streaming import json_list
@@ -51,12 +51,10 @@ class MemoryMessages(Resource):
         """
         if asked.keys() == {"as"} and (seen := _not_modified(request, memory_id)):
             return seen
-        window = queries.window(memory_id, asked.get("at"))
-        messages, more = _checked(window, asked.get("lint"), asked.get("repair"))
-        answer = whole_json(_window(window, render_each(messages, asked["as"]), more))
+        step, answer = _window_answer(memory_id, asked)
         if "at" not in asked:
             # The newest step is the version.
-            answer["ETag"] = f'"{window.step}"'
+            answer["ETag"] = f'"{step}"'
         return answer
 
     @changes(MessageChangesSerializer, status=201, body=requests.AddRequest, name="add_messages")
@@ -98,14 +96,24 @@ def _not_modified(request: Request, memory_id: str) -> HttpResponse | None:
     return HttpResponse(status=304, headers={"ETag": f'"{version}"'})
 
 
+@one_snapshot()
+def _window_answer(memory_id: str, asked: Asked) -> tuple[int, HttpResponse]:
+    """Return the step of a window, and the answer that shows it."""
+    at, linted, mended = (asked.get(name) for name in ("at", "lint", "repair"))
+    if linted is None and mended is None:
+        window, messages = queries.window_in_parts(memory_id, at)
+        return window.step, whole_json(_window(window, render_each(messages, asked["as"])))
+    checked = queries.window(memory_id, at)
+    messages, more = _checked(checked, linted, mended)
+    return checked.step, whole_json(_window(checked, render_each(messages, asked["as"]), more))
+
+
 def _checked(
     window: WindowView[WindowRow], linted: str | None, mended: str | None
 ) -> tuple[Iterable[ChatMessage], dict[str, Any]]:
     """Return the messages of a window, mended for one provider, and members of the answer: what was
     done, and what a provider minds of them.
     """
-    if linted is None and mended is None:
-        return window.messages, {}
     messages, seqs = window.messages, window.seqs
     found = Repaired(messages, range(len(messages)))
     more: dict[str, Any] = {}
@@ -124,7 +132,9 @@ def _checked(
 
 
 def _window(
-    window: WindowView[WindowRow], rendering: Rendering, more: dict[str, Any]
+    window: WindowView[WindowRow] | WindowView[WindowPlace],
+    rendering: Rendering,
+    more: dict[str, Any] | None = None,
 ) -> Iterator[str]:
     """Yield the JSON of a window, with `more` in its head. What stands beside the messages, and
     what the format lost, are known after them.
@@ -243,8 +253,9 @@ class Store(Resource):
 
         A lowered limit does not hide any. An unknown id has none: `[]`.
         """
-        messages = protocol.get_messages(check_id(memory_id))
-        return whole_json(json_list(map(message_to_dict, messages)))
+        with one_snapshot():
+            messages = protocol.messages_in_parts(check_id(memory_id))
+            return whole_json(json_list(map(message_to_dict, messages)))
 
     @changes(None, status=204, body=requests.ListRequest, name="update_messages")
     def put(self, request: Request, memory_id: str, asked: Asked) -> Response:

@@ -117,7 +117,7 @@ def _rows(
 def _beside(row: WindowRow, summaries: dict[int, StandsFor]) -> ShownRow:
     text = readable_text(row.message)
     if row.seq in summaries:
-        covered = explain.counted(len(summaries[row.seq].seqs), "message")
+        covered = explain.counted(summaries[row.seq].number, "message")
         told = f"{explain.counted(row.tokens, 'token')}, stands for {covered}"
         return ShownRow(row.seq, "Summary", text, told, is_in=True)
     role = explain.role(row.type, row.has_calls)

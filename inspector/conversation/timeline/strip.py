@@ -151,19 +151,26 @@ def brackets(state: ConversationState) -> str:
     with a column for each step. One that goes on beside the strip is open there.
     """
     part = () if state.is_replay else state.samples.part
-    covered = frozenset(seq for each in state.summaries.values() for seq in each.seqs)
-    is_covered = [bool(covered) and not covered.isdisjoint(sample.seqs) for sample in part]
+    runs = [run for each in state.summaries.values() for run in each.runs]
+    is_covered = [
+        each.kind != "compact" and any(_meet(run, each.seqs) for run in runs) for each in part
+    ]
     path, begin = "", 0
     for is_run, run in groupby(is_covered):
         end = begin + len(list(run))
         if is_run:
-            goes_on = begin == 0 and min(covered) < part[0].seqs.start
+            goes_on = begin == 0 and min(each.start for each in runs) < part[0].seqs.start
             left = part[begin].step - 1
             path += f"M{left} 3" if goes_on else f"M{left} 0V3"
-            ends_later = end == len(part) and max(covered) >= part[-1].seqs.stop
+            ends_later = end == len(part) and max(each.stop for each in runs) > part[-1].seqs.stop
             path += f"H{part[end - 1].step}" + ("" if ends_later else "V0")
         begin = end
     return path
+
+
+def _meet(one: range, other: range) -> bool:
+    """Return whether two ranges of numbers have some in common."""
+    return max(one.start, other.start) < min(one.stop, other.stop)
 
 
 def strip_labels(strip: Sequence[Cell], at: int, flag: str) -> list[Label]:

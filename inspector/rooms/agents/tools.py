@@ -17,6 +17,7 @@ from chatmemory.api.responses import (
 from chatmemory.core.messages import MessageType
 from chatmemory.core.texts import named, readable_text
 from chatmemory.queries import ConversationQuery, MemoryFilter, MessageDetail, Part
+from inspector.shell import room
 from inspector.shell.agents import SIZE, Agent, Answer, check_words, short
 
 FlagName = Annotated[
@@ -39,12 +40,12 @@ def find_conversations(
     which = MemoryFilter(search=words.strip(), label=label, id_prefix=beginning, flag=flagged)
     page = queries.overview_page(which, size=SIZE)
     told, rows = [], []
+    badges = room.badges([row.memory for row in page.rows])
     for row in page.rows:
-        memory, found, again = row.memory, row.mention, row.again
+        memory, found = row.memory, row.mention
         said = explain.counted(memory.said_count, "message")
         line = f"{memory.id}: {said} said, {memory.window.count:,} in memory"
-        if again:
-            line += f"; {explain.incident_words(again.incident)}"
+        line += "".join(f"; {badge.words}" for badge in badges[memory.id] if badge.words)
         if found:
             line += f"; #{found.seq}: {short(found.text)}"
         told.append(line)

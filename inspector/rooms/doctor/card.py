@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from chatmemory.queries import ConversationState, MemoryRow
+from chatmemory.testing.snippets import accepted_by
+from inspector.conversation.as_test import copied_test
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import Choices, choices
 from inspector.rooms.doctor.diagnosing import (
@@ -68,7 +70,17 @@ def sections(view: ConversationState) -> Iterator[Section]:
 def _answers(view: ConversationState) -> dict[str, object]:
     found, use = known(view), use_of(view)
     answers = words.answers(found.diagnosis, use) if found.diagnosis else []
-    return {"answers": answers, "known": found, "use": use}
+    return {"answers": answers, "known": found, "use": use, "test": _test(view, found)}
+
+
+def _test(view: ConversationState, found: KnownDiagnosis) -> str:
+    """Return what chosen providers refuse as a test of a project; empty if they accept it."""
+    use = use_of(view)
+    refused = found.under(use).refused_by if use.is_chosen and not view.is_simulated else ()
+    if not refused:
+        return ""
+    asserted = [accepted_by(refused)]
+    return copied_test(view.memory.id, view.memory.policy, "is accepted", asserted)
 
 
 def links(view: ConversationState) -> Iterator[Link]:

@@ -19,12 +19,12 @@ from chatmemory.core.recall.cost import NO_BOUNDS, CacheRules
 from chatmemory.core.recall.facts import examples_first
 from chatmemory.core.recall.frontier import Figures, Tried, tried_of_kind
 from chatmemory.core.recall.history import History, needs
+from chatmemory.core.recall.incidents import INCIDENT_RULES
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.written_policies import text_of_policy
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory
 from chatmemory.queries import MemoryFilter
-from chatmemory.queries.incidents import RULES
 from chatmemory.queries.recall import COMPARED_MAX, recall_history
 from chatmemory.search.reading import given_labels
 from inspector.rooms.lab import models
@@ -54,7 +54,7 @@ class FleetQuery:
         """What figures depend on beside the conversation: the policies, words, and the cache."""
         words = fact_words()
         text = f"{text_of_policy(tried.kind)} {tried.kind.estimator} {tried.also} {tried.rules}"
-        text = f"{VERSION} {RULES} {text} {words}"
+        text = f"{VERSION} {INCIDENT_RULES} {text} {words}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

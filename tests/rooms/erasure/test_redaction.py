@@ -253,7 +253,7 @@ def test_a_redacted_summary_stays_one(summarised):
     assert (row.seq, row.pinned, row.message.contents[0].text) == (7, True, "[redacted #7]")
     services.compact("m", "All.", keep_last=1)
     assert [row.seq for row in queries.window("m").rows] == [10, 9]
-    assert queries.stands_for("m", [10])[10].seqs == (1, 2, 3, 5, 8)
+    assert queries.stands_for("m", [10], 10)[10].seqs == (1, 2, 3, 5, 8)
     assert verify("m") is None
 
 

@@ -8,11 +8,14 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from chatmemory import queries
 from chatmemory.explain import counted
+from chatmemory.formats import render_each, writable_formats
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
 from chatmemory.models import Memory
 from chatmemory.reports.printing import add_json_argument
+from chatmemory.streaming import rendered_file
 from inspector.rooms.transfer.exports import archive_lines
 
 
@@ -26,6 +29,11 @@ class Command(DatabaseCommand):
         parser.add_argument("ids", nargs="*", metavar="ID")
         parser.add_argument("--all", action="store_true", help="all conversations")
         parser.add_argument("--label", metavar="NAME[:VALUE]", help="those with this label")
+        parser.add_argument(
+            "--format",
+            choices=list(writable_formats()),
+            help="what was said in one conversation, as a transcript in this format",
+        )
         add_json_argument(parser, "conversation that --output has")
         parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
 
@@ -36,7 +44,7 @@ class Command(DatabaseCommand):
         ids = list(dict.fromkeys(options["ids"])) or self.selected(options["label"])
         for memory_id in options["ids"]:
             find_memory(memory_id)  # raises MemoryNotFound
-        self.export(archive_lines(ids), options["output"])
+        self.export(self.lines(ids, options["format"]), options["output"])
         if options["output"]:
             printer = self.printer(options)
             for memory_id in ids:
@@ -45,6 +53,14 @@ class Command(DatabaseCommand):
                 {"file": str(options["output"]), "conversations": len(ids)},
                 f"{options['output']}: {counted(len(ids), 'conversation')} exported",
             )
+
+    def lines(self, ids: list[str], format: str | None) -> Iterator[str]:
+        """Return the lines of an archive, or the transcript of one conversation."""
+        if format is None:
+            return archive_lines(ids)
+        if len(ids) != 1:
+            raise wrong_arguments("--format writes one conversation: name its id")
+        return iter(["".join(rendered_file(render_each(queries.whole_history(ids[0]), format)))])
 
     def selected(self, label: str | None) -> list[str]:
         """Return the ids of those with a label, or of all."""
