@@ -63,6 +63,10 @@ class ModelCall(_OfConversation):
     reasoning = models.BigIntegerField(null=True)
     counted = models.BigIntegerField(default=0, help_text="of messages and tools, counted here")
     is_countable = models.BooleanField(default=True, help_text="no image and no other media")
+    # Beside the call that began before it; see `comparing`
+    shared = models.BigIntegerField(null=True, help_text="tokens of the common beginning")
+    again = models.BigIntegerField(default=0, help_text="tokens sent again behind a break")
+    is_broken = models.BooleanField(default=False)
     finish = models.CharField(max_length=64, blank=True)
     error = models.TextField(default="", blank=True)
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Count, Q, Sum
 
 from chatmemory import queries
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.core.messages import ChatMessage
-from chatmemory.queries import WindowRow, WindowView
+from chatmemory.queries import ConversationState, WindowRow, WindowView
 from inspector.rooms.calls.bodies import answer_made_of, made_of, with_said
+from inspector.rooms.calls.comparing import Prompt
 from inspector.rooms.calls.models import CallTool, ModelCall
 from inspector.rooms.calls.patches import patched
 from inspector.rooms.calls.spelling import written
@@ -32,11 +33,13 @@ class Page:
     next: str = ""
 
 
-def window_messages(memory_id: str, step: int | None) -> list[ChatMessage]:
+def window_rows(memory_id: str, step: int | None) -> Sequence[WindowRow]:
     """Return the messages of the window after a step, with those that a lowered limit hides."""
-    if step is None:
-        return []
-    return [row.message for row in queries.window(memory_id, step).in_order]
+    return () if step is None else queries.window(memory_id, step).in_order
+
+
+def window_messages(memory_id: str, step: int | None) -> list[ChatMessage]:
+    return [row.message for row in window_rows(memory_id, step)]
 
 
 def calls(memory_id: str, after: str = "", size: int = 50) -> Page:
@@ -63,6 +66,36 @@ def _cursor(memory_id: str, text: str) -> ModelCall:
 
 def newest_call(memory_id: str) -> ModelCall | None:
     return ModelCall.objects.filter(memory_id=memory_id).order_by("-at", "-n").first()
+
+
+def newest_in(view: ConversationState) -> ModelCall | None:
+    """Return the newest call of the conversation of a page; None in a simulation."""
+    if view.is_simulated:
+        return None
+    if "calls" not in view.read:
+        view.read["calls"] = newest_call(view.memory.id)
+    found: ModelCall | None = view.read["calls"]
+    return found
+
+
+def newest_calls(memory_id: str, size: int) -> list[ModelCall]:
+    """Return the newest calls of a conversation, the newest first."""
+    return list(ModelCall.objects.filter(memory_id=memory_id).order_by("-at", "-n")[:size])
+
+
+def totals(memory_id: str) -> dict[str, int]:
+    """Return how many calls a conversation has, and their tokens: `input`, `cached`, and `again`,
+    those that were sent again behind a break; `breaks` is how often there was one.
+    """
+    rows = ModelCall.objects.filter(memory_id=memory_id)
+    found = rows.aggregate(
+        calls=Count("n"),
+        input=Sum("input"),
+        cached=Sum("cached"),
+        again=Sum("again"),
+        breaks=Count("n", filter=Q(is_broken=True)),
+    )
+    return {name: value or 0 for name, value in found.items()}
 
 
 def call_before(call: ModelCall) -> ModelCall | None:
@@ -99,6 +132,12 @@ def told(call: ModelCall) -> Told:
         held = len(window.in_order)
         answered = window_messages(call.memory_id, call.answer_step)[held:]
     return Told(call, window, tuple(known[each] for each in digests if each in known), answered)
+
+
+def prompt_of(call: Told) -> Prompt:
+    """Return what a call was given, to be compared with another."""
+    digests = tuple(each.digest for each in call.tools)
+    return Prompt(digests, sum(each.tokens for each in call.tools), call.rows)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from django.utils import timezone
 from chatmemory import database, services
 from chatmemory.conf import configuration
 from chatmemory.core.contents import TextContent
-from chatmemory.core.estimators import count_tokens, estimator_for
+from chatmemory.core.estimators import count_overhead, count_tokens, estimator_for
 from chatmemory.core.exceptions import ChatMemoryError, MemoryExists, MemoryNotFound
 from chatmemory.core.messages import (
     AiMessage,
@@ -46,9 +46,10 @@ from inspector.rooms.calls.bodies import (
     with_said,
 )
 from inspector.rooms.calls.call import Dropped, GivenCall
+from inspector.rooms.calls.comparing import Prompt, difference
 from inspector.rooms.calls.models import CallRun, CallTool, DroppedCalls, ModelCall
 from inspector.rooms.calls.patches import patch
-from inspector.rooms.calls.reads import window_messages
+from inspector.rooms.calls.reads import prompt_of, told, window_messages, window_rows
 from inspector.rooms.calls.spelling import difference_and_style
 
 SENDERS = 100  # names of senders of dropped calls, of one prefix
@@ -185,7 +186,7 @@ def _row(call: GivenCall, memory_id: str, key: str, placed: _Placed) -> ModelCal
     if tools:
         wanted["tools"] = None
     difference, style = difference_and_style(made, wanted, call.body, dict(call.request))
-    usage = call.usage
+    usage, own = call.usage, _counted(memory_id, placed.step)
     return ModelCall(
         memory_id=memory_id,
         key=key,
@@ -204,8 +205,9 @@ def _row(call: GivenCall, memory_id: str, key: str, placed: _Placed) -> ModelCal
         response=_json(_response(call, memory_id, placed, len(asked))),
         headers=_json(dict(call.headers)),
         **usage._asdict(),
-        counted=_counted(memory_id, placed.step) + sum(map(tool_tokens, tools)),
+        counted=own + sum(map(tool_tokens, tools)),
         is_countable=not any(map(_has_media, asked)),
+        **_beside_the_one_before(call, memory_id, placed.step, tools),
         finish=call.finish,
         error=call.error[:ERROR].replace("\0", ""),
     )
@@ -244,7 +246,24 @@ def _counted(memory_id: str, step: int | None) -> int:
     if step is None:
         return 0
     found = Step.objects.filter(memory_id=memory_id, n=step)
-    return next(iter(found.values_list("tokens_after", flat=True)), 0)
+    tokens: int = next(iter(found.values_list("tokens_after", flat=True)), 0)
+    return tokens + count_overhead(estimator_for(configuration().ESTIMATOR))
+
+
+def _beside_the_one_before(
+    call: GivenCall, memory_id: str, step: int | None, tools: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the columns that compare a call with the one that began before it."""
+    earlier = ModelCall.objects.filter(memory_id=memory_id, at__lt=call.at, step__isnull=False)
+    before = earlier.order_by("-at", "-n").first()
+    if before is None or step is None:
+        return {}
+    tokens = sum(map(tool_tokens, tools))
+    digests = tuple(map(_digest, tools))
+    found = difference(
+        prompt_of(told(before)), Prompt(digests, tokens, window_rows(memory_id, step))
+    )
+    return {"shared": found.shared, "again": found.again, "is_broken": found.is_broken}
 
 
 def _has_media(message: ChatMessage) -> bool:

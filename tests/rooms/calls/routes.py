@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from chatmemory.access.roles import Role
 
-PAGES: dict = {}
+PAGES = {
+    "inspector:calls-intake": ({}, {"get": Role.VIEWER, "post": Role.ADMIN}),
+    "inspector:calls": ({"memory_id": "m"}, {"get": Role.VIEWER}),
+    "inspector:call": ({"memory_id": "m", "n": 1}, {"get": Role.VIEWER}),
+}
 API = {
     "chatmemory:calls": ({"memory_id": "m"}, {"get": Role.VIEWER}),
     "chatmemory:call": ({"memory_id": "m", "n": 1}, {"get": Role.VIEWER}),
