@@ -42,7 +42,9 @@ class Command(DatabaseCommand):
             else:
                 place = "" if memory_id else f"{call.memory_id}: "
                 self.stdout.write(printable(f"{place}{line_of(call)}"))
-        if not rows and not options["json"]:
+        if options["json"]:
+            self.stdout.write(json.dumps({"total": {"calls": len(rows)}}))
+        elif not rows:
             self.stdout.write("No call was recorded. How: docs/calls.md")
 
     def _show(self, memory_id: str, number: int, as_json: bool) -> None:
