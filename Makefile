@@ -29,7 +29,7 @@ test: $(VENV)/installed-dev
 
 # Each room is removed, and what is left is tried.
 rooms: $(VENV)/installed-dev
-	$(PYTEST) tests/test_rooms.py $(ARGS)
+	CONFORMANCE=all $(PYTEST) tests/test_rooms.py $(ARGS)
 
 # DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
 # of words and pages, of frameworks, of roles, of the schema, of growth (the CPU of this process), of
@@ -77,9 +77,10 @@ typescript: $(VENV)/installed-dev $(NODE)/installed
 	$(BIN)/pytest tests/api/test_typescript_client.py $(ARGS)
 
 # Every sequence on every store, where `make test` replays a sample over HTTP and on PostgreSQL, and
-# all sessions of agents, of which it imports some.
+# all sessions of agents and runs of bots, of which it imports some.
 conformance: $(VENV)/installed-dev
-	CONFORMANCE=all $(PYTEST) tests/conformance tests/test_import_sessions.py $(ARGS)
+	CONFORMANCE=all $(PYTEST) tests/conformance tests/rooms/transfer/test_import_sessions.py \
+	  tests/inspector/test_compare_incidents.py $(ARGS)
 
 # Each search of tests/fuzz goes on for MINUTES, and properties are tested with that many times ten
 # the examples that they name; `make test` runs a few fixed examples of each search, and half of those.

@@ -20,6 +20,18 @@ def copied_test(
     return snippets.as_test(memory_id, policy.enforced(), about, assertions, why)
 
 
+def copied_incident(
+    memory_id: str, policy: Policy | None, kind: str, fact: str, said_before: int, why: str
+) -> str:
+    """Return that memory keeps a fact, if there is one, and that nothing of the kind happens.
+
+    `said_before` messages had been said before the fact came up again.
+    """
+    held = [snippets.holds(fact, said_before)] if fact else []
+    asserted = [*held, snippets.no_incident(kind)]
+    return copied_test(memory_id, policy, f"keeps {fact}" if fact else kind, asserted, why)
+
+
 def copied_phrase(state: ConversationState, why: str) -> str:
     """Return that memory holds the phrase of a search at the step; empty if nothing says it."""
     if state.is_simulated or not state.mentions.speakers or state.detail is None:

@@ -61,6 +61,7 @@ POSTS = {
     "verdict": ("/c/m/verdict/", {"role": "user", "text": "what if"}),
     "add": ("/c/m/add/", {"role": "robot"}),
     "repair-many": ("/doctor/repair/", {}),
+    "raise-limits": ("/doctor/raise/", {}),
     "undo-many": ("/doctor/undo/", {"steps": "{}"}),
     "an error": ("/doctor/error/", {"error": "Overloaded"}),
     "import a file": ("/import/", {}),

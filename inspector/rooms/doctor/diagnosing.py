@@ -27,22 +27,26 @@ from chatmemory.queries.feed import microseconds
 from chatmemory.queries.windows import StoredState
 from chatmemory.signals import problems_found
 from inspector.rooms.doctor.diagnosis import Diagnosis, diagnose
+from inspector.rooms.doctor.largest import needed_by
 from inspector.rooms.doctor.models import KeptDiagnosis
+from inspector.rooms.doctor.seen import providers_seen
 from inspector.rooms.doctor.using import InUse
 
+Said = Mapping[int, ChatMessage]
 LEFT_AT_ONCE = 400  # places that are looked at, of messages that left
 BYTES_AT_ONCE = 4_000_000  # of messages whose ids are read
 _COLUMNS = ("n", "seq", "type", "has_calls", "rank", "entered_step", "left_step", "reason", "size")
 _LEFT_STEP = _COLUMNS.index("left_step")
 
 
-def diagnosis_of(state: StoredState) -> Diagnosis:
-    """Return the diagnosis of the window as it is stored, with what a lowered limit hides.
+def diagnosis_of(state: StoredState, said: Said | None = None) -> Diagnosis:
+    """Return the diagnosis of the window as it is stored, with what a lowered limit hides. `said`
+    are its messages by number, where they are read.
 
     Raises StepNotFound, and CorruptRow for a message that cannot be read.
     """
     step = state.step
-    said = dict(_messages(state))
+    said = dict(_messages(state)) if said is None else said
     found = diagnose(
         list(said.values()),
         list(said),
@@ -165,7 +169,7 @@ def _too_many(count: int) -> str:
 
 # What is kept of it
 
-RULES_READ = 2  # raise it with each change of what a rule of the linter finds
+RULES_READ = 3  # raise it with each change of what a rule of the linter finds
 LATELY_STEPS = 40
 BITS = {name: 1 << n for n, name in enumerate(PROVIDERS)}
 
@@ -185,9 +189,13 @@ class DiagnosisKeeper(Keeper):
         return version_of(RULES_READ, rules, chatmemory.__version__)
 
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
-        found = diagnosis_of(StoredState(memory))
+        state = StoredState(memory)
+        said = dict(_messages(state))
+        found = diagnosis_of(state, said)
         oversized, missed = without_room(memory)
         return {
+            "seen": _bits(providers_seen(said.values())),
+            **needed_by(memory),
             "content": json.dumps(found.to_list()),
             "oversized_step": oversized,
             "missed_step": missed,

@@ -19,7 +19,7 @@ from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import choices, choose_providers, forget_providers
 from inspector.rooms.doctor.forms import ProvidersForm
 from inspector.rooms.doctor.page import CausePage, DoctorPage
-from inspector.rooms.doctor.reads import doctor_page, would_find
+from inspector.rooms.doctor.reads import doctor_page, seen_in, would_find
 from inspector.rooms.doctor.using import ALL
 from inspector.rooms.doctor.visit import Visit
 
@@ -47,7 +47,7 @@ def _cause(request: HttpRequest, visit: Visit) -> HttpResponse:
         found = doctor_page(visit.which, size=PAGE_SIZE)
     context = {
         "visit": visit,
-        "page": CausePage(visit),
+        "page": CausePage(visit, found.rows),
         "rows": found.rows,
         **pager(visit.given, found),
     }
@@ -88,7 +88,7 @@ def providers(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "made": made,
         "beginning": beginning,
-        "rows": words.provider_rows(chosen.use if chosen else None, would_find(ALL)),
+        "rows": words.provider_rows(chosen.use if chosen else None, would_find(ALL), seen_in()),
     }
     return render_form(request, "rooms/doctor/providers.html", form, **context)
 

@@ -8,8 +8,7 @@ from functools import cached_property
 
 from chatmemory import Policy, can_decide, explain
 from chatmemory.queries import ConversationState
-from chatmemory.testing import snippets
-from inspector.conversation.as_test import copied_test
+from inspector.conversation.as_test import copied_incident
 from inspector.conversation.links import comparison_url, conversation_url
 from inspector.conversation.markdown import as_markdown
 from inspector.rooms.evidence import words
@@ -120,8 +119,10 @@ class IncidentCard:
     @property
     def test(self) -> str:
         """The card as a test of a project."""
-        why = explain.incident_words(self._incident)
-        return _copied(self._state.memory.id, self._shown, why)
+        incident, shown = self._incident, self._shown
+        fact, why = incident.fact if incident.facts else "", explain.incident_words(incident)
+        about = incident.kind.value, fact, shown.said_before, why
+        return copied_incident(self._state.memory.id, shown.policy, *about)
 
     @cached_property
     def dots(self) -> Mapping[int, str]:
@@ -141,11 +142,3 @@ class UsedTerms:
         self.words = words.used_words(found.used, found.are_imported)
         self.listed = found.listed
         self.more = found.used - sum(len(each.facts) for each in found.listed)
-
-
-def _copied(memory_id: str, shown: ShownIncident, why: str) -> str:
-    """Return the text of a test that fails while this incident happens."""
-    incident = shown.incident
-    held = [snippets.holds(incident.fact, shown.said_before)] if incident.facts else []
-    asserted = [*held, snippets.no_incident(incident.kind.value)]
-    return copied_test(memory_id, shown.policy, f"keeps {incident.fact}", asserted, why)
