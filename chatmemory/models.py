@@ -264,7 +264,8 @@ class Step(PolicyColumns):
         indexes = [
             models.Index(
                 F("at").desc(), "memory", F("n").desc(), condition=_EVICTING, name="step_evicting"
-            )
+            ),
+            models.Index("at", condition=Q(kind="policy"), name="step_policy"),
         ]
 
     def __str__(self) -> str:

@@ -25,7 +25,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.recall import RecallSums
 from chatmemory.core.recall.cost import Prices
 from chatmemory.core.written_policies import text_of_policy
-from chatmemory.queries import Remembered, WindowPlace, WindowRow, WindowView
+from chatmemory.queries import WindowPlace, WindowRow, WindowView, budget_at
 from chatmemory.room import rooms
 from chatmemory.services import ChangeResult
 
@@ -332,6 +332,20 @@ class RepairSerializer(Json):
     done = DoneSerializer(many=True)
 
 
+class BudgetSerializer(Json):
+    """The tokens of a window by what they are of. The definitions of tools are not among them."""
+
+    system = serializers.IntegerField()
+    results = serializers.IntegerField()
+    user = serializers.IntegerField()
+    ai = serializers.IntegerField()
+    calls = serializers.IntegerField()
+    summaries = serializers.IntegerField()
+    overhead = serializers.IntegerField(help_text="What a request costs beside its messages.")
+    used = serializers.IntegerField(help_text="The sum of all above.")
+    limit = serializers.IntegerField(allow_null=True, help_text="Of a policy that counts tokens.")
+
+
 class WindowHeadSerializer(Json):
     step = serializers.IntegerField()
     policy = StoredPolicyField(allow_null=True)
@@ -339,6 +353,7 @@ class WindowHeadSerializer(Json):
     totals = TotalsSerializer()
     load = serializers.IntegerField(allow_null=True)
     limit = serializers.IntegerField(allow_null=True)
+    budget = BudgetSerializer(help_text="What fills it; `totals` are of the messages alone.")
     pinned = SeqsField(help_text="Seqs that the policy does not let leave.")
     over_limit = SeqsField(
         help_text="Seqs that a lowered limit hides from the model; they leave at the next add."
@@ -353,6 +368,7 @@ class WindowHeadSerializer(Json):
 
 
 def window_head(
+    memory_id: str,
     window: WindowView[WindowRow] | WindowView[WindowPlace],
     more: Mapping[str, object] | None = None,
 ) -> WindowHeadSerializer:
@@ -365,6 +381,7 @@ def window_head(
             "totals": window.totals,
             "load": window.load,
             "limit": window.policy.limit if window.policy else None,
+            "budget": budget_at(memory_id, window),
             "pinned": [row.seq for row in window.rows if row.pinned],
             "over_limit": [row.seq for row in window.over_limit],
             **(more or {}),
@@ -403,23 +420,6 @@ class StepSerializer(Json):
 class StepsSerializer(Json):
     steps = StepSerializer(many=True)
     later = serializers.URLField(allow_null=True)
-
-
-class RememberedSerializer(Json):
-    """Whether memory has a phrase, as far as it was said up to a step."""
-
-    step = serializers.IntegerField()
-    in_memory = serializers.BooleanField(
-        help_text="Whether a message that the model sees contains the phrase."
-    )
-    state = serializers.CharField(
-        help_text=f"One of {', '.join(Remembered)}: it is aside where only a system message or the "
-        "assistant's own words contain it."
-    )
-    answer = serializers.CharField(help_text="The same in words, and what drove it out.")
-    messages = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Seqs of the messages that contain it there."
-    )
 
 
 _RECEIPT = "The arithmetic, line by line; of a very long one the beginning and the end."

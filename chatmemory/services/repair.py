@@ -293,5 +293,5 @@ def _why_not(plan: RepairPreview) -> str:
         first = plan.refused[0]
         prevention = RULES[first.rule].prevention
         instead = f" What would have prevented it: {prevention}" if prevention else ""
-        return f"no repair mends this: {first.message.removesuffix('.')}{more}.{instead}"
+        return f"no repair can fix this: {first.message.removesuffix('.')}{more}.{instead}"
     return "there is nothing that a repair would change"

@@ -96,6 +96,7 @@ class ConversationPage:
         cards = [] if self.msg else room.cards(state)
         self._cards = [card for card in cards if card.in_searches or not self.find]
         self._parts = room.parts(state)
+        self.reports = [] if state.is_simulated or state.is_replay else room.reports(state)
         self._sections = room.sections(state, state.selected) if state.selected else []
         links = sorted([*OWN_LINKS, *room.links(state)], key=lambda link: link.place)
         self.flags = [link for link in links if link.is_flag]
@@ -115,7 +116,7 @@ class ConversationPage:
     @cached_property
     def budget(self) -> BudgetBar | None:
         """What fills the window; None if it is empty."""
-        return BudgetBar(self.state) if self.window.rows else None
+        return BudgetBar.of(self.state) if self.window.rows else None
 
     @cached_property
     def panel(self) -> Panel:

@@ -50,6 +50,7 @@ POSTS: dict[str, list[dict[str, Any]]] = {
     "import": [{"file": ..., "format": "auto", "kind": "message_window", "limit": "20"}],
     "demo": [{}],
     "playground": [{"script": "user: hello"}],
+    "mute": [{"flag": "user_repeated"}],
     "policies": [{"beginning": "acme/", "policy": "message_window:5"}],
     "remove-policy": [{"prefix": "acme/"}],
     "tokens": [{"name": "one", "role": "viewer"}],

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chatmemory.core.estimators import TokenCountEstimator, count_overhead, count_tokens
 from chatmemory.core.lint import Turn
@@ -148,7 +148,12 @@ def history_from(
 
 def recorded_time(message: ChatMessage) -> float | None:
     """Return when a message was said, in seconds, if the file of its conversation gave that."""
-    for about in getattr(message, "attributes", {}).values():  # by the name of the format
+    return time_in(getattr(message, "attributes", {}))
+
+
+def time_in(attributes: Mapping[str, Any]) -> float | None:
+    """Return the time that a file gave, from what formats keep with a message."""
+    for about in attributes.values():  # by the name of the format
         given = about.get("timestamp") if isinstance(about, Mapping) else None
         if isinstance(given, str):
             with suppress(ValueError):
@@ -188,7 +193,8 @@ Uses = Callable[[History, Sequence[int]], Iterator[Use]]
 
 def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
     """Yield the facts that the assistant took up again, each once a message, and what comes up
-    again from users and calls, once a message and kind. A pair is one if others had said it.
+    again from users and calls, once a message and kind. Pairs such as `membership=gold` are facts
+    of incidents only: a recall is of a term, a code or a date.
 
     `left` is when each message left in a replay.
     """
@@ -197,8 +203,7 @@ def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
     for position, read in enumerate(history.read):
         own = read.facts.own
         if history.entries[position].type is MessageType.AI:
-            told = {name for again in read.again for name in again.facts}
-            for name in sorted((own.keys() - read.facts.pairs | told) & last.keys()):
+            for name in sorted((own.keys() - read.facts.pairs) & last.keys()):
                 part = ((name, last[name]),)
                 kind = IncidentKind.USED_UNSEEN
                 yield Use(position, kind, own[name], last[name], until[name], part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,7 @@ from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.call_ids import ids_of_calls
 from chatmemory.queries.feed import microseconds
 from chatmemory.queries.windows import StoredState
-from chatmemory.signals import problems_found
+from chatmemory.signals import cases_found, problems_found
 from inspector.rooms.doctor.diagnosis import Diagnosis, diagnose
 from inspector.rooms.doctor.largest import needed_by
 from inspector.rooms.doctor.models import KeptDiagnosis
@@ -213,6 +213,25 @@ class DiagnosisKeeper(Keeper):
         known = _rules_of(before, use) if before else set()
         if new := sorted(_rules_of(row, use) - known):
             problems_found.send_robust(Memory, memory_id=row.pk, new=tuple(new))
+        for cause in _new_cases(row, before, use):
+            cases_found.send_robust(Memory, memory_id=row.pk, cause=cause)
+
+
+def _new_cases(row: KeptRow, before: KeptRow | None, use: InUse) -> Iterator[str]:
+    """Yield the names of the red flags that a conversation has now and had not before."""
+    was = before.missed_step if isinstance(before, KeptDiagnosis) else None
+    if isinstance(row, KeptDiagnosis) and row.missed_step and row.missed_step > (was or 0):
+        yield "never_in_memory"
+    if use.is_chosen and _is_refused(row, use) and not (before and _is_refused(before, use)):
+        yield "refused"
+
+
+def _is_refused(row: KeptRow, use: InUse) -> bool:
+    try:
+        with row.reading() as values:
+            return bool(Diagnosis.from_list(row.step, values).under(use).refused_by)
+    except CorruptRow:
+        return False
 
 
 def _columns_of(found: Diagnosis) -> dict[str, Any]:
@@ -289,11 +308,12 @@ def _is_oversized(arrival: Stay, step: Step) -> bool:
     is_over = not policy.meters_only and policy.is_exceeded_by(after)
     if not is_over and arrival.left_step != step.n:
         return False
-    system = _leading_system(step)
+    system = leading_system(step)
     beside = stay_entry(system) if system and system.n != arrival.n else None
     return is_oversized(policy, beside, stay_entry(arrival))
 
 
-def _leading_system(step: Step) -> Stay | None:
+def leading_system(step: Step) -> Stay | None:
+    """Return the place of the system message with which the window after a step begins."""
     first = stays_at(step).filter(pinned=False).order_by("rank").first()
     return first if first and first.type == MessageType.SYSTEM else None

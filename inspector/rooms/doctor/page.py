@@ -29,9 +29,9 @@ from inspector.rooms.doctor.reads import (
 )
 from inspector.rooms.doctor.using import ALL
 from inspector.rooms.doctor.visit import Visit
+from inspector.shell.days import Bar, bars_of
 
 SHOWN = 7  # conversations of a cause
-BAR, HEIGHT = 6, 22  # of a day among the last ones
 
 
 class Row(NamedTuple):
@@ -84,16 +84,8 @@ class Line(ABC):
         return sum(at >= self._midnight for at in self.times)
 
     @property
-    def bars(self) -> list[tuple[int, str, str, bool]]:
-        """A bar for each of the last days: its place, its top, its height, and if it is today."""
-        days = by_day(self.times, self._midnight)
-        most = max(*days, 1)
-        heights = [HEIGHT * count / most if count else 1 for count in days]
-        last = len(days) - 1
-        return [
-            (n * BAR, f"{HEIGHT + 2 - height:.1f}", f"{height:.1f}", n == last and bool(days[n]))
-            for n, height in enumerate(heights)
-        ]
+    def bars(self) -> list[Bar]:
+        return bars_of(by_day(self.times, self._midnight))
 
     @property
     def more(self) -> int:

@@ -14,6 +14,7 @@ from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.lint.recognition import LONGEST, recognized
 from chatmemory.queries import flags
 from inspector.display import render_form, render_page_or_fragment
+from inspector.overview.causes import forget_headlines
 from inspector.overview.selection import midnight, pager
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import choices, choose_providers, forget_providers
@@ -78,6 +79,7 @@ def providers(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             try:
                 choose_providers(form.cleaned_data["beginning"], form.chosen, actor_of(request))
+                forget_headlines()
                 return redirect("inspector:doctor")
             except ChatMemoryError as problem:
                 form.add_error(None, str(problem))
