@@ -325,11 +325,11 @@ class CallPage:
 
     @property
     def raw(self) -> str:
-        return json.dumps(self.told.request, indent=2, ensure_ascii=False)
+        return _shown(self.told.request)
 
     @property
     def raw_answer(self) -> str:
-        return json.dumps(self.told.response, indent=2, ensure_ascii=False)
+        return _shown(self.told.response)
 
     @property
     def curl(self) -> str:
@@ -372,6 +372,12 @@ class CallPage:
 def _name(row: WindowRow) -> str:
     look = LOOKS[row.type, row.has_calls]
     return "the system message" if look.glyph == "system" else f"#{row.seq}"
+
+
+def _shown(value: object) -> str:
+    """Return JSON for people. What UTF-8 cannot encode is a question mark."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return text.encode(errors="replace").decode()
 
 
 def _text(message: ChatMessage) -> str:
