@@ -7,7 +7,7 @@ INSTALLED_APPS. A hook never changes what the kernel decides. docs/rooms.md desc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -101,9 +101,18 @@ class Room(AppConfig):
         return 0
 
 
-def rooms() -> Iterator[Room]:
-    """Yield the installed rooms, in the order of INSTALLED_APPS."""
-    return (each for each in apps.get_app_configs() if isinstance(each, Room))
+def rooms() -> tuple[Room, ...]:
+    """Return the installed rooms, in the order of INSTALLED_APPS; each change asks for them."""
+    global _known
+    configs, found = _known
+    if configs is not apps.app_configs:
+        found = tuple(each for each in apps.get_app_configs() if isinstance(each, Room))
+        _known = apps.app_configs if apps.ready else None, found
+    return found
+
+
+# The applications that Django has loaded, and the rooms among them
+_known: tuple[object, tuple[Room, ...]] = (None, ())
 
 
 def seal(change: Recorded) -> None:
