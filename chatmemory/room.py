@@ -7,8 +7,9 @@ INSTALLED_APPS. A hook never changes what the kernel decides. docs/rooms.md desc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -117,8 +118,21 @@ _known: tuple[object, tuple[Room, ...]] = (None, ())
 
 def seal(change: Recorded) -> None:
     """Let rooms fill in the digests of a step, or of a new conversation."""
-    for room in rooms():
-        room.sealing(change)
+    for sealing in _own(rooms(), "sealing"):
+        sealing(change)
+
+
+def record(change: Recorded) -> None:
+    """Let rooms index new rows."""
+    for recording in _own(rooms(), "recording"):
+        recording(change)
+
+
+@lru_cache(maxsize=8)
+def _own(some: tuple[Room, ...], hook: str) -> list[Callable[[Recorded], None]]:
+    """Return a hook of the rooms that have one of their own."""
+    base = getattr(Room, hook)
+    return [getattr(each, hook) for each in some if getattr(type(each), hook) is not base]
 
 
 def patterns_of(modules: Iterable[str]) -> list[Any]:
