@@ -29,13 +29,16 @@ test: $(VENV)/installed-dev
 
 # Each room is removed, and what is left is tried.
 rooms: $(VENV)/installed-dev
-	$(PYTEST) tests/test_rooms.py $(ARGS)
+	CONFORMANCE=all $(PYTEST) tests/test_rooms.py $(ARGS)
 
 # DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
-# of words and pages, of frameworks, of roles, of the schema, of fuzzing and of load: CI runs them on
+# of words and pages, of frameworks, of roles, of the schema, of growth (the CPU of this process), of
+# fuzzing and of load: CI runs them on
 # SQLite alone.
-ONLY_ON_SQLITE := browser inspector explain golden integrations mounted fuzz load rooms/lessons rooms/agents rooms/lab \
-  rooms/evidence_file rooms/observability rooms/settings deploy/test_container.py deploy/test_monitors.py \
+ONLY_ON_SQLITE := browser growth inspector explain golden integrations mounted fuzz load rooms/lessons rooms/agents rooms/lab \
+  rooms/evidence_file rooms/observability rooms/settings rooms/evidence/test_incident_card.py \
+  rooms/evidence/test_evidence_card.py rooms/evidence/test_lab_compactions.py rooms/simulation/test_compare.py \
+  rooms/simulation/test_compare_incidents.py rooms/simulation/test_simulate.py deploy/test_container.py deploy/test_monitors.py \
   deploy/test_nginx.py deploy/test_static_files.py deploy/test_unit.py test_command.py test_docs.py test_roles.py \
   test_rooms.py api/test_schema.py api/test_generated_client.py
 
@@ -76,9 +79,10 @@ typescript: $(VENV)/installed-dev $(NODE)/installed
 	$(BIN)/pytest tests/api/test_typescript_client.py $(ARGS)
 
 # Every sequence on every store, where `make test` replays a sample over HTTP and on PostgreSQL, and
-# all sessions of agents, of which it imports some.
+# all sessions of agents and runs of bots, of which it imports some.
 conformance: $(VENV)/installed-dev
-	CONFORMANCE=all $(PYTEST) tests/conformance tests/test_import_sessions.py $(ARGS)
+	CONFORMANCE=all $(PYTEST) tests/conformance tests/rooms/transfer/test_import_sessions.py \
+	  tests/rooms/simulation/test_compare_incidents.py $(ARGS)
 
 # Each search of tests/fuzz goes on for MINUTES, and properties are tested with that many times ten
 # the examples that they name; `make test` runs a few fixed examples of each search, and half of those.

@@ -13,13 +13,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from django.db import models
-from django.db.models import F, Q
 
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.managers import TableManager
-
-_LOSING = Q(terms_lost__gt=0)
-_HAVING = Q(newest_at__isnull=False)
 
 
 class KeptRow(models.Model):
@@ -57,45 +53,3 @@ class KeptRow(models.Model):
                 f"the {self._meta.verbose_name} kept of {self.pk!r} cannot be read: "
                 "manage.py verify_memories makes them again"
             ) from error
-
-
-class KeptIncidents(KeptRow):
-    """The incidents of a conversation, as `queries.incidents` reads them; only numbers.
-
-    The newest is that by which a user had to say something again.
-    """
-
-    forced = models.IntegerField(default=0, help_text="incidents that the assistant forced")
-    user_repeated = models.IntegerField(default=0)
-    call_repeated = models.IntegerField(default=0)
-    user_supplied = models.IntegerField(default=0)
-    used_unseen = models.IntegerField(default=0)
-    newest_step = models.BigIntegerField(null=True)
-    newest_at = models.BigIntegerField(null=True)
-
-    class Meta:
-        verbose_name = verbose_name_plural = "incidents"
-        indexes = [
-            models.Index("kept_at", name="incidents_by_time"),
-            models.Index(F("newest_at").desc(), condition=_HAVING, name="incidents_newest"),
-        ]
-
-
-class KeptCompactions(KeptRow):
-    """What the compactions of a conversation lost, as `queries.compactions` reads it: numbers, with
-    the names of triggers and summarizers. Terms are digests, see `queries.corpus`.
-    """
-
-    compacted = models.IntegerField(default=0, help_text="how many compactions it has rows of")
-    terms_lost = models.IntegerField(
-        default=0, help_text="exact terms that were told, needed, and lost by summaries"
-    )
-    lost = models.TextField(default="[]", help_text="JSON: the digests of these terms")
-    mentioned = models.TextField(default="", help_text="the digests of all terms, as base64")
-
-    class Meta:
-        verbose_name = verbose_name_plural = "losses of compactions"
-        indexes = [
-            models.Index("kept_at", name="compactions_by_time"),
-            models.Index("memory", condition=_LOSING, name="compactions_losing"),
-        ]

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.apps import AppConfig, apps
 from django.core.checks import CheckMessage, Error
 
 if TYPE_CHECKING:
+    from chatmemory.core.messages import ChatMessage
+    from chatmemory.core.recall.incidents import Forgotten, Incident
     from chatmemory.flags import Flag
     from chatmemory.keeper import Keeper
     from chatmemory.ledger.contradictions import Contradiction, LedgerCheck
@@ -48,6 +50,16 @@ class Erased:
     seqs: Sequence[int] | None = None
 
 
+class NextNeed(NamedTuple):
+    """The incident for which a message was next needed, and what of it, among those up to step
+    `until`.
+    """
+
+    incident: Incident | None
+    fact: Forgotten | None
+    until: int
+
+
 class Room(AppConfig):
     """The configuration of a room: its name is the last part of its module's, and its label is
     that with the prefix `chatmemory_`.
@@ -70,6 +82,12 @@ class Room(AppConfig):
         """Return what derives rows from ledgers after the commit of a change."""
         return ()
 
+    def in_use(self, memory_id: str) -> Mapping[str, Sequence[str]] | None:
+        """Return the providers that get a conversation, or with an empty id any of them, with the
+        models that are known to be used; None where nobody has chosen.
+        """
+        return None
+
     def sealing(self, change: Recorded) -> None:
         """Fill in digests of a step that is not written yet. An exception undoes the change."""
 
@@ -82,6 +100,30 @@ class Room(AppConfig):
         Rows of the room that refer to the conversation itself are deleted with it. An exception
         undoes the erasure.
         """
+
+    def incidents(self, memory_id: str) -> Iterable[Incident]:
+        """Return what left the memory of a conversation and came up again."""
+        return ()
+
+    def next_need(
+        self,
+        memory: Memory,
+        seq: int,
+        message: ChatMessage,
+        left_step: int,
+        at: int,
+        asked: Mapping[str, str],
+    ) -> NextNeed | None:
+        """Return when a message that left at a step was next needed, as seen at step `at`; None if
+        nothing is known. `asked` are the parameters of rooms in the address.
+        """
+        return None
+
+    def step_fields(self) -> Mapping[str, Any]:
+        """Return fields of the API's answer about a step, by name. The `get_attribute` of a field
+        gets that answer, with the `memory_id`.
+        """
+        return {}
 
     def verifying(self, memory: Memory) -> LedgerCheck | None:
         """Return what checks the room's columns and tables while a ledger is replayed; or None."""
@@ -116,6 +158,12 @@ def rooms() -> tuple[Room, ...]:
 _known: tuple[object, tuple[Room, ...]] = (None, ())
 
 
+def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
+    """Return the providers that get a conversation, or any of them, as a room knows them."""
+    found = (room.in_use(memory_id) for room in rooms())
+    return next((each for each in found if each is not None), None)
+
+
 def seal(change: Recorded) -> None:
     """Let rooms fill in the digests of a step, or of a new conversation."""
     for sealing in _own(rooms(), "sealing"):
@@ -133,6 +181,11 @@ def _own(some: tuple[Room, ...], hook: str) -> list[Callable[[Recorded], None]]:
     """Return a hook of the rooms that have one of their own."""
     base = getattr(Room, hook)
     return [getattr(each, hook) for each in some if getattr(type(each), hook) is not base]
+
+
+def next_need(*asked: Any) -> NextNeed | None:
+    """Return what the first room that knows says of when a message was next needed."""
+    return next((need for room in rooms() if (need := room.next_need(*asked))), None)
 
 
 def patterns_of(modules: Iterable[str]) -> list[Any]:

@@ -60,7 +60,7 @@ def _apps() -> Iterator[CheckMessage]:
 
 def _rooms() -> Iterator[CheckMessage]:
     """Name the line that installs the rooms, in a project that has none of them."""
-    if not any(apps.is_installed(name) for name in ROOMS):
+    if ROOMS and not any(apps.is_installed(name) for name in ROOMS):
         yield Error(
             "The inspector's rooms are missing: most of its pages are in them.",
             hint="In the settings: import inspector, and INSTALLED_APPS += inspector.ROOMS.",

@@ -49,6 +49,7 @@ COMMANDS = {
     "incidents": Named("incidents", "facts that left memory and came up again", True),
     "compactions": Named("compactions", "exact terms that the summaries of agents lost", True),
     "doctor": Named("doctor", "windows that a provider would refuse, and why", True),
+    "check": Named("check", "recorded conversations against a policy and a baseline", True),
     "verify": Named("verify_memories", "replay conversations and check their digests"),
     "mcp": Named("mcp", "answer a coding agent's questions over stdin and stdout"),
 }

@@ -30,7 +30,7 @@ from inspector import demo
 from . import processes
 from .a_program import LettersEstimator
 from .connecting import connected
-from .images import Images
+from .images import Images, delete_rows
 from .properties import examples
 from .serving import Template, database, prepare, serving
 from .shop import OBJECT
@@ -67,11 +67,16 @@ def images() -> Iterator[Images]:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup, django_db_blocker, images) -> Iterator[None]:
-    """After a test that commits, SQLite gets its migrated pages back.
+    """After a test that commits, SQLite gets its migrated pages back; PostgreSQL deletes the rows.
 
     A flush, which Django does there, empties each table and writes all permissions anew. There is
     no test database where no chosen test asks for one in this process.
     """
+    if connection.vendor == "postgresql":
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TransactionTestCase, "_fixture_teardown", lambda test: delete_rows())
+            yield
+        return
     if connection.vendor != "sqlite" or not connection.is_in_memory_db():
         yield
         return

@@ -32,7 +32,7 @@ from chatmemory import (
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Message, Stay, Step
 from chatmemory.queries import ConversationQuery
-from chatmemory.queries.compactions import GENERATIONS, said_of, standing_for
+from chatmemory.queries.summaries import GENERATIONS, said_of, standing_for
 from chatmemory.services import protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 from asgiref.sync import async_to_sync
+from django.apps import apps
 from django.core.checks import run_checks
 from django.test import Client
 
 from chatmemory import MemoryNotFound, MessageWindow, UserMessage, queries, services
 from chatmemory.access.scopes import Scope
 from chatmemory.core.exceptions import MessageNotFound
+from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.ledger.verification import verify
 from chatmemory.room import Erased
 from inspector.live import with_live_streams
@@ -41,7 +43,49 @@ def test_a_card_is_shown_where_nothing_is_selected(operator_client: Client):
     assert "A card of m: nothing" in operator_client.get(PAGE).text
     assert "A card of m: 7" in operator_client.get(f"{PAGE}?counted=7").text
     assert "A card of m" not in operator_client.get(f"{PAGE}?msg=4").text
-    assert "A card of m" not in operator_client.get(f"{PAGE}?find=message").text
+    searched = operator_client.get(f"{PAGE}?find=message&numbered=7").text
+    assert "A card of m" not in searched
+    assert "Card 7" in searched
+
+
+def test_a_room_shows_something_in_the_place_of_a_step(operator_client):
+    page = operator_client.get(f"{PAGE}?counted=instead").text
+    assert "A panel" in page
+    assert "Shown instead" in page
+    assert "What happened at this step?" not in page
+    assert f"{PAGE}?at=4&amp;counted=instead" in page
+    assert "A panel" not in operator_client.get(PAGE).text
+
+
+def test_a_room_has_parts_of_the_page(operator_client):
+    page = operator_client.get(PAGE).text
+    above, head, memory, below = (
+        page.index(words) for words in ("Above the head", "<h1", 'id="h-m"', "Below memory")
+    )
+    assert above < head < memory < below
+
+
+def test_a_number_of_a_room_is_checked(operator_client):
+    assert "Card 12" in operator_client.get(f"{PAGE}?numbered=12").text
+    assert operator_client.get(f"{PAGE}?numbered=x").status_code == 404
+
+
+def test_the_feed_has_what_rooms_tell(operator_client):
+    feed = operator_client.get("/").text
+    assert feed.index("The first of 12") < feed.index("left the window") < feed.index("Long ago")
+
+
+def test_a_room_tells_what_came_up_again(monkeypatch):
+    evidence = apps.get_app_config("chatmemory_evidence")
+    monkeypatch.setattr(type(evidence), "incidents", lambda *_: ())
+    monkeypatch.setattr(type(evidence), "next_need", lambda *_: None)
+    assert queries.recall_history("m").incidents == {(4, IncidentKind.USER_REPEATED)}
+    query = queries.ConversationQuery(msg=1, of_rooms={"numbered": "4"})
+    assert queries.conversation_state("m", query).would_keep.known_until == 4
+
+
+def test_the_answer_about_a_step_has_fields_of_rooms(api):
+    assert api.get("/api/v1/memories/m/steps/2/").json()["told"] == "step 2 of m"
 
 
 def test_a_section_a_link_a_badge_and_an_item_of_the_menu(operator_client):
@@ -65,7 +109,14 @@ def test_styles_are_served_where_the_room_says(operator_client):
 
 @pytest.mark.parametrize(
     ("hook", "path"),
-    [("cards", PAGE), ("sections", f"{PAGE}?msg=4"), ("links", PAGE), ("badges", "/")],
+    [
+        ("cards", PAGE),
+        ("sections", f"{PAGE}?msg=4"),
+        ("links", PAGE),
+        ("badges", "/"),
+        ("news", "/"),
+        ("parts", PAGE),
+    ],
 )
 def test_a_hook_of_a_page_that_fails_costs_a_line(operator_client, room, caplog, hook, path):
     room.failing = {hook}

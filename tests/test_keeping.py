@@ -15,10 +15,11 @@ from chatmemory import MessageWindow, queries, services
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.kept import KeptRow
-from chatmemory.models import KeptCompactions, KeptIncidents, Memory, Message
-from chatmemory.queries.incidents import IncidentKeeper
+from chatmemory.models import Memory, Message
 from chatmemory.services import Rounds, keepers
 from chatmemory.services.keeping import STALE_AT_ONCE, current
+from inspector.rooms.evidence.incidents import IncidentKeeper, incidents
+from inspector.rooms.evidence.models import KeptCompactions, KeptIncidents
 from inspector.shell.keeping import KeeperThread
 
 from .conversations import create_and_add, users
@@ -82,16 +83,16 @@ def test_other_rules_make_all_rows_stale(settings):
     create_and_add("a", MessageWindow(2), SAID)
     services.keep("a")
     settings.CHATMEMORY = {**getattr(settings, "CHATMEMORY", {}), "FACT_TERMS": ["Fjord"]}
-    assert not queries.incidents("a").is_current
+    assert not incidents("a").is_current
     Rounds().keep_some(LONG)
-    assert queries.incidents("a").is_current
+    assert incidents("a").is_current
 
 
 def test_a_conversation_that_went_on_meanwhile_is_known_up_to_an_earlier_step():
     create_and_add("a", MessageWindow(2), SAID)
     current(Interrupted(lambda memory_id: services.add(memory_id, users("well"))), "a")
     assert known_steps() == {"a": 4}
-    assert not queries.incidents("a").is_current
+    assert not incidents("a").is_current
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_rows_follow_what_changes_and_only_that(django_assert_max_num_queries):
     services.create("empty", MessageWindow(2))
     rounds.keep_some(LONG)
     assert known_steps() == {"a": 4, "b": 1}
-    assert [each.fact for each in queries.incidents("a").incidents] == ["A-1182"]
+    assert [each.fact for each in incidents("a").incidents] == ["A-1182"]
     services.add("b", users("hi again"))
     rounds.keep_some(LONG)
     assert known_steps() == {"a": 4, "b": 2}
@@ -319,7 +320,8 @@ def test_a_row_that_cannot_be_read_breaks_no_page_and_no_list(
 
 
 def test_an_unreadable_row_is_named_where_it_is_listed(kept, operator_client):
-    KeptIncidents.objects.filter(memory="a").update(content="[1]", newest_at=1, newest_step=4)
+    newest = {"newest_at": 1, "newest_step": 4, "newest_seq": 4}
+    KeptIncidents.objects.filter(memory="a").update(content="[1]", **newest)
     named = "The incidents kept of “a” cannot be read: manage.py verify_memories makes"
     assert operator_client.get("/").content.decode().count(named) == 2  # row and feed
     assert named in operator_client.get("/c/a/").content.decode()
@@ -327,7 +329,7 @@ def test_an_unreadable_row_is_named_where_it_is_listed(kept, operator_client):
     named = "The losses of compactions kept of “a” cannot be read"
     assert named in operator_client.get("/lab/compactions/").content.decode()
     with pytest.raises(CorruptRow, match=r"'a' cannot be read: manage\.py verify_memories"):
-        queries.incidents("a")
+        incidents("a")
 
 
 @pytest.mark.parametrize(("model", "name"), COLUMNS)

@@ -165,7 +165,9 @@ def test_the_wheel_has_all_that_the_checkout_has_for_it(installed):
     shipped = {
         f"inspector/{name}" if name.startswith(("templates/", "static/")) else name
         for name in tracked.split()
-        if name.startswith(("chatmemory/", "inspector/", "templates/", "static/"))
+        if name.startswith(
+            ("chatmemory/", "inspector/", "pytest_chatmemory/", "templates/", "static/")
+        )
     }
     found = {str(path.relative_to(installed)) for path in installed.rglob("*") if path.is_file()}
     assert shipped == {
@@ -203,9 +205,23 @@ def test_reports_on_files_need_only_what_the_wheel_asks_for(run, tmp_path):
     ):
         *told, ended = run("", "-c", f"{TYPED}{code}", *typed)
         assert ended == "0", told
+    *told, ended = run("", "-c", f"{TYPED}{code}", "check", "chat.json", "--policy", "everything")
+    assert (told, ended) == (["1 conversation; 0 of 1 checks failed"], "0")
     assert run("", "-c", f"{TYPED}{code}", "compactions", "chat.json") == ["2"]
     assert "files that you name need none" in run("", "-c", f"{TYPED}{code}", "recall")[0]
     assert not (tmp_path / "chatmemory").exists()  # nothing is stored
+
+
+MEMORY_TEST = """
+def test_chat(chatmemory):
+    chatmemory.transcript("chat.json", policy="message_window:2").assert_holds("A-1182", at=1)
+"""
+
+
+def test_the_plugin_for_pytest_needs_only_its_extra(run, tmp_path):
+    (tmp_path / "chat.json").write_text('[{"role": "user", "content": "A-1182"}]')
+    (tmp_path / "test_chat.py").write_text(MEMORY_TEST)
+    assert "1 passed" in run("pytest", "-m", "pytest", "--rootdir", ".", "test_chat.py")[-1]
 
 
 @pytest.mark.parametrize("is_last", [True, False])

@@ -7,7 +7,7 @@ call behind it. Client ids and errors count what was sent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +72,7 @@ class FlagField(serializers.BooleanField):
 class NameField(serializers.CharField):
     """One of the names that `choices` gives at the time of the request: plug-ins add to them.
 
-    `former` are names of the release before, which are accepted for one that took their place.
+    `today` returns what a name is called today: those of the release before are accepted.
     """
 
     default_error_messages = {"unknown": "must be one of {names}"}
@@ -81,15 +81,14 @@ class NameField(serializers.CharField):
         self,
         choices: Callable[[], Collection[str]],
         help_text: str,
-        former: Mapping[str, str] | None = None,
+        today: Callable[[str], str] = str,
         **kwargs: Any,
     ) -> None:
-        self.names, self.former = choices, former or {}
+        self.names, self.today = choices, today
         super().__init__(required=False, help_text=help_text, **kwargs)
 
     def to_internal_value(self, data: Any) -> str:
-        name = super().to_internal_value(data)
-        name = self.former.get(name, name)
+        name = self.today(super().to_internal_value(data))
         if name not in self.names():
             self.fail("unknown", names=", ".join(self.names()))
         return name

@@ -24,9 +24,8 @@ from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.policies import policy_kinds
 from chatmemory.core.recall.cost import providers
-from chatmemory.core.recall.kinds import FORMER, IncidentKind
-from chatmemory.flags import FORMER as FORMER_FLAGS
-from chatmemory.queries import CLIENT, ORDERINGS, flags
+from chatmemory.flags import today
+from chatmemory.queries import CLIENT, flags, orderings
 from chatmemory.services.validation import ID_LENGTH
 
 NUMBER_MAX = 10**18 - 1
@@ -174,19 +173,6 @@ class AddRequest(MessagesRequest):
         return attrs
 
 
-class SimulationRequest(MessagesRequest):
-    """Messages that are not added, and where to try them."""
-
-    policy = fields.PolicyField(
-        required=False, help_text="The policy to try; by default the one in force."
-    )
-    at = _whole("The step to start from; by default the last one.")
-    recount = fields.FlagField(
-        default=False,
-        help_text="Count more than 5,000 messages anew if the policy has another estimator.",
-    )
-
-
 class _Priced(_Named):
     """Prices of prompts, and the provider whose cache it is."""
 
@@ -254,14 +240,14 @@ class MemoryListQuery(Query):
         lambda: [flag.name for flag in flags()],
         "What needs attention: a message `never_in_memory` left in the step that added "
         "it, `user_repeated` is what a user had to say again; `any` of these.",
-        FORMER_FLAGS,
+        today,
     )
     active_since = _moment("The earliest last activity; UTC where no offset is given.")
     active_before = _moment("The end of the last activity, exclusive.")
     ordering = fields.NameField(
-        lambda: [sign + name for name in ORDERINGS for sign in ("", "-")],
+        lambda: [sign + name for name in orderings() for sign in ("", "-")],
         "The sort order, descending with a minus.",
-        {sign + old: sign + new for old, new in FORMER_FLAGS.items() for sign in ("", "-")},
+        lambda name: f"-{today(name[1:])}" if name.startswith("-") else today(name),
         default="-activity",
     )
     size = fields.PageSizeField()
@@ -300,12 +286,6 @@ class HistoryQuery(Query):
 class StepsQuery(Query):
     after = _number("Only steps after this one.")
     size = fields.PageSizeField()
-
-
-class IncidentsQuery(Query):
-    kind = fields.NameField(
-        lambda: [kind.value for kind in IncidentKind], "Only those of a kind.", FORMER
-    )
 
 
 class RememberedQuery(Query):

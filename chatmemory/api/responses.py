@@ -23,24 +23,16 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall import RecallSums
-from chatmemory.core.recall.compactions import APPENDED, TAILS, CameBack, Level
 from chatmemory.core.recall.cost import Prices
-from chatmemory.core.recall.incidents import IncidentKind
 from chatmemory.core.written_policies import text_of_policy
-from chatmemory.queries import (
-    NeededTerms,
-    Remembered,
-    ShownEvidence,
-    WindowPlace,
-    WindowRow,
-    WindowView,
-)
+from chatmemory.queries import Remembered, WindowPlace, WindowRow, WindowView, budget_at
+from chatmemory.room import rooms
 from chatmemory.services import ChangeResult
 
 Json = serializers.Serializer[Any]
 
 ADDRESS = "The id as a segment of a URL."
-_REASONS = f"Why it left: {', '.join(Reason)}."
+WHY_IT_LEFT = f"Why it left: {', '.join(Reason)}."
 
 
 def response(
@@ -139,7 +131,7 @@ class MemoryPageSerializer(Json):
 class StaySerializer(Json):
     entered_step = serializers.IntegerField()
     left_step = serializers.IntegerField(allow_null=True)
-    reason = serializers.CharField(allow_null=True, help_text=_REASONS)
+    reason = serializers.CharField(allow_null=True, help_text=WHY_IT_LEFT)
     tokens = serializers.IntegerField()
 
 
@@ -180,7 +172,7 @@ class EvictedSerializer(Json):
     seq = serializers.IntegerField()
     type = serializers.CharField()
     tokens = serializers.IntegerField()
-    reason = serializers.CharField(help_text=_REASONS)
+    reason = serializers.CharField(help_text=WHY_IT_LEFT)
     because_seq = serializers.IntegerField(
         allow_null=True, help_text="The tool call it left with, or the message that replaced it."
     )
@@ -233,15 +225,6 @@ class ChangesSerializer(Json):
 class MessageChangesSerializer(ChangesSerializer):
     """What adding or setting messages did."""
 
-    lost = lost_of_request()
-
-
-class SimulationSerializer(Json):
-    policy = StoredPolicyField()
-    changes = ChangeSerializer(many=True)
-    window = TotalsSerializer()
-    limit = serializers.IntegerField()
-    load = serializers.IntegerField(read_only=True)
     lost = lost_of_request()
 
 
@@ -349,6 +332,20 @@ class RepairSerializer(Json):
     done = DoneSerializer(many=True)
 
 
+class BudgetSerializer(Json):
+    """The tokens of a window by what they are of. The definitions of tools are not among them."""
+
+    system = serializers.IntegerField()
+    results = serializers.IntegerField()
+    user = serializers.IntegerField()
+    ai = serializers.IntegerField()
+    calls = serializers.IntegerField()
+    summaries = serializers.IntegerField()
+    overhead = serializers.IntegerField(help_text="What a request costs beside its messages.")
+    used = serializers.IntegerField(help_text="The sum of all above.")
+    limit = serializers.IntegerField(allow_null=True, help_text="Of a policy that counts tokens.")
+
+
 class WindowHeadSerializer(Json):
     step = serializers.IntegerField()
     policy = StoredPolicyField(allow_null=True)
@@ -356,6 +353,7 @@ class WindowHeadSerializer(Json):
     totals = TotalsSerializer()
     load = serializers.IntegerField(allow_null=True)
     limit = serializers.IntegerField(allow_null=True)
+    budget = BudgetSerializer(help_text="What fills it; `totals` are of the messages alone.")
     pinned = SeqsField(help_text="Seqs that the policy does not let leave.")
     over_limit = SeqsField(
         help_text="Seqs that a lowered limit hides from the model; they leave at the next add."
@@ -370,6 +368,7 @@ class WindowHeadSerializer(Json):
 
 
 def window_head(
+    memory_id: str,
     window: WindowView[WindowRow] | WindowView[WindowPlace],
     more: Mapping[str, object] | None = None,
 ) -> WindowHeadSerializer:
@@ -382,6 +381,7 @@ def window_head(
             "totals": window.totals,
             "load": window.load,
             "limit": window.policy.limit if window.policy else None,
+            "budget": budget_at(memory_id, window),
             "pinned": [row.seq for row in window.rows if row.pinned],
             "over_limit": [row.seq for row in window.over_limit],
             **(more or {}),
@@ -422,59 +422,6 @@ class StepsSerializer(Json):
     later = serializers.URLField(allow_null=True)
 
 
-class ForgottenSerializer(Json):
-    said = serializers.IntegerField(
-        help_text="Seq of the latest message of a user that said it, else of a tool."
-    )
-    left_step = serializers.IntegerField(help_text="The step at which its last mention left.")
-    cause = serializers.CharField(help_text=_REASONS)
-    limit = serializers.IntegerField(
-        required=False,
-        allow_null=True,
-        help_text="The smallest limit from which every larger one would have held it just before "
-        "`step`; null if none would, absent while it is not computed.",
-    )
-    limit_tried_every = serializers.IntegerField(
-        required=False, help_text="The distance of the limits that were tried, if not all were."
-    )
-
-
-class ForgottenFactSerializer(ForgottenSerializer):
-    fact = serializers.CharField(help_text="As it is written in the message.")
-
-
-class IncidentSerializer(Json):
-    """What came up again in one message, of the first kind that applies."""
-
-    kind = serializers.CharField(help_text=f"One of {', '.join(IncidentKind)}.")
-    again = serializers.IntegerField(help_text="Seq of the message in which it came up again.")
-    step = serializers.IntegerField(help_text="The step at which that message arrived.")
-    forced = serializers.BooleanField(
-        help_text="Whether the assistant had asked for a fact of it by its name, or the user says "
-        "that it was said before."
-    )
-    asked = serializers.IntegerField(
-        allow_null=True, help_text="Seq of the assistant's message that asked for it by its name."
-    )
-    facts = ForgottenFactSerializer(many=True, help_text="The best known first.")
-    tool = serializers.CharField(required=False, help_text="What was called again.")
-    same_result = serializers.BooleanField(
-        required=False, help_text="Whether the call had the same result as the equal one before."
-    )
-    result = ForgottenSerializer(required=False, help_text="The result of the equal call before.")
-    tokens = serializers.IntegerField(
-        required=False, help_text="Of the result, where a call was made again."
-    )
-
-
-class IncidentsSerializer(Json):
-    known_until = serializers.IntegerField(
-        help_text="The step up to which the conversation was examined; 0 for not yet."
-    )
-    is_current = serializers.BooleanField(help_text="Whether that is the newest step.")
-    incidents = IncidentSerializer(many=True)
-
-
 class RememberedSerializer(Json):
     """Whether memory has a phrase, as far as it was said up to a step."""
 
@@ -501,86 +448,6 @@ class ReceiptLineSerializer(Json):
     kind = serializers.CharField()
 
 
-class LostTermSerializer(Json):
-    term = serializers.CharField()
-    said = serializers.IntegerField(
-        help_text="Seq of the latest replaced message of a user that said it, else of a tool, else "
-        "of the assistant."
-    )
-    used = serializers.IntegerField(help_text="Seq of the message in which the assistant used it.")
-    came = serializers.IntegerField(
-        allow_null=True,
-        help_text="Seq of the message by which it came back; null without a recorded mention.",
-    )
-    back = serializers.CharField(help_text=f"One of {', '.join(CameBack)}.")
-    is_told = serializers.BooleanField(help_text="Whether others mentioned it first.")
-    is_rare = serializers.BooleanField(
-        help_text="Whether it is told, and in at most two of the newest 200 conversations with a "
-        "compaction."
-    )
-
-
-class NeededSerializer(Json):
-    needed = serializers.IntegerField()
-    held = serializers.IntegerField(help_text="By the summary and what was kept.")
-    appended = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="How many would be held with so many exact terms appended.",
-    )
-    tail = serializers.DictField(
-        child=serializers.IntegerField(),
-        help_text="How many the last so many tokens would hold, kept in place of the summary.",
-    )
-
-
-class EvidenceSerializer(Json):
-    """What a summary lost of the exact terms that the assistant needed so far."""
-
-    until = serializers.IntegerField(help_text="The step up to which the conversation was read.")
-    replaced = serializers.IntegerField(help_text="How many messages.")
-    tokens_before = serializers.IntegerField(allow_null=True)
-    tokens_after = serializers.IntegerField(allow_null=True)
-    left_out = serializers.CharField(
-        allow_null=True, help_text="Why it cannot be measured; null if it can."
-    )
-    level = serializers.CharField(
-        help_text="The level that is told first: rare, or told while fewer than five conversations "
-        "have a compaction."
-    )
-    rare = NeededSerializer(help_text="Told ones that few conversations mention.")
-    told = NeededSerializer(help_text="Without the terms that the assistant mentioned first.")
-    all = NeededSerializer()
-    lost = LostTermSerializer(many=True, help_text="The first 100, in the order of their uses.")
-    lost_count = serializers.IntegerField()
-    not_needed = serializers.IntegerField(
-        help_text="How many other terms the summary does not hold."
-    )
-
-
-def evidence_fields(shown: ShownEvidence) -> dict[str, Any]:
-    """Return the fields of what a summary lost."""
-    found, terms = shown.evidence, shown.terms
-    return {
-        **found._asdict(),
-        "until": shown.until,
-        "left_out": found.why_left_out,
-        "level": shown.level.value,
-        **{level.value: _needed(terms, level) for level in Level},
-        "lost": shown.listed,
-        "lost_count": len(terms.lost()),
-        "not_needed": found.not_needed,
-    }
-
-
-def _needed(found: NeededTerms, level: Level) -> dict[str, Any]:
-    return {
-        "needed": len(found.needed(level)),
-        "held": found.held(level),
-        "appended": {str(terms): found.held(level, terms) for terms in APPENDED},
-        "tail": {str(tokens): found.in_tail(tokens, level) for tokens in TAILS},
-    }
-
-
 class StepDetailSerializer(StepSerializer):
     summary = serializers.CharField(help_text="The step in one sentence.")
     arrived = SeqsField(help_text="Seqs.")
@@ -589,11 +456,11 @@ class StepDetailSerializer(StepSerializer):
     evicted_count = serializers.IntegerField()
     later = serializers.URLField(allow_null=True, help_text="More of `arrived` and `evicted`.")
     receipt = ReceiptLineSerializer(many=True, help_text=_RECEIPT)
-    evidence = EvidenceSerializer(
-        allow_null=True,
-        help_text="Of a compaction: what the summary lost. Null while that is not found, and of "
-        "other steps.",
-    )
+
+    def get_fields(self) -> dict[str, Any]:
+        """With those of rooms."""
+        of_rooms = (room.step_fields() for room in rooms())
+        return {**super().get_fields(), **{name: each[name] for each in of_rooms for name in each}}
 
 
 class WhySerializer(Json):

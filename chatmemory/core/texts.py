@@ -62,3 +62,24 @@ def _arguments(text: str) -> str:
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
+
+
+QUOTED = 140  # characters of a quote
+BEFORE_FACT = 40
+
+
+def quoted(text: str, fact: str) -> str:
+    """Return the beginning of a text, or the part of it around the fact."""
+    words = " ".join(text.split())
+    place = words.find(fact)
+    begin = 0 if place + len(fact) <= QUOTED else max(0, place - BEFORE_FACT)
+    part = words[begin : begin + QUOTED]
+    return f"{'…' if begin else ''}{part.rstrip()}{'…' if begin + QUOTED < len(words) else ''}"
+
+
+def asked_for(text: str) -> str:
+    """Return the question of a message, with what stands before it as far as there is room."""
+    words = " ".join(text.split())
+    end = words.rfind("?") + 1
+    begin = max(0, end - QUOTED)
+    return f"{'…' if begin else ''}{words[begin:end].lstrip()}"

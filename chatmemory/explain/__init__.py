@@ -2,7 +2,7 @@
 
 from chatmemory.core.phrases import phrase_place
 from chatmemory.core.recall.incidents import call_words, incident_words
-from chatmemory.core.texts import named, readable_text
+from chatmemory.core.texts import asked_for, named, quoted, readable_text
 from chatmemory.explain.captions import (
     Caption,
     beyond_limit,
@@ -17,16 +17,6 @@ from chatmemory.explain.captions import (
     replayed,
     tried_limit,
     what_is_hidden,
-)
-from chatmemory.explain.incidents import (
-    asked_for,
-    came_back,
-    cure,
-    how_it_left,
-    quoted,
-    tokens_around,
-    used_words,
-    what_became_a_summary,
 )
 from chatmemory.explain.phrase import (
     PhraseAnswer,

@@ -6,16 +6,6 @@
 from chatmemory.core.lint import PROVIDERS, Verdict
 from chatmemory.core.phrases import Speaker
 from chatmemory.core.recall import recall_sums
-from chatmemory.core.recall.compactions import (
-    APPENDED,
-    CORPUS,
-    TAILS,
-    CameBack,
-    Level,
-    NeededTerm,
-    NeededTerms,
-)
-from chatmemory.core.recall.compactions import LIMIT as TERMS_APPENDED
 from chatmemory.core.recall.comparison import Compared, Followed
 from chatmemory.core.recall.cost import Bill, Provider, providers
 from chatmemory.core.recall.facts import examples_first
@@ -29,27 +19,13 @@ from chatmemory.flags import Flag, flag_named, flags
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import CLIENT
 from chatmemory.queries.adoption import PolicyAdoption, adopting
-from chatmemory.queries.budget import Budget, budget_of
-from chatmemory.queries.compactions import (
-    CompactionOf,
-    Compactions,
-    CompactionsUntil,
-    ShownEvidence,
-    StandsFor,
-    StoredEvidence,
-    compactions_now,
-    evidence_of,
-    fleet_compactions,
-    shown_compactions,
-    stands_for,
-    summaries_holding,
-)
+from chatmemory.queries.budget import Budget, budget_at, budget_of, budget_of_all
+from chatmemory.queries.cases import DAYS, Cases, cases_of, newest_policy_change
 from chatmemory.queries.conversation_state import (
     TEXT_SIZE,
     ConversationQuery,
     ConversationState,
     conversation_state,
-    simulated_state,
 )
 from chatmemory.queries.conversations import (
     any_memory,
@@ -78,25 +54,16 @@ from chatmemory.queries.history import (
     said,
     whole_history,
 )
-from chatmemory.queries.incidents import (
-    IncidentsAt,
-    IncidentsUntil,
-    NewestIncident,
-    ShownIncident,
-    incidents,
-    incidents_now,
-    latest_incidents,
-)
 from chatmemory.queries.keeping import WhatWouldKeep
 from chatmemory.queries.overview import (
-    ORDERINGS,
     OverviewRow,
     OverviewStats,
     all_memories,
     count,
     count_each,
+    count_with_any,
     memory_page,
-    newest_flagged,
+    orderings,
     outside,
     overview_page,
     overview_rows,
@@ -122,11 +89,8 @@ from chatmemory.queries.simulation import (
     Outlook,
     PinPreview,
     Simulation,
-    WhatIf,
     pin_preview,
     simulate,
-    simulate_trial,
-    trial,
 )
 from chatmemory.queries.steps import (
     Arrival,
@@ -137,6 +101,7 @@ from chatmemory.queries.steps import (
     step_samples,
     steps,
 )
+from chatmemory.queries.summaries import StandsFor, stands_for, summaries_holding
 from chatmemory.queries.windows import (
     NoRoom,
     WindowPlace,

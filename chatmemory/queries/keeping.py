@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from django.db.models import Q, QuerySet
@@ -23,9 +23,9 @@ from chatmemory.ledger.lookup import find_step
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.history import said_by
-from chatmemory.queries.incidents import next_need
 from chatmemory.queries.rows import MessageDetail
 from chatmemory.queries.windows import WindowPlace, WindowView, place_of, view_of
+from chatmemory.room import next_need
 
 # The messages that a page replays without being asked to: by their stored token counts, and those
 # that are counted again because the conversation changed its estimator.
@@ -72,10 +72,10 @@ def find_what_would_keep(
     row: MessageDetail | None,
     left_by: ChangeResult | None,
     is_asked: bool,
-    incident: int | None = None,
+    of_rooms: Mapping[str, str],
 ) -> WhatWouldKeep | None:
-    """Return what would have kept a message that left by a change for want of room, until the
-    incident of that number up to the step, if one is asked for, or else the next one.
+    """Return what would have kept a message that left by a change for want of room, until it was
+    next needed, as a room tells, or else until the step.
 
     None if it left for another reason, if a client left it out, if nobody said it, or if no
     installed policy is in force at the moment. A limit that is only measured there is replayed as
@@ -83,7 +83,7 @@ def find_what_would_keep(
     """
     if row is None or left_by is None or not _left_for_want_of_room(row, left_by):
         return None
-    need = next_need(memory, row, left_by.step or 0, step.n, incident)
+    need = next_need(memory, row.seq, row.message, left_by.step or 0, step.n, of_rooms)
     needed, fact, until = need or (None, None, None)
     step = find_step(memory, needed.step) if needed else step
     if not can_decide(step.policy):

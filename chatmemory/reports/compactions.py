@@ -84,7 +84,7 @@ def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS
                 printer.error(f"left out {where}: {found.why_left_out}")
                 continue
             total.add(found, level)
-            printer.row(_row(name, found, level), *_in_words(name, found, level))
+            printer.row(_row(name, found, level), *evidence_words(name, found, level))
     _print_total(total, level, printer)
     return 0
 
@@ -143,7 +143,8 @@ def _lost(term: NeededTerm) -> dict[str, Any]:
     return {"term": term.term, **numbers, "back": term.back.value}
 
 
-def _in_words(name: str, found: Evidence, level: Level) -> Iterator[str]:
+def evidence_words(name: str, found: Evidence, level: Level) -> Iterator[str]:
+    """Yield what a summary holds of what was needed again, and then a line for each lost term."""
     one = found.compaction
     tokens = " became ".join(
         "an unknown number" if each is None else f"{each:,}"

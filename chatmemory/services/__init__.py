@@ -38,9 +38,6 @@ from chatmemory.services.erasure import (
     known_branches,
     unaudited_deletions,
 )
-from chatmemory.services.findings import (
-    current_incidents,
-)
 from chatmemory.services.keepers import keepers
 from chatmemory.services.keeping import Rounds, keep, newest_kept, remade
 from chatmemory.services.messages import (
@@ -64,7 +61,6 @@ from chatmemory.services.repair import (
 from chatmemory.services.slices import import_conversation
 from chatmemory.services.sqlite_files import empty_leftover_log, try_to_empty_log
 from chatmemory.services.transaction import CHANNEL
-from chatmemory.services.trials import forget_old_trials, keep_trial
 from chatmemory.services.validation import storable_messages
 
 __all__ = [
@@ -91,17 +87,14 @@ __all__ = [
     "compact",
     "count_ahead",
     "create",
-    "current_incidents",
     "default_policies",
     "default_policy",
     "delete",
     "delete_all",
     "empty_leftover_log",
     "finish_deletions",
-    "forget_old_trials",
     "import_conversation",
     "keep",
-    "keep_trial",
     "keepers",
     "known_branches",
     "label",

@@ -7,6 +7,7 @@ from functools import cached_property
 from chatmemory import explain
 from chatmemory.explain import PhraseAnswer
 from chatmemory.queries import ConversationState, MessageDetail, Speaker
+from inspector.conversation.as_test import copied_phrase
 from inspector.conversation.history import tag
 from inspector.conversation.looks import LOOKS
 
@@ -61,6 +62,11 @@ class Found:
             for speaker, heading in HEADINGS.items()
             if (these := [row for row in rows if speakers[row.seq] is speaker])
         ]
+
+    @property
+    def test(self) -> str:
+        """The answer as a test of a project."""
+        return copied_phrase(self._state, f"{self.answer.question} {self.answer.cause}")
 
     @property
     def unlisted(self) -> int:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from django.urls import reverse
+from django.urls import NoReverseMatch, reverse
 from django.utils.http import urlencode
+
+from chatmemory import Policy, text_of_policy
+from chatmemory.queries import COMPARED_MAX, ConversationState
 
 
 def conversation_url(memory_id: str, **parameters: int | str | None) -> str:
@@ -24,3 +27,20 @@ def chosen(msg: int | None) -> dict[str, int]:
     if not msg:
         return {}
     return {"msg": msg} if msg > 0 else {"draft": -msg}
+
+
+def comparison_url(
+    state: ConversationState, policies: tuple[Policy | None, ...], said: int, phrase: str = ""
+) -> str:
+    """Return the address of the comparison of policies after so many messages, with a phrase filled
+    in; empty if there is no such page.
+    """
+    at = max(0, said - max(0, state.memory.said_count - COMPARED_MAX))
+    texts = [text_of_policy(policy) for policy in dict.fromkeys(policies) if policy]
+    query: dict[str, str | int | list[str]] = {"policy": texts, "at": at}
+    query |= {"phrase": phrase} if phrase else {}
+    try:
+        address = reverse("inspector:compare", args=[state.memory.id])
+    except NoReverseMatch:
+        return ""
+    return f"{address}?{urlencode(query, doseq=True)}"

@@ -14,18 +14,17 @@ from django.utils import timezone
 from django.utils.http import urlencode
 
 from chatmemory import policy_kinds, queries
-from chatmemory.flags import FORMER, USER_REPEATED, flag_named, flags
+from chatmemory.flags import flag_named, flags, today
 from chatmemory.queries import CLIENT, CursorPage, MemoryFilter
 from inspector.forms.fields import searchable
 
 SHORTEST = 3
 PARAMETERS = ("q", "policy", "label", "active", "flagged", "sort")
-ORDERINGS = {
+OWN_ORDERINGS = {
     "activity": "Last activity",
     "forgotten": "Most evicted",
     "fill": "Window fill",
     "said": "Most said",
-    USER_REPEATED.name: USER_REPEATED.words,
 }
 ALWAYS_OFFERED = (("active", "1"),)
 
@@ -59,12 +58,12 @@ class Asked:
         """Read the parameters of an address."""
         asked = {name: searchable(given.get(name, "")) for name in PARAMETERS}
         asked["flagged"] = asked["flagged"] or searchable(given.get("flag", ""))  # as in the API
-        asked = {name: FORMER.get(value, value) for name, value in asked.items()}
+        asked |= {name: today(asked[name]) for name in ("flagged", "sort")}
         known: dict[str, list[str]] = {
             "policy": [kind for kind, _ in policy_choices()],
             "flagged": [flag.name for flag in flags()],
             "active": ["1"],
-            "sort": list(ORDERINGS),
+            "sort": list(orderings()),
         }
         kept = {name: value for name, value in asked.items() if value in known.get(name, [value])}
         kept = {name: value for name, value in kept.items() if value}
@@ -109,8 +108,8 @@ class Asked:
 
     @property
     def lab(self) -> str:
-        """The address of the lab for conversations in which something had to be said again."""
-        if self.flagged != USER_REPEATED.name:
+        """The address of the lab for conversations of which a flag knows when it happened last."""
+        if not _newest_at(self.flagged):
             return ""
         chosen = {"q": self.q, "label": self.label, "flagged": self.flagged}
         with suppress(NoReverseMatch):  # without the room
@@ -179,7 +178,17 @@ def pager(given: Mapping[str, str], found: CursorPage[Any]) -> dict[str, str | N
 
 def usual_sort(flagged: str) -> str:
     """Return the order of a list for which none is asked."""
-    return "user_repeated" if flagged == USER_REPEATED.name else "activity"
+    return flagged if _newest_at(flagged) else "activity"
+
+
+def orderings() -> dict[str, str]:
+    """Return by what the list can be sorted, with the words for it."""
+    return OWN_ORDERINGS | {flag.name: flag.words for flag in flags() if flag.newest_at}
+
+
+def _newest_at(flagged: str) -> bool:
+    """Whether a flag knows when it happened last, by which a list can be sorted."""
+    return any(flag.newest_at for flag in flags() if flag.name == flagged)
 
 
 def policy_choices() -> list[tuple[str, str]]:

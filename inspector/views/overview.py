@@ -31,8 +31,9 @@ from inspector.conversation.links import conversation_url
 from inspector.display import render_page_or_fragment
 from inspector.forms.actions import BulkForm, check_chosen
 from inspector.forms.fields import first_problem
-from inspector.overview.selection import ORDERINGS, Asked, pager
-from inspector.overview.table import Row, current_feed, current_headlines
+from inspector.overview.causes import current_headlines
+from inspector.overview.selection import Asked, orderings, pager
+from inspector.overview.table import Row, current_feed
 from inspector.shell import room
 
 PAGE_SIZE = 25
@@ -86,7 +87,7 @@ def _page(asked: Asked, held: Sequence[str] = ()) -> dict[str, Any]:
         "total": total,
         "rows": [Row(row, asked, badges[row.memory.id]) for row in found.rows],
         "is_held": bool(held),
-        "orderings": ORDERINGS,
+        "orderings": orderings(),
         "headlines": current_headlines(moment),
         **pager(asked.given, found),
     }

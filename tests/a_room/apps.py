@@ -6,7 +6,12 @@ from contextlib import contextmanager
 
 from django.db.models import Q
 
+from chatmemory.core.eviction import Reason
+from chatmemory.core.recall.incidents import Forgotten, Incident
+from chatmemory.core.recall.kinds import IncidentKind
+from chatmemory.explain import Caption
 from chatmemory.flags import Flag
+from chatmemory.room import NextNeed
 from inspector.shell import room
 
 
@@ -29,6 +34,7 @@ class ARoom(room.SiteRoom):
     verbose_name = "The room of tests"
     menu = (room.MenuItem("Tests", "overview", 5),)
     parameters = ("counted",)
+    numbers = ("numbered",)
     services = {"answer": "tests.a_room.answers"}
     also_on = ("conversation",)
     styles = ("a_room/room.css",)
@@ -38,10 +44,24 @@ class ARoom(room.SiteRoom):
     recorded: list[tuple[str, list[str]]] = []
     observed: list[tuple[str, str, int]] = []
 
+    def view(self, view):
+        if view.query.of_rooms.get("counted") != "instead":
+            return None
+        caption = Caption("Shown instead")
+        panel = room.Fragment("a_room/_said.html", {"said": "A panel"})
+        return room.View(view, caption, panel, tried={"counted": "instead"})
+
+    def parts(self, view):
+        self._fail("parts")
+        yield room.Part("a_room/_said.html", {"said": "Above the head"})
+        yield room.Part("a_room/_said.html", {"said": "Below memory"}, below_memory=True)
+
     def cards(self, view):
         self._fail("cards")
         counted = view.query.of_rooms.get("counted", "nothing")
         yield room.Card("a_room/_said.html", {"said": f"A card of {view.memory.id}: {counted}"})
+        number = view.query.number("numbered")
+        yield room.Card("a_room/_said.html", {"said": f"Card {number}"}, in_searches=True)
 
     def sections(self, view, message):
         self._fail("sections")
@@ -55,6 +75,28 @@ class ARoom(room.SiteRoom):
         self._fail("badges")
         badge = room.Badge("a_room/_said.html", {"said": "A badge"})
         return {row.id: [badge] for row in rows if row.id == "m"}
+
+    def news(self, size):
+        self._fail("news")
+        yield room.News("a_room/_said.html", {"said": f"The first of {size}"}, is_first=True)
+        yield room.News("a_room/_said.html", {"said": "Long ago"}, moment=1)
+
+    def incidents(self, memory_id):
+        said = Forgotten("message 1", "message 1", 2, 2, 5, Reason.CAPACITY)
+        yield Incident(IncidentKind.USER_REPEATED, 4, 4, (said,))
+
+    def next_need(self, memory, seq, message, left_step, at, asked):
+        until = int(asked.get("numbered", 0)) or left_step
+        return NextNeed(None, None, until)
+
+    def step_fields(self):
+        from rest_framework.serializers import CharField
+
+        class Told(CharField):
+            def get_attribute(self, instance):
+                return f"step {instance['n']} of {instance['memory_id']}"
+
+        return {"told": Told()}
 
     def erasing(self, erased):
         self._fail("erasing")

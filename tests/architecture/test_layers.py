@@ -20,6 +20,8 @@ LAYERS = [
     ["chatmemory.linting", "chatmemory.memory"],
     ["chatmemory.summarizing"],
     ["chatmemory.reports"],
+    ["chatmemory.testing"],
+    ["chatmemory.reports.check"],
     [
         "chatmemory.access.roles",
         "chatmemory.conf",
@@ -58,6 +60,7 @@ ROOMS_OF_THE_INSPECTOR = (
     "services",
     "signals",
     "streaming",
+    "testing",
 )
 ALONE = (  # of other rooms
     "chatmemory.api.bodies",
@@ -75,6 +78,7 @@ PURE = (
     "chatmemory.summarizing",
     "chatmemory.stores.http",
     "chatmemory.stores.memory",
+    "chatmemory.testing",
 )
 
 

@@ -15,7 +15,7 @@ from chatmemory.formats import FORMATS
 from chatmemory.ledger.verification import verify
 from chatmemory.queries import CLIENT
 from inspector import demo
-from inspector.overview.selection import ORDERINGS, PARAMETERS
+from inspector.overview.selection import OWN_ORDERINGS, PARAMETERS
 
 from .budget import search, settings_of
 
@@ -28,7 +28,7 @@ words = st.one_of(
     st.text(max_size=20),
 )
 ids = st.sampled_from([*KNOWN, "nobody"])
-names = st.sampled_from([*ORDERINGS, *policy_kinds(), CLIENT, "1"]) | words
+names = st.sampled_from([*OWN_ORDERINGS, "user_repeated", *policy_kinds(), CLIENT, "1"]) | words
 formats = st.sampled_from([*FORMATS, "auto"]) | words
 wholes = st.sampled_from(["history", "window"]) | words
 drafts = st.one_of(

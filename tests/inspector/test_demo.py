@@ -6,6 +6,7 @@ from django.core.management import call_command
 from chatmemory import UserMessage, queries
 from chatmemory.ledger.verification import verify
 from chatmemory.services import protocol
+from inspector.rooms.evidence.incidents import incidents
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +31,7 @@ def test_a_database_in_use_gets_no_demo():
 
 def test_the_travel_desk_looks_a_booking_up_twice_and_asks_for_a_voucher_again():
     call_command("load_demo")
-    found = queries.incidents("ferry-5120")
+    found = incidents("ferry-5120")
     assert found.is_current
     told = [
         (each.kind, each.what, each.shown.said, each.again, each.is_forced)

@@ -11,16 +11,12 @@ from chatmemory.api.guard import Resource
 from chatmemory.api.operations import Asked, reads
 from chatmemory.api.responses import (
     HistorySerializer,
-    IncidentsSerializer,
     RememberedSerializer,
     StepDetailSerializer,
     StepsSerializer,
-    evidence_fields,
     response,
     with_query,
 )
-from chatmemory.core.recall.incidents import incident_to_dict
-from chatmemory.keeper import QUICK_MESSAGES
 
 
 class MemoryHistory(Resource):
@@ -41,21 +37,6 @@ class MemoryHistory(Resource):
             later = with_query(request, before=None, after=last, around=None)
         answer = {"messages": page.rows, "earlier": earlier, "later": later}
         return response(HistorySerializer, answer)
-
-
-class MemoryIncidents(Resource):
-    @reads(IncidentsSerializer, query=requests.IncidentsQuery, name="list_incidents")
-    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
-        """List the facts that left memory and came up again.
-
-        They are in the order of their steps, and known up to the step `known_until`. Those of a
-        long conversation are found soon after each change: until then `is_current` is false.
-        """
-        kind = asked.get("kind")
-        known = queries.incidents_now(memory_id, QUICK_MESSAGES)
-        found = [incident_to_dict(each) for each in known.incidents if kind in (None, each.kind)]
-        answer = {"known_until": known.step, "is_current": known.is_current, "incidents": found}
-        return response(IncidentsSerializer, answer)
 
 
 class MemoryRemembers(Resource):
@@ -104,11 +85,11 @@ class MemoryStep(Resource):
         start = asked.get("after", 0)
         end = start + asked["size"]
         step = queries.step(memory_id, n)
-        shown = queries.evidence_of(memory_id, n) if step.row.kind == "compact" else None
         arrived, evicted = step.change.arrived, step.change.evicted
         has_more = end < max(len(arrived), len(evicted))
         answer = {
             **vars(step.row),
+            "memory_id": memory_id,
             "summary": explain.caption(step.change, step.row.note).summary,
             "arrived": [each.seq for each in arrived[start:end]],
             "arrived_count": len(arrived),
@@ -116,6 +97,5 @@ class MemoryStep(Resource):
             "evicted_count": len(evicted),
             "later": with_query(request, after=end) if has_more else None,
             "receipt": explain.shortened(explain.receipt(step.change)),
-            "evidence": evidence_fields(shown) if shown else None,
         }
         return response(StepDetailSerializer, answer)

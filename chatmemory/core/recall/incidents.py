@@ -27,6 +27,8 @@ from chatmemory.core.recall.kinds import KindWords, words_of
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window
 
+INCIDENT_RULES = 2  # raise it with each change of what an incident is
+
 
 @dataclass(frozen=True)
 class Forgotten:
@@ -314,13 +316,17 @@ NAMED = 3  # facts that a sentence names
 
 def incident_words(incident: Incident) -> str:
     """Return an incident in one sentence, without its last point."""
-    shown = incident.shown
-    limit = shown.keeping.limit if shown.keeping else None
-    kept = f"; a limit of {limit:,} would have kept it" if limit else ""
-    left = f"left memory at step {shown.left_step:,}"
     came = f"{incident.what} {incident.words.happened} in #{incident.again}{call_words(incident)}"
-    result = "the result in " if incident.result else "said in "
-    return f"{came}; {result}#{shown.said}, {left}{kept}"
+    said = "the result in" if incident.result else "said in"
+    return f"{came}; {forgotten_words(incident.shown, said)}"
+
+
+def forgotten_words(fact: Forgotten, said: str = "said in") -> str:
+    """Return where a fact was said, when it left memory, and the limit that would have kept it."""
+    limit = fact.keeping.limit if fact.keeping else None
+    about = "about " if fact.keeping and fact.keeping.tried_every > 1 else ""
+    kept = f"; a limit of {about}{limit:,} would have kept it" if limit else ""
+    return f"{said} #{fact.said}, left memory at step {fact.left_step:,}{kept}"
 
 
 def facts_words(incident: Incident) -> str:

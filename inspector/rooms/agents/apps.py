@@ -14,7 +14,7 @@ class Agents(room.SiteRoom):
     verbose_name = "Coding agents"
 
     def tools(self) -> Iterable[Callable[..., Answer]]:
-        from inspector.rooms.agents import of_evidence, of_search, tools
+        from inspector.rooms.agents import of_search, tools
 
         return (
             tools.find_conversations,
@@ -22,6 +22,4 @@ class Agents(room.SiteRoom):
             tools.history,
             tools.why_did_it_leave,
             of_search.does_it_remember,
-            of_evidence.incidents,
-            of_evidence.what_did_summaries_lose,
         )

@@ -17,6 +17,7 @@ from chatmemory.api.responses import (
 from chatmemory.core.messages import MessageType
 from chatmemory.core.texts import named, readable_text
 from chatmemory.queries import ConversationQuery, MemoryFilter, MessageDetail, Part
+from inspector.shell import room
 from inspector.shell.agents import SIZE, Agent, Answer, check_words, short
 
 FlagName = Annotated[
@@ -39,12 +40,12 @@ def find_conversations(
     which = MemoryFilter(search=words.strip(), label=label, id_prefix=beginning, flag=flagged)
     page = queries.overview_page(which, size=SIZE)
     told, rows = [], []
+    badges = room.badges([row.memory for row in page.rows])
     for row in page.rows:
-        memory, found, again = row.memory, row.mention, row.again
+        memory, found = row.memory, row.mention
         said = explain.counted(memory.said_count, "message")
         line = f"{memory.id}: {said} said, {memory.window.count:,} in memory"
-        if again:
-            line += f"; {explain.incident_words(again.incident)}"
+        line += "".join(f"; {badge.words}" for badge in badges[memory.id] if badge.words)
         if found:
             line += f"; #{found.seq}: {short(found.text)}"
         told.append(line)
@@ -63,7 +64,7 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
     window = queries.window(agent.visible(conversation), step)
     shown = window.rows[-SIZE:]
     held = explain.held_words(window.policy, window.totals)
-    head = {name: last_of(value) for name, value in window_head(window).data.items()}
+    head = {name: last_of(value) for name, value in window_head(conversation, window).data.items()}
     texts = {row.seq: readable_text(row.message) for row in shown}
     told = [row_words(row.seq, row.type, row.has_calls, texts[row.seq]) for row in shown]
     rows = [
@@ -72,11 +73,23 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
     ]
     left_out = [f"The last {SIZE} of them:"] if len(window.rows) > SIZE else []
     return Answer(
-        [f"At step {window.step:,} memory holds {held}.", *left_out, *told],
+        [
+            f"At step {window.step:,} memory holds {held}.",
+            *_filled(head["budget"]),
+            *left_out,
+            *told,
+        ],
         agent.page_of(conversation, at=step),
         **head,
         messages=rows,
     )
+
+
+def _filled(budget: Any) -> list[str]:
+    """Say in one line what fills a window."""
+    kinds = ("system", "results", "user", "ai", "calls", "summaries")
+    parts = [f"{name} {budget[name]:,}" for name in kinds if budget[name]]
+    return [f"Its tokens: {', '.join(parts)}."] if parts else []
 
 
 def history(

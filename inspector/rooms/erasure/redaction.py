@@ -10,8 +10,8 @@ from chatmemory.core.exceptions import InvalidValue, MessageNotFound
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.models import AuditEntry, Message
-from chatmemory.queries.compactions import holding_terms, standing_for
 from chatmemory.queries.conversations import copies_of
+from chatmemory.queries.summaries import holding_terms, standing_for
 from chatmemory.search import given_labels
 from chatmemory.services.database_errors import leaving_out_lost_nodes
 from chatmemory.services.erasure import erase_derived, record_erasure

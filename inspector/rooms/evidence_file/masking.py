@@ -10,22 +10,21 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 WORDS_MAX, WORD_LENGTH = 50, 200
 
-# What is found by its form. Names of people cannot be.
-KINDS: Mapping[str, re.Pattern[str]] = {
-    "mail": re.compile(r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+"),
-    "card": re.compile(r"(?<![\w-])\d(?:[ -]?\d){12,18}(?![\w-])"),
-    "phone": re.compile(r"(?<![\w+])\+\d(?:[ ()./-]{0,2}\d){6,14}(?!\w)"),
-    "address of a site": re.compile(r"https?://[^\s\"'<>\\]+"),
-    "id": re.compile(
-        r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*(?!\w)"
-    ),
+# What is found by its form. Names of people cannot be. Of what begins at one place, the first wins.
+KINDS: Mapping[str, str] = {
+    "mail": r"[\w.+%-]+@[\w-]+(?:\.[\w-]+)+",
+    "address of a site": r"https?://[^\s\"'<>\\]+",
+    "card": r"(?<![\w-])\d(?:[ -]?\d){12,18}(?![\w-])",
+    "phone": r"(?<![\w+])\+\d(?:[ ()./-]{0,2}\d){6,14}(?!\w)",
+    "number": r"(?<![\w.,-])\d{4,}(?![\w-])",
+    "id": r"(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9]+(?:[_-][A-Za-z0-9]+)*(?!\w)",
 }
+WORD = "word"
 
 
 @dataclass(frozen=True)
@@ -45,27 +44,41 @@ class Masker:
         self._choice = choice
         self._marks: dict[str, str] = {}
         self.found: dict[str, int] = {}
-        spellings = {
+        self._spellings = {
             spelling.lower(): word
             for word in filter(None, choice.words)
             for spelling in _spellings(word)
         }
-        self._spellings = spellings
-        longest_first = sorted(map(re.escape, spellings), key=len, reverse=True)
-        self._words = re.compile("|".join(longest_first), re.IGNORECASE) if spellings else None
+        self._words = self._pattern(())
+        self._terms = self._pattern(KINDS)
+        self._but_cards = self._pattern([kind for kind in KINDS if kind != "card"])
+
+    def _pattern(self, kinds: Iterable[str]) -> re.Pattern[str] | None:
+        """Return what finds words, and terms of those kinds that are chosen; None for nothing.
+
+        It finds all in one pass, so that nothing is looked for in a mark.
+        """
+        chosen = [
+            f"(?P<k{n}>{form})"
+            for n, (kind, form) in enumerate(KINDS.items())
+            if kind in kinds and kind in self._choice.kinds
+        ]
+        longest_first = sorted(map(re.escape, self._spellings), key=len, reverse=True)
+        if longest_first:
+            chosen.append(f"(?i:{'|'.join(longest_first)})")
+        return re.compile("|".join(chosen)) if chosen else None
 
     def is_whole(self, seq: int, role: str) -> bool:
         """Whether the whole text of a message is left out."""
         return seq in self._choice.seqs or role in self._choice.roles
 
+    def without_words(self, text: str) -> str:
+        """Return a text of the site, such as a policy, with marks in the place of words."""
+        return self._masked(self._words, text)
+
     def text(self, text: str) -> str:
         """Return a text with marks in the place of what is masked."""
-        if self._words:
-            text = self._words.sub(lambda match: self._mark("word", self._word(match[0])), text)
-        for kind, pattern in KINDS.items():
-            if kind in self._choice.kinds:
-                text = pattern.sub(partial(self._of_kind, kind), text)
-        return text
+        return self._masked(self._terms, text)
 
     def data(self, value: Any) -> Any:
         """Return the same for each text of a JSON value."""
@@ -77,13 +90,20 @@ class Masker:
             return {name: self.data(each) for name, each in value.items()}
         return value
 
-    def _word(self, found: str) -> str:
-        return self._spellings.get(found.lower(), found)
+    def _masked(self, pattern: re.Pattern[str] | None, text: str) -> str:
+        return pattern.sub(self._replaced, text) if pattern else text
 
-    def _of_kind(self, kind: str, match: re.Match[str]) -> str:
-        term = match[0]
-        is_card = kind == "card" and not _has_check_digit(term)
-        return term if is_card or term.startswith("#A") else self._mark(kind, term)
+    def _replaced(self, match: re.Match[str]) -> str:
+        term, kind = match[0], self._kind(match.lastgroup)
+        if kind == "card" and not _has_check_digit(term):
+            return self._masked(self._but_cards, term)
+        if kind == WORD:
+            term = self._spellings.get(term.lower(), term)
+        return self._mark(kind, term)
+
+    def _kind(self, group: str | None) -> str:
+        """Return the kind that a group of the pattern is for; words have no group."""
+        return WORD if group is None else list(KINDS)[int(group[1:])]
 
     def _mark(self, kind: str, term: str) -> str:
         key = re.sub(r"[ ()./-]", "", term).lower() if kind in ("card", "phone") else term.lower()

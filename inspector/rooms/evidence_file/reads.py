@@ -19,6 +19,7 @@ from chatmemory.queries.steps import step_detail
 from inspector.conversation.history import without_escapes
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.measures import Measure
+from inspector.rooms.evidence_file.incidents import WHOLE, Shown, incident_cards
 from inspector.rooms.evidence_file.masking import Masker
 
 STEPS_MAX = 600  # of a file, around the step that is asked for
@@ -48,6 +49,13 @@ class Evidence:
         return bool((first, last) != (1, self.last_step))
 
     @property
+    def incident(self) -> dict[str, Any] | None:
+        """The incident that the file opens with: the newest one whose term had left by then."""
+        at = self.data["at"]
+        found = [each for each in self.data["incidents"] if each["left"] <= at]
+        return found[-1] if found else None
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of the data as the file has it."""
         return sha256(as_json(self.data).encode()).hexdigest()
@@ -75,18 +83,24 @@ def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
     policy = memory.policy
     data = {
         "id": memory.id,
-        "policy": explain.policy_words(policy),
-        "estimator": policy.estimator if policy else "",
         "unit": Measure.of(policy).unit,
         "at": state.step,
         "last_step": memory.last_step,
         "kinds": KINDS,
         "lines": LINES,
-        "messages": [_message(each, masker) for each in messages],
         "steps": [_step(each) for each in details],
     }
-    left_out = [row.seq for row in messages if _is_whole(row, masker)]
-    masked = masker.data(data) | {"head": memory.head, "left_out": left_out}
+    whole = frozenset(row.seq for row in messages if _is_whole(row, masker))
+    rows, steps = {row.seq: row for row in messages}, {each.row.n: each for each in details}
+    masked = {
+        **masker.data(data),
+        "policy": masker.without_words(explain.policy_words(policy)),
+        "estimator": masker.without_words(policy.estimator if policy else ""),
+        "messages": [_message(each, masker) for each in messages],
+        "incidents": incident_cards(Shown(memory.id, rows, steps, whole, masker)),
+        "head": memory.head,
+        "left_out": sorted(whole),
+    }
     return Evidence(masked, memory.last_step)
 
 
@@ -123,14 +137,14 @@ def _is_whole(row: MessageDetail, masker: Masker) -> bool:
 def _message(row: MessageDetail, masker: Masker) -> dict[str, Any]:
     look = LOOKS[row.type, row.has_calls]
     is_whole = _is_whole(row, masker)
-    text = without_escapes(row.readable)
+    text = WHOLE if is_whole else masker.text(without_escapes(row.readable))
     return {
         "seq": row.seq,
         "role": "Summary" if row.is_summary else look.role,
         "glyph": look.glyph,
         "code": look.is_code,
-        "text": "[redacted message]" if is_whole else text[:TEXT_MAX],
-        "cut": 0 if is_whole else max(0, len(text) - TEXT_MAX),
+        "text": text[:TEXT_MAX],
+        "cut": max(0, len(text) - TEXT_MAX),
         "tokens": row.tokens,
         "said": row.origin == "SAID",
         "times": [[entered, left] for entered, left, _ in row.visits],

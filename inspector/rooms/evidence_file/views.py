@@ -116,6 +116,7 @@ def file_of(found: Evidence, masker: Masker, actor: str) -> str:
     context: dict[str, Any] = {
         "evidence": found,
         "data": found.data,
+        "incident": found.incident,
         "json": mark_safe(as_json(found.data)),  # noqa: S308  (it has no angle bracket)
         "style": mark_safe(style),  # noqa: S308  (our own file)
         "script": mark_safe(script),  # noqa: S308  (the same)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 
+from django.db.models import Count
+
 from chatmemory.conf import fact_words
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.advice import needs_of
@@ -19,12 +21,12 @@ from chatmemory.core.recall.cost import NO_BOUNDS, CacheRules
 from chatmemory.core.recall.facts import examples_first
 from chatmemory.core.recall.frontier import Figures, Tried, tried_of_kind
 from chatmemory.core.recall.history import History, needs
+from chatmemory.core.recall.incidents import INCIDENT_RULES
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.written_policies import text_of_policy
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory
 from chatmemory.queries import MemoryFilter
-from chatmemory.queries.incidents import RULES
 from chatmemory.queries.recall import COMPARED_MAX, recall_history
 from chatmemory.search.reading import given_labels
 from inspector.rooms.lab import models
@@ -54,7 +56,7 @@ class FleetQuery:
         """What figures depend on beside the conversation: the policies, words, and the cache."""
         words = fact_words()
         text = f"{text_of_policy(tried.kind)} {tried.kind.estimator} {tried.also} {tried.rules}"
-        text = f"{VERSION} {RULES} {text} {words}"
+        text = f"{VERSION} {INCIDENT_RULES} {text} {words}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
@@ -224,6 +226,13 @@ def tried_of(query: FleetQuery) -> Tried:
     in_force = Counter(enforced.values_list("policy_limit", flat=True))
     often = [limit for limit, _ in in_force.most_common(LIMITS_IN_FORCE)]
     return tried_of_kind(query.kind, {*often, *([query.limit] if query.limit else [])}, query.rules)
+
+
+def usual_kind(which: MemoryFilter) -> str:
+    """Return the kind of policy that most of these conversations have; empty if none has any."""
+    rows = which.rows().filter(policy_kind__isnull=False).order_by()
+    kinds = rows.values_list("policy_kind").annotate(count=Count("pk"))
+    return str(max(kinds, key=lambda row: (row[1], row[0]), default=("",))[0])
 
 
 def missing(key: str, chosen: Sequence[Chosen]) -> list[Chosen]:

@@ -9,6 +9,8 @@ from django.urls import NoReverseMatch, reverse
 
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.queries import ConversationState, MessageDetail
+from chatmemory.testing.snippets import cost
+from inspector.conversation.as_test import copied_test
 from inspector.shell import room
 
 
@@ -32,7 +34,10 @@ def sections(view: ConversationState, message: MessageDetail) -> Iterator[room.S
         return
     bill = rebilled(view, change)
     if left.reason.is_for_room and bill.again:
-        yield room.Section("rooms/lab/_billed.html", {"bill": bill, "compare": _compared(view)})
+        asserted = [cost(at_most=1.0)]
+        test = copied_test(view.memory.id, change.policy, "costs no more than everything", asserted)
+        context = {"bill": bill, "compare": _compared(view), "test": test}
+        yield room.Section("rooms/lab/_billed.html", context)
 
 
 def rebilled(view: ConversationState, change: ChangeResult) -> Rebilled:

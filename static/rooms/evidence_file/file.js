@@ -15,6 +15,17 @@ function element(name, css, ...children) {
   return made;
 }
 
+// A text, with what is masked in it as marks
+function marked(text) {
+  return text.split(/(\[redacted [^\]]*\])/).map((part, n) => (n % 2 ? element("span", "redacted", part.slice(1, -1)) : part));
+}
+
+function shape(css, places) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  for (const [name, value] of Object.entries({ class: css, ...places })) made.setAttribute(name, value);
+  return made;
+}
+
 const holds = (message, n) => message.times.some(([entered, left]) => entered <= n && (left === null || left > n));
 const isSaid = (message, n) => message.times.length > 0 && message.times[0][0] <= n;
 
@@ -27,21 +38,47 @@ function line(message, amount) {
   const button = element("button", "", `#${message.seq}`);
   button.type = "button";
   button.addEventListener("click", () => choose(message.seq));
-  const text = element("span", message.code ? "mono" : "", message.text.slice(0, 300));
+  const text = element("span", message.code ? "mono" : "", ...marked(message.text.slice(0, 300)));
   text.dir = "auto";
   return element("li", "led", button, text, element("span", "", amount));
 }
 
+function lifeOf(message, leaving) {
+  const life = !isSaid(message, now) ? "is-later" : holds(message, now) ? "is-in" : "is-out";
+  return leaving.has(message.seq) ? `${life} is-leaving` : life;
+}
+
 function showHistory(leaving) {
-  for (const row of document.querySelectorAll("[data-history] > li")) {
+  let start = null;
+  let isBelow = false;
+  for (const row of document.querySelectorAll("[data-history] > .said")) {
     const message = messages.get(Number(row.dataset.seq));
     const left = leftAt(message, now);
-    const life = !isSaid(message, now) ? "is-later" : holds(message, now) ? "is-in" : "is-out";
-    const classes = ["said", life, leaving.has(message.seq) ? "is-leaving" : "", message.seq === chosen ? "is-sel" : ""];
+    const classes = ["said", `r-${message.glyph}`, lifeOf(message, leaving), message.seq === chosen ? "is-sel" : ""];
     row.className = classes.filter(Boolean).join(" ");
     row.hidden = !message.said;
     row.querySelector("[data-tag]").textContent = left ? `forgotten at step ${left.toLocaleString("en")}` : "";
+    isBelow ||= classes[2].startsWith("is-out");
+    if (classes[2] === "is-in" && isBelow && !row.hidden) start ??= row;
   }
+  const horizon = at("horizon");
+  horizon.hidden = !start;
+  if (start) start.before(horizon);
+}
+
+// The beginning of memory is in view at each step
+function scrollHistory() {
+  const pane = document.querySelector(".history");
+  const place = at("horizon").hidden ? 0 : at("horizon").offsetTop - pane.clientHeight / 2;
+  pane.scrollTop = Math.max(0, place);
+}
+
+function showTape(leaving) {
+  const said = data.messages.filter((message) => message.said);
+  const cells = said.map((message, n) =>
+    shape(`cell r-${message.glyph} ${lifeOf(message, leaving)}`, { x: 10 * n + 1, width: 8, y: 0, height: 10 }));
+  at("tape").setAttribute("viewBox", `0 0 ${10 * said.length} 10`);
+  at("tape").replaceChildren(...cells);
 }
 
 function showBudget(kept, limit) {
@@ -49,11 +86,7 @@ function showBudget(kept, limit) {
     kept.reduce((sum, { glyph, tokens }) => sum + (glyphs.includes(glyph) ? tokens : 0), 0));
   const used = sums.reduce((sum, each) => sum + each, 0);
   const whole = Math.max(data.unit === "tok" && limit ? limit : 0, used, 1);
-  const rect = (css, x, width) => {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-    for (const [name, value] of Object.entries({ class: css, x, width, height: 16 })) made.setAttribute(name, value);
-    return made;
-  };
+  const rect = (css, x, width) => shape(css, { x, width, height: 16 });
   const parts = [rect("b-free", 0, 1000)];
   let start = 0;
   data.kinds.forEach(([, css], n) => {
@@ -63,7 +96,8 @@ function showBudget(kept, limit) {
   });
   at("bar").replaceChildren(...parts);
   const words = data.kinds.map(([name], n) => `${name} ${Math.round((100 * sums[n]) / whole)} %`);
-  at("key").textContent = words.filter((_, n) => sums[n]).join(" · ");
+  const free = whole > used ? [`free ${Math.round((100 * (whole - used)) / whole)} %`] : [];
+  at("key").textContent = [...words.filter((_, n) => sums[n]), ...free].join(" · ");
 }
 
 function sumsOf(step) {
@@ -92,6 +126,22 @@ function showWhy() {
   at("why").replaceChildren(...parts);
 }
 
+// The newest incident whose term had left by now
+function showIncident() {
+  const cards = [...document.querySelectorAll("[data-incident]")];
+  const newest = cards.findLast((card) => Number(card.dataset.incident) <= now);
+  for (const card of cards) card.hidden = card !== newest;
+}
+
+function justLeft(step, gone) {
+  const tokens = gone.reduce((sum, { tokens: each }) => sum + each, 0);
+  const when = step.arrived.length === 1 ? ` when #${step.arrived[0]} arrived` : "";
+  const amount = element("span", "", `−${tokens.toLocaleString("en")}`);
+  const heading = element("li", "led", element("b", "", "Just left"), element("span", "", when), amount);
+  heading.classList.add("is-heading");
+  return heading;
+}
+
 function show() {
   const step = steps.get(now);
   const kept = data.messages.filter((message) => holds(message, now));
@@ -99,11 +149,15 @@ function show() {
   at("now").textContent = now.toLocaleString("en");
   at("range").value = now;
   at("words").textContent = step.words;
-  at("load").textContent = step.load;
+  const limit = step.limit ? ` of ${step.limit.toLocaleString("en")}` : "";
+  at("load").textContent = `${kept.length} messages · ${step.load}${limit}`;
   const gone = step.left.map(({ seq }) => messages.get(seq)).filter(Boolean);
-  at("left").replaceChildren(...gone.map((each) => line(each, `−${each.tokens.toLocaleString("en")}`)));
+  const lines = gone.map((each) => line(each, `−${each.tokens.toLocaleString("en")}`));
+  at("left").replaceChildren(...(gone.length ? [justLeft(step, gone), ...lines] : []));
   at("memory").replaceChildren(...kept.map((each) => line(each, each.tokens.toLocaleString("en"))));
   showHistory(leaving);
+  showTape(leaving);
+  showIncident();
   showBudget(kept, step.limit);
   showWhy();
 }
@@ -111,6 +165,7 @@ function show() {
 function go(n) {
   now = Math.min(Math.max(n, first), last);
   show();
+  scrollHistory();
 }
 
 function choose(seq) {
@@ -127,12 +182,15 @@ document.addEventListener("keydown", (event) => {
 });
 document.addEventListener("click", (event) => {
   const by = event.target.closest("[data-by]");
-  const row = event.target.closest("[data-history] > li");
+  const to = event.target.closest("[data-go]");
+  const row = event.target.closest("[data-history] > .said");
   if (by) go(now + Number(by.dataset.by));
+  else if (to) go(Number(to.dataset.go));
   else if (row && document.getSelection().isCollapsed) choose(Number(row.dataset.seq));
 });
 at("range").addEventListener("input", ({ target }) => go(Number(target.value)));
 
 document.body.classList.add("is-stepping");
 for (const hidden of document.querySelectorAll("[hidden]")) hidden.hidden = false;
-show();
+for (const text of document.querySelectorAll(".said__text, h1 > *, .incident :is(q, code)")) text.replaceChildren(...marked(text.textContent));
+go(now);

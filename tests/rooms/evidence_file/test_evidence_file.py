@@ -7,16 +7,19 @@ import re
 from html import unescape
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.urls import reverse
 from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, services
 from inspector import demo
-from inspector.rooms.evidence_file.masking import Choice, Masker
-from inspector.rooms.evidence_file.reads import STEPS_MAX, evidence
+from inspector.conversation.history import without_escapes
+from inspector.rooms.evidence_file.masking import KINDS, Choice, Masker
+from inspector.rooms.evidence_file.reads import STEPS_MAX, TEXT_MAX, evidence
 
 from ...conversations import create_and_add, numbered
+from ...inspector.test_conversation import HOSTILE as OF_PAGES
 
 PAGE = "/c/order-7741/evidence/"
 
@@ -79,6 +82,8 @@ MASKED = [
     ("card", "my card is 4111 1111 1111 1111", "4111 1111 1111 1111"),
     ("phone", "call +33 6 12 34 56 78", "+33 6 12 34 56 78"),
     ("id", "order A-1182 of today", "A-1182"),
+    ("number", "order 48213, 12 mugs for 12.50", "48213"),
+    ("address of a site", "see https://a.example/48213?x=1 now", "https://a.example/48213?x=1"),
 ]
 
 
@@ -87,6 +92,57 @@ def test_terms_are_masked_by_their_form(kind, text, term):
     masker = Masker(Choice(frozenset({kind})))
     assert masker.text(text) == text.replace(term, f"[redacted {kind} #A1]")
     assert masker.found == {kind: 1}
+
+
+def test_all_kinds_and_words_are_masked_at_once():
+    """Nothing is looked for in a mark, and a longer term is masked as a whole."""
+    masker = Masker(Choice(frozenset(KINDS), ("redacted", "ada")))
+    text = "redacted ada@a.example #A1182 A1 4111 1111 1111 1112 Ada https://b.example/A1"
+    assert masker.text(text) == (
+        "[redacted word #A1] [redacted mail #A2] #[redacted id #A3] [redacted id #A4] "
+        "[redacted number #A5] [redacted number #A6] [redacted number #A6] [redacted number #A7] "
+        "[redacted word #A8] [redacted address of a site #A9]"
+    )
+
+
+def test_what_is_masked_is_not_cut_before(db):
+    """A text or quote that is cut must not end with the beginning of a masked word."""
+    long = "x" * (TEXT_MAX - 4) + " Maximilian"
+    create_and_add("m", MessageWindow(9), [UserMessage(long)])
+    found = evidence("m", None, Masker(Choice(words=("Maximilian",))))
+    assert "Max" not in json.dumps(found.data["messages"])
+
+
+def test_incidents_are_cards_of_the_file(order, operator_client):
+    html = file_of(operator_client, PAGE, at="43")
+    (incident,) = data_of(html)["incidents"]
+    assert (incident["what"], incident["happened"]) == ("A-1182", "had to be said again")
+    assert [(each["label"], each.get("seq"), each.get("step")) for each in incident["path"]] == [
+        ("said", 25, None),
+        ("left", None, 43),
+        ("asked for", 46, None),
+        ("said again", 47, None),
+    ]
+    assert incident["path"][1]["text"] == "when #43 arrived: 55 over the limit"
+    assert (incident["enough"], incident["today"]) == ("902 tokens", "800")
+    assert 'run.assert_holds("A-1182", at=46)' in incident["test"]
+    page = operator_client.get("/c/order-7741/?at=47").text
+    assert incident["test"] in unescape(page)
+    assert "order-7741</span>: why <code>A-1182</code> had to be said again" in html
+
+
+def test_a_masked_term_is_in_no_incident(order, operator_client):
+    for form in (
+        {"kinds": ["id"]},
+        {"words": "A-1182"},
+        {"roles": ["user", "call", "result"]},
+        {"seqs": "25 26 27 28 47 48 49 54", "words": ""},
+    ):
+        html = file_of(operator_client, PAGE, at="43", **form)
+        (incident,) = data_of(html)["incidents"]
+        assert "A-1182" not in html or form.get("seqs")
+        assert "A-1182" not in json.dumps(incident), form
+        assert incident["test"] == ""
 
 
 def test_a_long_number_that_is_no_card_stays():
@@ -139,6 +195,7 @@ def test_no_spelling_of_a_word_is_left(words, data):
 
 
 HOSTILE = [
+    *OF_PAGES,
     "</script><script>document.title='owned'</script>",
     "<img src=x onerror=\"document.title='owned'\">",
     "<!--<script>",
@@ -147,9 +204,10 @@ HOSTILE = [
 
 
 def test_texts_of_strangers_stay_texts(db, operator_client):
-    create_and_add("m", MessageWindow(9), [UserMessage(text) for text in HOSTILE])
+    create_and_add("m", MessageWindow(20), [UserMessage(text) for text in HOSTILE])
     html = file_of(operator_client, "/c/m/evidence/")
-    assert [each["text"] for each in data_of(html)["messages"]] == HOSTILE
+    shown = [without_escapes(text)[:TEXT_MAX] for text in HOSTILE]
+    assert [each["text"] for each in data_of(html)["messages"]] == shown
     assert html.count("<script") == 2
     assert "<img" not in html
 
@@ -159,6 +217,8 @@ def test_a_long_conversation_is_a_part_around_the_step(db, operator_client):
     found = evidence("m", 20, Masker(Choice()))
     assert found.is_part
     assert [found.data["steps"][0]["n"], len(found.data["steps"])] == [1, STEPS_MAX]
+    html = file_of(operator_client, "/c/m/evidence/", at="20")
+    assert "This file has steps 1 to 600 of 650." in " ".join(html.split())
     assert "a file holds a part" in operator_client.get("/c/m/evidence/?at=20").text
 
 
@@ -170,3 +230,32 @@ def test_mistakes_are_named(order, operator_client):
     assert "Messages are numbers such as 12 27" in answer.text
     services.create("empty", MessageWindow(3))
     assert operator_client.get("/c/empty/evidence/").status_code == 409
+
+
+def test_commands_write_the_file(order, tmp_path, capsys):
+    call_command("export_conversations", "order-7741", html=True, at=43, output=tmp_path / "a.html")
+    html = (tmp_path / "a.html").read_text("utf-8")
+    assert data_of(html)["at"] == 43
+    assert (tmp_path / "a.html").stat().st_mode & 0o777 == 0o600
+    masks = ["--mask", "id", "--mask-word", "Lyon", "--mask-role", "ai", "--mask-message", "25"]
+    capsys.readouterr()
+    call_command("evidence_file", "order-7741", *masks)
+    masked = data_of(capsys.readouterr().out)
+    assert {each["seq"] for each in masked["messages"] if each["glyph"] == "ai"} | {25} == {
+        *masked["left_out"]
+    }
+    assert not {"A-1182", "Lyon"} & set(re.findall(r"[\w-]+", json.dumps(masked)))
+    for arguments in (["--all", "--html"], ["order-7741", "--html", "--format", "openai_chat"]):
+        with pytest.raises(CommandError) as ended:
+            call_command("export_conversations", *arguments)
+        assert ended.value.returncode == 2
+
+
+def test_without_a_script_the_file_is_one_page(order, operator_client):
+    """The history once, the cards, and for each step a line of what entered and left."""
+    html = file_of(operator_client, PAGE, at="43").partition('<script type="application/json"')[0]
+    assert len(re.findall(r'<li class="said ', html)) == 58
+    assert "User message #43 arrived +57. 4 messages left −183" in html
+    shown = re.sub(r"<(nav|section|svg|p|div)[^>]* hidden.*?</\1>", "", html, flags=re.DOTALL)
+    assert "Step back" not in shown
+    assert "Steps <span>what each did</span>" in shown

@@ -23,7 +23,8 @@ from chatmemory import (
 )
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.verification import verify
-from chatmemory.models import AuditEntry, KeptIncidents, Memory, Message, Stay, Step
+from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+from inspector.rooms.evidence.models import KeptIncidents
 from inspector.rooms.integrity import chain
 from inspector.rooms.integrity.checking import verify_head
 

@@ -15,7 +15,7 @@ from inspector.rooms.lab.asked import FleetAsked
 from tests.conversations import create_and_add
 from tests.core.test_incidents import conversations, installed_policies
 from tests.properties import examples
-from tests.test_incidents import without_ignored
+from tests.rooms.evidence.test_incidents import without_ignored
 
 pytestmark = pytest.mark.django_db
 NUMBERS = count()

@@ -6,14 +6,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from django.core.management import call_command, get_commands
 from django.core.management.base import CommandParser
 
+from chatmemory import queries
 from chatmemory.explain import counted
+from chatmemory.formats import render_each, writable_formats
 from chatmemory.ledger.lookup import find_memory
-from chatmemory.management.base import DatabaseCommand, wrong_arguments
+from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
 from chatmemory.models import Memory
 from chatmemory.reports.printing import add_json_argument
+from chatmemory.streaming import rendered_file
 from inspector.rooms.transfer.exports import archive_lines
+
+EVIDENCE_FILE = "evidence_file"  # the command of a room that may not be installed
 
 
 class Command(DatabaseCommand):
@@ -26,6 +32,17 @@ class Command(DatabaseCommand):
         parser.add_argument("ids", nargs="*", metavar="ID")
         parser.add_argument("--all", action="store_true", help="all conversations")
         parser.add_argument("--label", metavar="NAME[:VALUE]", help="those with this label")
+        parser.add_argument(
+            "--format",
+            choices=list(writable_formats()),
+            help="what was said in one conversation, as a transcript in this format",
+        )
+        parser.add_argument(
+            "--html",
+            action="store_true",
+            help="the evidence file of one conversation; evidence_file ID also masks",
+        )
+        parser.add_argument("--at", type=int, metavar="STEP", help="of --html: open at this step")
         add_json_argument(parser, "conversation that --output has")
         parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
 
@@ -34,9 +51,12 @@ class Command(DatabaseCommand):
         if len(chosen) != 1:
             raise wrong_arguments("use ids, --all or --label: one of them")
         ids = list(dict.fromkeys(options["ids"])) or self.selected(options["label"])
+        if options["html"]:
+            self.write_evidence(ids, options)
+            return
         for memory_id in options["ids"]:
             find_memory(memory_id)  # raises MemoryNotFound
-        self.export(archive_lines(ids), options["output"])
+        self.export(self.lines(ids, options["format"]), options["output"])
         if options["output"]:
             printer = self.printer(options)
             for memory_id in ids:
@@ -45,6 +65,26 @@ class Command(DatabaseCommand):
                 {"file": str(options["output"]), "conversations": len(ids)},
                 f"{options['output']}: {counted(len(ids), 'conversation')} exported",
             )
+
+    def write_evidence(self, ids: list[str], options: dict[str, Any]) -> None:
+        """Let the room of evidence files write that of one conversation."""
+        check_ignored("html", ("format", "json"), options)
+        if len(ids) != 1:
+            raise wrong_arguments("--html writes one conversation: name its id")
+        if EVIDENCE_FILE not in get_commands():
+            raise wrong_arguments("this site has no evidence files")
+        name = ids[0]
+        call_command(
+            EVIDENCE_FILE, name, at=options["at"], output=options["output"], stdout=self.stdout
+        )
+
+    def lines(self, ids: list[str], format: str | None) -> Iterator[str]:
+        """Return the lines of an archive, or the transcript of one conversation."""
+        if format is None:
+            return archive_lines(ids)
+        if len(ids) != 1:
+            raise wrong_arguments("--format writes one conversation: name its id")
+        return iter(["".join(rendered_file(render_each(queries.whole_history(ids[0]), format)))])
 
     def selected(self, label: str | None) -> list[str]:
         """Return the ids of those with a label, or of all."""

@@ -1,0 +1,171 @@
+"""Recorded conversations as a check: what is asserted of a policy, and figures beside a baseline.
+
+`pytest_chatmemory` asserts the same in tests; the sentences are those of `chatmemory/testing`.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.lint import PROVIDERS
+from chatmemory.core.recall.compactions import Level
+from chatmemory.core.recall.facts import NO_WORDS, Words
+from chatmemory.core.texts import printable
+from chatmemory.reports.files import add_file_arguments
+from chatmemory.reports.incidents import FORCED_NAME, KINDS
+from chatmemory.reports.printing import Printer, add_json_argument
+from chatmemory.testing import judging
+from chatmemory.testing.asserting import read_runs
+from chatmemory.testing.figures import Baseline, figures_of_runs, key_of, worsened
+from chatmemory.testing.recorded import Recorded
+
+HELP = (
+    "Check recorded conversations in files against a policy: what would be forgotten and come up "
+    "again, what providers would refuse, what prompts cost, and whether figures are worse than a "
+    "baseline. Exits with 1 if a check fails, else with 3 if something could not be read. Without "
+    "files it is Django's own check of the installation."
+)
+ALL = "all conversations"
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check of one conversation, or of all, with the sentences that say why it fails."""
+
+    conversation: str
+    name: str
+    sentences: Sequence[str]
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_file_arguments(parser, "*")
+    parser.add_argument(
+        "--policy", help="such as token_window:4000,low_water=0.5, or everything", default=""
+    )
+    parser.add_argument(
+        "--fail-on",
+        metavar="KIND,KIND",
+        default=FORCED_NAME,
+        help=f"kinds of incidents: {FORCED_NAME}, {', '.join(KINDS)}, or none; "
+        "default: %(default)s, what a user had to say again",
+    )
+    parser.add_argument(
+        "--provider",
+        action="append",
+        default=[],
+        choices=list(PROVIDERS),
+        help="fail if this provider would refuse a prompt; may be given several times",
+    )
+    parser.add_argument("--model", help="the model that gets the prompts")
+    parser.add_argument(
+        "--cost", type=float, metavar="SHARE", help="the most that prompts may cost of everything"
+    )
+    parser.add_argument(
+        "--summary", type=float, metavar="SHARE", help="the least that agents' summaries must hold"
+    )
+    parser.add_argument("--level", default=Level.RARE.value, choices=[*map(str, Level)])
+    parser.add_argument(
+        "--baseline",
+        type=Path,
+        metavar="FILE",
+        help="fail if figures are worse than in this file; what it does not have is added",
+    )
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
+    add_json_argument(parser, "check that failed")
+
+
+def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS) -> int:
+    if not options["policy"]:
+        raise InvalidValue("name a --policy, such as token_window:4000, or everything")
+    kinds = _kinds(options["fail_on"])
+    runs = read_runs(
+        options["files"],
+        options["policy"],
+        format=options["format"],
+        words=words,
+        left_out=lambda what: printer.left_out(what.removeprefix("left out ")),
+    )
+    if not runs:
+        raise InvalidValue("none of the files holds a conversation")
+    checks = [*_each(runs, kinds, options), *_together(runs, options, printer)]
+    failed = [each for each in checks if each.sentences]
+    for check in failed:
+        row = {"conversation": check.conversation, "check": check.name}
+        told = [f"{check.conversation}: {each}" for each in check.sentences]
+        printer.row({**row, "sentences": list(check.sentences)}, *told)
+    if options["junit"]:
+        _write_junit(options["junit"], checks)
+    sums = {"conversations": len(runs), "checks": len(checks), "failed": len(failed)}
+    printer.total(
+        sums,
+        f"{len(runs):,} conversation{'' if len(runs) == 1 else 's'}; "
+        f"{len(failed):,} of {len(checks):,} checks failed",
+    )
+    return 1 if failed else printer.code
+
+
+def _kinds(text: str) -> frozenset[str]:
+    names = [] if text == "none" else text.split(",")
+    try:
+        return judging.kinds_of(names)
+    except InvalidValue as error:
+        raise InvalidValue(f"--fail-on: {error}, {FORCED_NAME} or none") from error
+
+
+def _each(
+    runs: Sequence[Recorded], kinds: frozenset[str], options: Mapping[str, Any]
+) -> Iterator[Check]:
+    for run in runs:
+        if kinds:
+            yield Check(run.name, "no incident", judging.incidents_in(run, kinds))
+        if options["provider"]:
+            found = judging.refused_by(run, options["provider"], options["model"])
+            yield Check(run.name, "accepted by providers", found)
+
+
+def _together(
+    runs: Sequence[Recorded], options: Mapping[str, Any], printer: Printer
+) -> Iterator[Check]:
+    if options["cost"] is not None:
+        yield Check(ALL, "cost", judging.too_dear(runs, options["cost"], "openai"))
+    if options["summary"] is not None:
+        found = judging.not_in_summaries(runs, options["level"], options["summary"])
+        yield Check(ALL, "summaries", found)
+    if options["baseline"]:
+        baseline = Baseline(options["baseline"])
+        key = key_of(" ".join(map(str, options["files"])), runs)
+        told = worsened(key, baseline.compare(key, figures_of_runs(runs)))
+        yield Check(ALL, "baseline", [told] if told else [])
+        if baseline.write():
+            printer.error(f"added to the baseline {options['baseline']}: {key}")
+
+
+def _write_junit(path: Path, checks: Sequence[Check]) -> None:
+    """Write checks as JUnit XML. Raises InvalidValue if the file cannot be written."""
+    failures = sum(bool(each.sentences) for each in checks)
+    numbers = {"tests": str(len(checks)), "failures": str(failures), "errors": "0"}
+    suites = ElementTree.Element("testsuites", numbers)
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": "chatmemory check", **numbers})
+    for check in checks:
+        names = {"classname": _xml(check.conversation), "name": check.name}
+        case = ElementTree.SubElement(suite, "testcase", names)
+        if check.sentences:
+            first = check.sentences[0].splitlines()[0]
+            failure = ElementTree.SubElement(case, "failure", {"message": _xml(first)})
+            failure.text = _xml("\n".join(check.sentences))
+    try:
+        ElementTree.ElementTree(suites).write(path, encoding="utf-8", xml_declaration=True)
+    except OSError as error:
+        raise InvalidValue(f"{path}: {error.strerror}") from error
+
+
+def _xml(text: str) -> str:
+    """Return a text without the characters that XML cannot hold."""
+    kept = (each if each >= " " or each in "\n\t" else " " for each in printable(text))
+    return "".join(kept).replace("\ufffe", " ").replace("\uffff", " ")

@@ -1,0 +1,170 @@
+"""Recorded conversations that a test has read, and what it can assert of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+
+from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
+from chatmemory.core.policies import Policy
+from chatmemory.core.recall.cost import Prices
+from chatmemory.core.recall.facts import NO_WORDS, Words
+from chatmemory.core.written_policies import policies_from_text, text_of_policy
+from chatmemory.formats import Transcript
+from chatmemory.reports.files import TranscriptFile, transcript_files, transcripts_of
+from chatmemory.reports.printing import Printer
+from chatmemory.testing import judging
+from chatmemory.testing.recorded import Recorded
+
+GivenPolicy = str | Policy | None
+
+
+def read_runs(
+    paths: Sequence[Path],
+    policy: GivenPolicy,
+    *,
+    format: str = "auto",
+    words: Words = NO_WORDS,
+    left_out: Callable[[str], object] | None = None,
+) -> list[Recorded]:
+    """Return the conversations of files and folders under a policy; None keeps everything.
+
+    What cannot be read is an error, unless `left_out` takes a sentence about it. Raises
+    InvalidValue, UnknownEstimator, PolicyUnavailable.
+    """
+    chosen = given_policy(policy)
+    printer = Printer(_refuse, left_out or _refuse)
+    return [
+        Recorded(name, each.messages, chosen, each.session, words)
+        for file in transcript_files(paths)
+        for name, each in _named(file, format, printer, left_out is None)
+    ]
+
+
+def _named(
+    file: TranscriptFile, format: str, printer: Printer, is_strict: bool
+) -> Iterator[tuple[str, Transcript]]:
+    """Yield the conversations of a file with their names, or else that of the file."""
+    try:
+        for each in transcripts_of(file.path, format, printer):
+            own = each.name if each.name != str(each.number) else None
+            yield own or (file.name if each.number == 1 else f"{file.name}-{each.number}"), each
+    except ChatMemoryError as error:
+        if is_strict:
+            raise
+        printer.left_out(str(error))
+
+
+def _refuse(what: str) -> None:
+    raise InvalidValue(what.removeprefix("left out "))
+
+
+def given_policy(policy: GivenPolicy) -> Policy | None:
+    """Return the policy that a text such as `token_window:4000,low_water=0.5` or `everything`
+    names. Raises InvalidValue for several.
+    """
+    if not isinstance(policy, str):
+        return policy
+    found = policies_from_text(policy)
+    if len(found) != 1:
+        raise InvalidValue(f"{policy!r} names {len(found)} policies: one is needed")
+    return found[0]
+
+
+class Runs(Sequence[Recorded]):
+    """Recorded conversations under one policy. What is asserted of several holds for each of them,
+    but for costs and summaries, which are judged by their sums.
+
+    An assertion that fails raises AssertionError with the sentences of the inspector.
+    """
+
+    def __init__(self, what: str, runs: Sequence[Recorded]) -> None:
+        self.what, self._runs = what, runs
+
+    def __getitem__(self, place):  # type: ignore[no-untyped-def]
+        return self._runs[place]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[Recorded]:
+        return iter(self._runs)
+
+    def assert_holds(self, phrase: str, *, at: int | None = None) -> None:
+        """Assert that memory holds a phrase after step `at`, by default after the last step."""
+        __tracebackhide__ = True
+        self._assert_of_each(lambda run: judging.not_held(run, phrase, at))
+
+    def assert_no_incident(self, kind: str | Sequence[str] | None = None) -> None:
+        """Assert that nothing left memory and came up again: of one kind or several, such as
+        `user_repeated` or `forced`, or else of any.
+        """
+        __tracebackhide__ = True
+        self._assert_of_each(lambda run: judging.incidents_in(run, judging.kinds_of(kind)))
+
+    def assert_accepted_by(self, *providers: str, model: str | None = None) -> None:
+        """Assert that providers would refuse no prompt. What depends on the model is only judged
+        where the `model` is named.
+        """
+        __tracebackhide__ = True
+        self._assert_of_each(lambda run: judging.refused_by(run, providers, model))
+
+    def assert_cost(
+        self,
+        at_most: float,
+        *,
+        provider: str = "openai",
+        input: float | str | None = None,
+        cached: float | str | None = None,
+        write: float | str | None = None,
+    ) -> None:
+        """Assert that prompts cost no more than a share of sending everything, with the cache of
+        the provider: by its relations of prices, or by your prices of a million tokens.
+        """
+        __tracebackhide__ = True
+        given = {"input": input, "cached": cached, "write": write}
+        amounts = {name: Decimal(str(each)) for name, each in given.items() if each is not None}
+        self._assert(
+            lambda: judging.too_dear(
+                self._runs, at_most, provider, Prices(**amounts) if amounts else None
+            )
+        )
+
+    def assert_summary_holds(self, *, level: str = "rare", share: float = 0.75) -> None:
+        """Assert that the summaries in sessions of agents hold a share of the exact terms that
+        were needed again: `rare`, `told` or `all` of them.
+        """
+        __tracebackhide__ = True
+        self._assert(lambda: judging.not_in_summaries(self._runs, level, share))
+
+    def _assert_of_each(self, judge: Callable[[Recorded], list[str]]) -> None:
+        __tracebackhide__ = True
+        self._assert(lambda: self._of_each(judge))
+
+    def _of_each(self, judge: Callable[[Recorded], list[str]]) -> list[str]:
+        found = ((run.name, each) for run in self._runs for each in judge(run))
+        return [f"{name}: {each}" if len(self) > 1 else each for name, each in found]
+
+    def _assert(self, judge: Callable[[], list[str]]) -> None:
+        __tracebackhide__ = True
+        try:
+            sentences = judge()
+        except ChatMemoryError as error:
+            raise InvalidValue(str(error)) from None
+        if sentences:
+            policy = text_of_policy(self._runs[0].policy)
+            raise AssertionError("\n".join([*sentences, f"{self.what}, under {policy}"]))
+
+
+def runs_of(what: str, runs: Sequence[Recorded], *, name: str | None = None) -> Runs:
+    """Return the one conversation of a file, or that with a name. Raises InvalidValue."""
+    found = [run for run in runs if name is None or run.name == name]
+    if len(found) == 1:
+        return Runs(what, found)
+    if not found:
+        raise InvalidValue(f"{what} has no conversation {name!r}")
+    raise InvalidValue(
+        f"{what} has {len(found):,} conversations: choose one with name=, such as "
+        f"{found[0].name!r}, or read all with transcripts()"
+    )

@@ -1,0 +1,165 @@
+"""Figures of recorded conversations, and a baseline with which later ones are compared.
+
+A baseline is a JSON file with an entry for each folder or file under one policy:
+
+    {"runs/ token_window:4000": {"conversations": 100, "recalls": 2073, "held": 1983, …}}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.recall.cost import rules_of
+from chatmemory.core.recall.kinds import IncidentKind
+from chatmemory.core.written_policies import text_of_policy
+from chatmemory.testing.judging import Costs, prices_of
+from chatmemory.testing.recorded import Recorded
+
+PROVIDER = "openai"  # whose cache the cost is of
+
+# Which figures are better when they are larger (1) or smaller (-1); others must not change.
+BETTER: Mapping[str, int] = {
+    "conversations": 0,
+    "messages": 0,
+    "recalls": 0,
+    "held": 1,
+    "forced": -1,
+    IncidentKind.USER_REPEATED: -1,
+    IncidentKind.CALL_REPEATED: -1,
+    "calls": 0,
+    "prompt_tokens": -1,
+    "cost": -1,
+}
+WORDS: Mapping[str, str] = {
+    "conversations": "conversations",
+    "messages": "messages",
+    "recalls": "facts needed again",
+    "held": "facts held",
+    "forced": "incidents in which a user had to say something again",
+    IncidentKind.USER_REPEATED: "incidents user_repeated",
+    IncidentKind.CALL_REPEATED: "incidents call_repeated",
+    "calls": "calls of the model",
+    "prompt_tokens": "tokens of all prompts",
+    "cost": "cost relative to sending everything",
+}
+Figures = Mapping[str, float]
+
+
+def figures_of_runs(runs: Sequence[Recorded]) -> dict[str, float]:
+    """Return the figures of conversations under their policy. The cost has 4 decimals."""
+    costs = Costs.of(runs, rules_of(PROVIDER))
+    cost = prices_of(PROVIDER).relative(costs.bill, costs.everything)
+    incidents = [each for run in runs for each in run.incidents]
+    kinds = [each.kind for each in incidents]
+    return {
+        "conversations": len(runs),
+        "messages": sum(len(run.messages) for run in runs),
+        "recalls": sum(run.compared.recalls for run in runs),
+        "held": sum(run.compared.held for run in runs),
+        "forced": sum(each.is_forced for each in incidents),
+        IncidentKind.USER_REPEATED.value: kinds.count(IncidentKind.USER_REPEATED),
+        IncidentKind.CALL_REPEATED.value: kinds.count(IncidentKind.CALL_REPEATED),
+        "calls": costs.bill.calls,
+        "prompt_tokens": costs.bill.tokens,
+        "cost": round(cost, 4) if cost is not None else 0.0,
+    }
+
+
+def key_of(what: str, runs: Sequence[Recorded]) -> str:
+    """Return the name of an entry: what was read, and the policy."""
+    return f"{what} {text_of_policy(runs[0].policy)}"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A figure that is not as in the baseline."""
+
+    name: str
+    before: float
+    now: float
+
+    @property
+    def is_worse(self) -> bool:
+        return (self.now - self.before) * BETTER.get(self.name, 0) <= 0
+
+    def __str__(self) -> str:
+        change = "" if not self.before else f" ({100 * (self.now / self.before - 1):+.1f} %)"
+        words = WORDS.get(self.name, self.name)
+        return f"{words}: {_number(self.before)} → {_number(self.now)}{change}"
+
+
+def differences(before: Figures, now: Figures) -> list[Difference]:
+    """Return the figures that differ, in their order."""
+    return [
+        Difference(name, before[name], now[name])
+        for name in now
+        if name in before and before[name] != now[name]
+    ]
+
+
+def worsened(key: str, found: Sequence[Difference]) -> str:
+    """Return differences that include a worse one in a few lines; empty without one."""
+    worse = [each for each in found if each.is_worse]
+    if not worse:
+        return ""
+    lines = [f"{key}: worse than the baseline", *(f"  {each}" for each in worse)]
+    better = [f"  better: {each}" for each in found if not each.is_worse]
+    return "\n".join([*lines, *better])
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
+
+
+class Baseline:
+    """The file of a baseline. What it has no entry for is added when it is written."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._known = _read(path)
+        self.added: dict[str, Figures] = {}
+
+    def compare(self, key: str, now: Figures) -> list[Difference]:
+        """Return how figures differ from their entry; they become the entry if there is none."""
+        before = self._known.get(key)
+        if before is None:
+            self.added[key] = now
+            return []
+        return differences(before, now)
+
+    def write(self) -> bool:
+        """Write the file if entries were added, and return whether it was written."""
+        if not self.added:
+            return False
+        entries = dict(sorted((_read(self.path) | self.added).items()))
+        unfinished = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        unfinished.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+        unfinished.replace(self.path)
+        return True
+
+
+def _read(path: Path) -> dict[str, Figures]:
+    """Return the entries of a file; none if it is not there. Raises InvalidValue."""
+    try:
+        text = path.read_text("utf-8")
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise InvalidValue(f"{path}: {error.strerror}") from error
+    try:
+        found: dict[str, Figures] = json.loads(text)
+    except ValueError as error:
+        raise InvalidValue(f"{path} is no baseline: {error}") from error
+    is_sound = isinstance(found, dict) and all(map(_is_entry, found.values()))
+    if not is_sound:
+        raise InvalidValue(f"{path} is no baseline: it must hold an object of figures by name")
+    return found
+
+
+def _is_entry(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(each, int | float) for each in value.values())

@@ -1,0 +1,340 @@
+"""What is wrong with recorded conversations, in the sentences of the inspector and the commands.
+
+Each function returns sentences, and an empty list if all is as it should be.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.lint import PROVIDERS, Finding, Turn, findings_in
+from chatmemory.core.messages import MessageType
+from chatmemory.core.phrases import speaker_of
+from chatmemory.core.policies import WHOLE
+from chatmemory.core.recall.compactions import Level, compaction_evidence, terms_of
+from chatmemory.core.recall.comparison import follow, replay
+from chatmemory.core.recall.cost import NOTHING_SENT, Bill, CacheRules, Prices, providers, rules_of
+from chatmemory.core.recall.incidents import (
+    Forgotten,
+    Incident,
+    forgotten_words,
+    incident_words,
+)
+from chatmemory.core.recall.kinds import IncidentKind, kind_named
+from chatmemory.core.texts import asked_for, named, quoted
+from chatmemory.core.written_policies import text_of_policy
+from chatmemory.linting import turns_of
+from chatmemory.reports.compactions import evidence_words
+from chatmemory.reports.doctor import NEXT, complaint_words
+from chatmemory.reports.incidents import FORCED_NAME
+from chatmemory.testing.recorded import Recorded
+
+LISTED = 10  # sentences of one kind
+
+
+# Memory after a step
+
+
+def not_held(run: Recorded, phrase: str, at: int | None = None) -> list[str]:
+    """Return why memory does not hold a phrase after a step, by default the last one.
+
+    Raises InvalidValue for an empty phrase, and for a step that the replay does not have.
+    """
+    if not phrase.strip():
+        raise InvalidValue("the phrase must not be empty")
+    step = run.last_step if at is None else at
+    if not 1 <= step <= run.last_step:
+        raise InvalidValue(f"at={at}: under {_policy(run)} the steps are 1 to {run.last_step:,}")
+    mentions = run.mentions(phrase)
+    if run.window(step).intersection(mentions):
+        return []
+    return ["\n".join(_why_not_held(run, phrase, step, mentions))]
+
+
+def _why_not_held(run: Recorded, phrase: str, step: int, mentions: Sequence[int]) -> Iterator[str]:
+    does_not = f"memory after step {step:,} does not hold “{phrase}”"
+    if not mentions:
+        yield f"{does_not}: no message contains these words"
+        return
+    until = run.arrivals[step - 1].number
+    before = [number for number in mentions if number <= until]
+    if not before:
+        yield f"{does_not}: not said yet; the first to say it is {named(mentions[0])}"
+        return
+    lost = _lost(run, phrase, step, before)
+    if lost is None:
+        yield f"{does_not}: the policy refuses {named(before[-1])}, which says it"
+        return
+    yield f"{does_not}: {forgotten_words(lost)}"
+    yield f"  said: {_quote(run, lost.said, phrase)}"
+    yield f"  left: step {lost.left_step:,}, when {_arrived(run, lost.left_step)} arrived"
+    if again := next((number for number in mentions if number > until), None):
+        yield f"  again: {_quote(run, again, phrase)}"
+
+
+def _lost(run: Recorded, phrase: str, step: int, before: Sequence[int]) -> Forgotten | None:
+    """Return how the last of some messages left up to a step; None if none was ever in memory."""
+    sayers = set(before)
+    left = [
+        (each.left, each.number, each.reason)
+        for each in run.times
+        if each.number in sayers and each.left is not None and each.reason is not None
+    ]
+    if not left or run.policy is None:
+        return None
+    left_step, number, reason = max(each for each in left if each[0] <= step)
+    until = run.arrivals[step - 1].number
+    places = [number - 1 for number in before]
+    followed = follow(run.history, run.compared.left, places, run.policy, until)
+    said = max(before, key=lambda number: (-_speaker(run, number), number))
+    return Forgotten(phrase, phrase, said, number, left_step, reason, followed.keeping)
+
+
+def _speaker(run: Recorded, number: int) -> int:
+    """Return who said a message: a user first, then a tool, then all others."""
+    type = run.messages[number - 1].type
+    return -1 if type is MessageType.USER else speaker_of(type)
+
+
+def _arrived(run: Recorded, step: int) -> str:
+    return named(run.arrivals[step - 1].number)
+
+
+def _quote(run: Recorded, number: int, phrase: str) -> str:
+    return f"{named(number)} “{quoted(run.text(number), phrase)}”"
+
+
+# Incidents
+
+
+def kinds_of(names: str | Iterable[str] | None) -> frozenset[str]:
+    """Return the kinds of incidents that names stand for; None stands for all.
+
+    Raises InvalidValue for an unknown name.
+    """
+    if names is None:
+        return frozenset(IncidentKind)
+    given = [names] if isinstance(names, str) else names
+    return frozenset(name if name == FORCED_NAME else kind_named(name).value for name in given)
+
+
+def incidents_in(run: Recorded, kinds: Collection[str]) -> list[str]:
+    """Return the incidents of some kinds, each with its way."""
+    found = [each for each in run.incidents if _is_of(each, kinds)]
+    shown = run.with_limits(found[:LISTED])
+    more = [_more(found, "incident")] if len(found) > LISTED else []
+    return ["\n".join(_card(run, each)) for each in shown] + more
+
+
+def _is_of(incident: Incident, kinds: Collection[str]) -> bool:
+    return incident.kind in kinds or (incident.is_forced and FORCED_NAME in kinds)
+
+
+def _card(run: Recorded, incident: Incident) -> Iterator[str]:
+    first = incident.shown
+    yield incident_words(incident)
+    label = "result" if incident.result else "said"
+    yield f"  {label}: {_quote(run, first.said, incident.fact)}"
+    yield f"  left: step {first.left_step:,}, when {_arrived(run, first.left_step)} arrived"
+    if incident.asked:
+        asked = asked_for(run.text(incident.asked))
+        yield f"  asked for: {named(incident.asked)} “{asked}”"
+    yield f"  {incident.words.short}: {_quote(run, incident.again, incident.fact)}"
+
+
+# Providers
+
+
+def refused_by(run: Recorded, names: Sequence[str], model: str | None = None) -> list[str]:
+    """Return what providers would refuse of the prompts of a run, each rule once.
+
+    The prompts are the windows just before each answer, and the window at the end. Raises
+    InvalidValue for an unknown provider.
+    """
+    if not names:
+        raise InvalidValue(f"name a provider: {', '.join(PROVIDERS)}")
+    told = [each for name in names for each in _refused(run, name, model)]
+    return told[:LISTED] + ([_more(told, "finding")] if len(told) > LISTED else [])
+
+
+def _refused(run: Recorded, provider: str, model: str | None) -> list[str]:
+    turns = turns_of(run.messages, provider)
+    first: dict[str, str] = {}  # by rule, the first finding in words
+    places: dict[str, list[int]] = {}  # by rule, the answers whose prompts break it
+    for number, window in prompts(run):
+        for found in _refusals([turns[each - 1] for each in window], provider, model):
+            is_next = found.is_pending or found.rule in NEXT
+            if is_next and number > len(run.messages):
+                continue
+            words = complaint_words(provider, found.severity, found.message, found.rule)
+            first.setdefault(found.rule, words)
+            if number not in (told := places.setdefault(found.rule, [])):
+                told.append(number)
+    return [f"{_place(run, places[rule])}: {words}" for rule, words in first.items()]
+
+
+def _place(run: Recorded, numbers: Sequence[int]) -> str:
+    is_end = numbers[0] > len(run.messages)
+    first = "window at the end" if is_end else f"prompt of {named(numbers[0])}"
+    more = len(numbers) - 1
+    return first if not more else f"{first}, and {more:,} more"
+
+
+def prompts(run: Recorded) -> Iterator[tuple[int, list[int]]]:
+    """Yield the number of each answer with the numbers of its prompt, and then, with the number
+    behind the last message, the window at the end.
+    """
+    arriving = {each.number: each.step for each in run.arrivals}
+    step = 0
+    for number, message in enumerate(run.messages, 1):
+        if message.type is MessageType.AI and (window := _in_order(run, step)):
+            yield number, window
+        step = arriving.get(number, step)
+    if window := _in_order(run, step):
+        yield len(run.messages) + 1, window
+
+
+def _in_order(run: Recorded, step: int) -> list[int]:
+    """Return the numbers of the messages in memory after a step, in the order of the window."""
+    held = sorted(run.window(step))
+    if run.policy is None or not run.policy.always_keep_system_message_first:
+        return held
+    return sorted(held, key=lambda n: run.messages[n - 1].type is not MessageType.SYSTEM)
+
+
+def _refusals(window: Sequence[Turn], provider: str, model: str | None) -> Iterator[Finding]:
+    placed = [turn._replace(position=place) for place, turn in enumerate(window)]
+    found = findings_in(placed, provider, model)
+    return (each for each in found if each.severity == "refused")
+
+
+# Costs
+
+
+@dataclass(frozen=True)
+class Costs:
+    """What prompts of several runs cost beside sending everything, in tokens."""
+
+    bill: Bill
+    everything: Bill
+    breaks: int
+
+    @classmethod
+    def of(cls, runs: Iterable[Recorded], rules: CacheRules) -> Costs:
+        bill = everything = NOTHING_SENT
+        breaks = 0
+        for run in runs:
+            bill += run.compared.prompts.bill(rules)
+            everything += run.everything.prompts.bill(rules)
+            breaks += run.compared.prompts.breaks
+        return cls(bill, everything, breaks)
+
+
+def prices_of(provider: str) -> Prices:
+    """Return the prices of a provider, of which only the relation counts: 1 for an input token.
+
+    Raises InvalidValue for a provider whose cache is not known.
+    """
+    rules_of(provider)
+    known = providers()[provider]
+    return Prices(Decimal(1), known.cached, known.write)
+
+
+def too_dear(
+    runs: Sequence[Recorded], at_most: float, provider: str, prices: Prices | None = None
+) -> list[str]:
+    """Return that the prompts of runs cost more than a share of sending everything."""
+    rules, given = rules_of(provider), prices or prices_of(provider)
+    costs = Costs.of(runs, rules)
+    relative = given.relative(costs.bill, costs.everything)
+    if relative is None or relative <= at_most:
+        return []
+    return ["\n".join([_cost_words(costs, relative, at_most), *_instead(runs, rules, given)])]
+
+
+def _cost_words(costs: Costs, relative: float, at_most: float) -> str:
+    bill, whole = costs.bill, costs.everything
+    return (
+        f"prompts cost {relative:.2f} of sending everything, {at_most:.2f} is wanted at most: "
+        f"{_per_call(bill):,} tokens a call in place of {_per_call(whole):,}, of which "
+        f"{_share(bill.read, bill.tokens)} come from the cache in place of "
+        f"{_share(whole.read, whole.tokens)}; {costs.breaks:,} of {bill.calls:,} prompts do not "
+        "begin with the one before"
+    )
+
+
+def _instead(runs: Sequence[Recorded], rules: CacheRules, prices: Prices) -> Iterator[str]:
+    """Yield what the same limit would cost if it was cut in blocks."""
+    policy = runs[0].policy
+    if policy is None or policy.low_water != WHOLE:
+        return
+    blocks = replace(policy, low_water=Decimal("0.5"))
+    bill = everything = NOTHING_SENT
+    for run in runs:
+        bill += replay(run.history, blocks).prompts.bill(rules)
+        everything += run.everything.prompts.bill(rules)
+    if (cost := prices.relative(bill, everything)) is not None:
+        yield f"  in blocks: {text_of_policy(blocks)} would cost {cost:.2f}"
+
+
+def _per_call(bill: Bill) -> int:
+    return round(bill.tokens / bill.calls) if bill.calls else 0
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else "0 %"
+
+
+# Summaries
+
+
+def not_in_summaries(runs: Sequence[Recorded], level: str, share: float) -> list[str]:
+    """Return that the summaries of agents' sessions hold less than a share of the terms that were
+    needed again.
+
+    Raises InvalidValue for an unknown level, and where no compaction is recorded or can be
+    measured.
+    """
+    if level not in [*Level]:
+        raise InvalidValue(f"the level {level!r} is none of {', '.join(Level)}")
+    sessions = [(run, run.session) for run in runs if run.session and run.session.compactions]
+    if not sessions:
+        raise InvalidValue(f"{runs[0].name}: no compaction is recorded, so there is no summary")
+    words, chosen = runs[0].words, Level(level)
+    mentions = Counter(term for _, each in sessions for term in terms_of(each, words))
+    needed = held = measured = 0
+    told: list[str] = []
+    why = ""
+    for run, session in sessions:
+        for found in compaction_evidence(session, mentions=mentions, words=words):
+            if found.why_left_out:
+                why = f"{run.name}, compaction {found.number}: {found.why_left_out}"
+                continue
+            measured += 1
+            needed += len(found.needed(chosen))
+            held += found.held(chosen)
+            told += evidence_words(run.name, found, chosen) if found.lost(chosen) else ()
+    if not measured:
+        raise InvalidValue(f"no summary can be measured: {why}")
+    if not needed or held >= share * needed:
+        return []
+    kind = "" if chosen is Level.ALL else f" {chosen}"
+    head = (
+        f"of {needed:,}{kind} exact terms that were needed again the summaries hold {held:,}, "
+        f"{100 * held / needed:.0f} %; {100 * share:.0f} % are wanted"
+    )
+    more = [_more(told, "line")] if len(told) > LISTED else []
+    return ["\n  ".join([head, *told[:LISTED], *more])]
+
+
+def _more(found: Sequence[object], noun: str) -> str:
+    count = len(found) - LISTED
+    return f"and {count:,} more {noun}{'' if count == 1 else 's'}"
+
+
+def _policy(run: Recorded) -> str:
+    return text_of_policy(run.policy)

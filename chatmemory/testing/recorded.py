@@ -1,0 +1,105 @@
+"""A recorded conversation under a policy: what memory would have held after each step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from chatmemory.core.estimators import estimator_for
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.phrases import has_phrase
+from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy
+from chatmemory.core.recall.comparison import Compared, replay
+from chatmemory.core.recall.facts import NO_WORDS, Words
+from chatmemory.core.recall.history import History, history_of
+from chatmemory.core.recall.incidents import (
+    Incident,
+    MemoryTime,
+    StepMessage,
+    incidents_of,
+    replayed,
+    with_limits,
+)
+from chatmemory.core.sessions import Session
+from chatmemory.core.texts import readable_text
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One conversation of a file, replayed from an empty window under one policy.
+
+    The policy None keeps everything. `words` are terms that count as facts. Messages are numbered
+    from 1, and steps too: a message that the policy ignores or refuses makes no step.
+    """
+
+    name: str
+    messages: Sequence[ChatMessage]
+    policy: Policy | None
+    session: Session | None = None
+    words: Words = NO_WORDS
+
+    @cached_property
+    def history(self) -> History:
+        name = self.policy.estimator if self.policy else DEFAULT_ESTIMATOR
+        return history_of(self.messages, estimator_for(name), self.words)
+
+    @cached_property
+    def compared(self) -> Compared:
+        """The replay in figures: what was needed and held, and the prompts of all calls."""
+        return replay(self.history, self.policy)
+
+    @cached_property
+    def everything(self) -> Compared:
+        """The same if everything was sent."""
+        return replay(self.history, None)
+
+    @cached_property
+    def _replayed(self) -> tuple[list[StepMessage], list[MemoryTime]]:
+        if self.policy is None:
+            each = zip(self.history.numbers, self.messages, self.history.read, strict=True)
+            arrivals = [StepMessage(n, n, message, read) for n, message, read in each]
+            return arrivals, [MemoryTime(n, n) for n in self.history.numbers]
+        return replayed(self.messages, self.history, self.policy)
+
+    @property
+    def arrivals(self) -> Sequence[StepMessage]:
+        """The messages that made a step, in order."""
+        return self._replayed[0]
+
+    @property
+    def times(self) -> Sequence[MemoryTime]:
+        """When each message was in memory."""
+        return self._replayed[1]
+
+    @property
+    def last_step(self) -> int:
+        return len(self.arrivals)
+
+    @cached_property
+    def incidents(self) -> Sequence[Incident]:
+        """What would have left memory and come up again, without the limits."""
+        return incidents_of(*self._replayed)
+
+    def with_limits(self, incidents: Sequence[Incident]) -> list[Incident]:
+        """Return incidents with the limits that would have kept their facts."""
+        if self.policy is None:
+            return list(incidents)
+        return list(with_limits(incidents, self.history, self.policy))
+
+    def text(self, number: int) -> str:
+        """Return the text of a message as people read it."""
+        return readable_text(self.messages[number - 1])
+
+    def mentions(self, phrase: str) -> list[int]:
+        """Return the numbers of the messages that have a phrase, whatever its case."""
+        numbers = range(1, len(self.messages) + 1)
+        return [number for number in numbers if has_phrase(self.text(number), phrase)]
+
+    def window(self, step: int) -> set[int]:
+        """Return the numbers of the messages in memory after a step."""
+        return {
+            time.number
+            for time in self.times
+            if time.entered <= step and (time.left is None or time.left > step)
+        }

@@ -1,0 +1,44 @@
+"""*Copy as test*: what a page says of a conversation, as a test of a project."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chatmemory import Policy, can_decide
+from chatmemory.queries import ConversationState
+from chatmemory.testing import snippets
+
+
+def copied_test(
+    memory_id: str, policy: Policy | None, about: str, assertions: Sequence[str], why: str = ""
+) -> str:
+    """Return the text of a test under a policy; empty where no policy decides, as a test replays
+    what was said.
+    """
+    if not can_decide(policy):
+        return ""
+    return snippets.as_test(memory_id, policy.enforced(), about, assertions, why)
+
+
+def copied_incident(
+    memory_id: str, policy: Policy | None, kind: str, fact: str, said_before: int, why: str
+) -> str:
+    """Return that memory keeps a fact, if there is one, and that nothing of the kind happens.
+
+    `said_before` messages had been said before the fact came up again.
+    """
+    held = [snippets.holds(fact, said_before)] if fact else []
+    asserted = [*held, snippets.no_incident(kind)]
+    return copied_test(memory_id, policy, f"keeps {fact}" if fact else kind, asserted, why)
+
+
+def copied_phrase(state: ConversationState, why: str) -> str:
+    """Return that memory holds the phrase of a search at the step; empty if nothing says it."""
+    if state.is_simulated or not state.mentions.speakers or state.detail is None:
+        return ""
+    row = state.detail.row
+    at = None if row.n == state.memory.last_step else row.said_count
+    phrase = state.query.find
+    return copied_test(
+        state.memory.id, row.policy, f"remembers {phrase}", [snippets.holds(phrase, at)], why
+    )

@@ -1,0 +1,200 @@
+"""REST: incidents, and what the summary of a step lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.urls import path
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatmemory.api import fields
+from chatmemory.api.guard import Resource
+from chatmemory.api.operations import Asked, reads
+from chatmemory.api.requests import Query
+from chatmemory.api.responses import WHY_IT_LEFT, Json, response
+from chatmemory.core.recall.compactions import APPENDED, TAILS, CameBack, Level, NeededTerms
+from chatmemory.core.recall.incidents import incident_to_dict
+from chatmemory.core.recall.kinds import FORMER, IncidentKind
+from chatmemory.keeper import QUICK_MESSAGES
+from chatmemory.models import Step
+from inspector.rooms.evidence.compactions import ShownEvidence, evidence_of
+from inspector.rooms.evidence.incidents import incidents_now
+
+
+class IncidentsQuery(Query):
+    kind = fields.NameField(
+        lambda: [kind.value for kind in IncidentKind],
+        "Only those of a kind.",
+        lambda name: FORMER.get(name, name),
+    )
+
+
+class ForgottenSerializer(Json):
+    said = serializers.IntegerField(
+        help_text="Seq of the latest message of a user that said it, else of a tool."
+    )
+    left_step = serializers.IntegerField(help_text="The step at which its last mention left.")
+    cause = serializers.CharField(help_text=WHY_IT_LEFT)
+    limit = serializers.IntegerField(
+        required=False,
+        allow_null=True,
+        help_text="The smallest limit from which every larger one would have held it just before "
+        "`step`; null if none would, absent while it is not computed.",
+    )
+    limit_tried_every = serializers.IntegerField(
+        required=False, help_text="The distance of the limits that were tried, if not all were."
+    )
+
+
+class ForgottenFactSerializer(ForgottenSerializer):
+    fact = serializers.CharField(help_text="As it is written in the message.")
+
+
+class IncidentSerializer(Json):
+    """What came up again in one message, of the first kind that applies."""
+
+    kind = serializers.CharField(help_text=f"One of {', '.join(IncidentKind)}.")
+    again = serializers.IntegerField(help_text="Seq of the message in which it came up again.")
+    step = serializers.IntegerField(help_text="The step at which that message arrived.")
+    forced = serializers.BooleanField(
+        help_text="Whether the assistant had asked for a fact of it by its name, or the user says "
+        "that it was said before."
+    )
+    asked = serializers.IntegerField(
+        allow_null=True, help_text="Seq of the assistant's message that asked for it by its name."
+    )
+    facts = ForgottenFactSerializer(many=True, help_text="The best known first.")
+    tool = serializers.CharField(required=False, help_text="What was called again.")
+    same_result = serializers.BooleanField(
+        required=False, help_text="Whether the call had the same result as the equal one before."
+    )
+    result = ForgottenSerializer(required=False, help_text="The result of the equal call before.")
+    tokens = serializers.IntegerField(
+        required=False, help_text="Of the result, where a call was made again."
+    )
+
+
+class IncidentsSerializer(Json):
+    known_until = serializers.IntegerField(
+        help_text="The step up to which the conversation was examined; 0 for not yet."
+    )
+    is_current = serializers.BooleanField(help_text="Whether that is the newest step.")
+    incidents = IncidentSerializer(many=True)
+
+
+class LostTermSerializer(Json):
+    term = serializers.CharField()
+    said = serializers.IntegerField(
+        help_text="Seq of the latest replaced message of a user that said it, else of a tool, else "
+        "of the assistant."
+    )
+    used = serializers.IntegerField(help_text="Seq of the message in which the assistant used it.")
+    came = serializers.IntegerField(
+        allow_null=True,
+        help_text="Seq of the message by which it came back; null without a recorded mention.",
+    )
+    back = serializers.CharField(help_text=f"One of {', '.join(CameBack)}.")
+    is_told = serializers.BooleanField(help_text="Whether others mentioned it first.")
+    is_rare = serializers.BooleanField(
+        help_text="Whether it is told, and in at most two of the newest 200 conversations with a "
+        "compaction."
+    )
+
+
+class NeededSerializer(Json):
+    needed = serializers.IntegerField()
+    held = serializers.IntegerField(help_text="By the summary and what was kept.")
+    appended = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="How many would be held with so many exact terms appended.",
+    )
+    tail = serializers.DictField(
+        child=serializers.IntegerField(),
+        help_text="How many the last so many tokens would hold, kept in place of the summary.",
+    )
+
+
+class EvidenceSerializer(Json):
+    """What a summary lost of the exact terms that the assistant needed so far."""
+
+    until = serializers.IntegerField(help_text="The step up to which the conversation was read.")
+    replaced = serializers.IntegerField(help_text="How many messages.")
+    tokens_before = serializers.IntegerField(allow_null=True)
+    tokens_after = serializers.IntegerField(allow_null=True)
+    left_out = serializers.CharField(
+        allow_null=True, help_text="Why it cannot be measured; null if it can."
+    )
+    level = serializers.CharField(
+        help_text="The level that is told first: rare, or told while fewer than five conversations "
+        "have a compaction."
+    )
+    rare = NeededSerializer(help_text="Told ones that few conversations mention.")
+    told = NeededSerializer(help_text="Without the terms that the assistant mentioned first.")
+    all = NeededSerializer()
+    lost = LostTermSerializer(many=True, help_text="The first 100, in the order of their uses.")
+    lost_count = serializers.IntegerField()
+    not_needed = serializers.IntegerField(
+        help_text="How many other terms the summary does not hold."
+    )
+
+    def get_attribute(self, instance: Any) -> dict[str, Any] | None:
+        """Return the fields of what the summary of a step lost, given the answer about the step."""
+        if instance["kind"] != Step.Kind.COMPACT:
+            return None
+        shown = evidence_of(instance["memory_id"], instance["n"])
+        return evidence_fields(shown) if shown else None
+
+
+def evidence_fields(shown: ShownEvidence) -> dict[str, Any]:
+    """Return the fields of what a summary lost."""
+    found, terms = shown.evidence, shown.terms
+    return {
+        **found._asdict(),
+        "until": shown.until,
+        "left_out": found.why_left_out,
+        "level": shown.level.value,
+        **{level.value: _needed(terms, level) for level in Level},
+        "lost": shown.listed,
+        "lost_count": len(terms.lost()),
+        "not_needed": found.not_needed,
+    }
+
+
+def _needed(found: NeededTerms, level: Level) -> dict[str, Any]:
+    return {
+        "needed": len(found.needed(level)),
+        "held": found.held(level),
+        "appended": {str(terms): found.held(level, terms) for terms in APPENDED},
+        "tail": {str(tokens): found.in_tail(tokens, level) for tokens in TAILS},
+    }
+
+
+def evidence_of_a_step() -> EvidenceSerializer:
+    """Return the field that the answer about a step has for it."""
+    return EvidenceSerializer(
+        allow_null=True,
+        help_text="Of a compaction: what the summary lost. Null while that is not found, and of "
+        "other steps.",
+    )
+
+
+class MemoryIncidents(Resource):
+    @reads(IncidentsSerializer, query=IncidentsQuery, name="list_incidents")
+    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
+        """List the facts that left memory and came up again.
+
+        They are in the order of their steps, and known up to the step `known_until`. Those of a
+        long conversation are found soon after each change: until then `is_current` is false.
+        """
+        kind = asked.get("kind")
+        known = incidents_now(memory_id, QUICK_MESSAGES)
+        found = [incident_to_dict(each) for each in known.incidents if kind in (None, each.kind)]
+        answer = {"known_until": known.step, "is_current": known.is_current, "incidents": found}
+        return response(IncidentsSerializer, answer)
+
+
+urlpatterns = [
+    path("memories/<memory:memory_id>/incidents/", MemoryIncidents.as_view(), name="incidents"),
+]

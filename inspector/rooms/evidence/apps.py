@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from chatmemory.flags import Flag
+from inspector.rooms.evidence import flagged
+from inspector.shell import room
+
+if TYPE_CHECKING:
+    from chatmemory.core.messages import ChatMessage
+    from chatmemory.core.recall.incidents import Incident
+    from chatmemory.keeper import Keeper
+    from chatmemory.models import Memory
+    from chatmemory.queries import ConversationState, MemoryRow
+    from chatmemory.room import NextNeed
+
+
+class Evidence(room.SiteRoom):
+    name = "inspector.rooms.evidence"
+    verbose_name = "Incidents and lost terms"
+    urls = "inspector.rooms.evidence.urls"
+    api_urls = "inspector.rooms.evidence.api"
+    styles = ("rooms/evidence/evidence.css",)
+    also_on = ("conversation", "simulate", "add", "branch")
+    flags: Sequence[Flag] = flagged.FLAGS
+    parameters = ("used", "terms")
+    numbers = ("incident",)
+    services: Mapping[str, str] = {"current_incidents": "inspector.rooms.evidence.writes"}
+
+    def keepers(self) -> Iterable[Keeper]:
+        from inspector.rooms.evidence.compactions import CompactionKeeper
+        from inspector.rooms.evidence.incidents import IncidentKeeper
+
+        return (IncidentKeeper(), CompactionKeeper())
+
+    def incidents(self, memory_id: str) -> Iterable[Incident]:
+        from inspector.rooms.evidence.incidents import incidents_now
+
+        return incidents_now(memory_id).incidents
+
+    def next_need(
+        self,
+        memory: Memory,
+        seq: int,
+        message: ChatMessage,
+        left_step: int,
+        at: int,
+        asked: Mapping[str, str],
+    ) -> NextNeed | None:
+        from inspector.rooms.evidence.reads import next_need
+
+        number = asked.get("incident", "")
+        return next_need(memory, seq, message, left_step, at, int(number) if number else None)
+
+    def step_fields(self) -> Mapping[str, Any]:
+        from inspector.rooms.evidence.api import evidence_of_a_step
+
+        return {"evidence": evidence_of_a_step()}
+
+    def tools(self) -> Iterable[Callable[..., Any]]:
+        from inspector.rooms.evidence import tools
+
+        return (tools.incidents, tools.what_did_summaries_lose)
+
+    def cards(self, view: ConversationState) -> Iterable[room.Card]:
+        from inspector.rooms.evidence import panel
+
+        return panel.cards(view)
+
+    def reports(self, view: ConversationState) -> Iterable[room.Report]:
+        from inspector.rooms.evidence import report
+
+        return report.reports(view)
+
+    def badges(self, rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[room.Badge]]:
+        from inspector.rooms.evidence import overview
+
+        return overview.badges(rows)
+
+    def news(self, size: int) -> Iterable[room.News]:
+        from inspector.rooms.evidence import overview
+
+        return overview.news(size)

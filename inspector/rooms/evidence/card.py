@@ -1,0 +1,135 @@
+"""The card of an incident: what came up again, how it was lost, and what would have kept it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from chatmemory import Policy, can_decide, explain
+from chatmemory.queries import ConversationState
+from inspector.conversation.as_test import copied_incident
+from inspector.conversation.links import conversation_url
+from inspector.conversation.markdown import as_markdown
+from inspector.rooms.evidence import words
+from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A part of the way of a fact: a message with a quote, or the step at which it left, in words.
+
+    `is_out` tells that the fact was not in memory then.
+    """
+
+    label: str
+    text: str
+    is_out: bool
+    seq: int | None = None
+    step: int | None = None
+
+    @property
+    def name(self) -> str:
+        return f"step {self.step:,}" if self.step else explain.named(self.seq or 0)
+
+    @property
+    def words(self) -> str:
+        told = f", {self.text}" if self.step else f" “{self.text}”"
+        return f"{self.label}: {self.name}{told}"
+
+
+class IncidentCard:
+    """The presenter of an incident."""
+
+    def __init__(self, state: ConversationState, shown: ShownIncident) -> None:
+        self._state, self._shown = state, shown
+        self._incident = shown.incident
+        self.number, self.count = shown.number, shown.count
+        self.newer = shown.number - 1 or None
+        self.older = shown.number + 1 if shown.number < shown.count else None
+        self.what = shown.incident.what
+        self.happened = shown.incident.words.happened
+        self.cost = explain.call_words(shown.incident)
+        self.is_forced = shown.incident.is_forced
+        self.enough, self.cure = words.cure(shown, state.memory.policy)
+
+    @cached_property
+    def path(self) -> list[Stop]:
+        return list(self._stops())
+
+    def _stops(self) -> Iterator[Stop]:
+        incident, texts = self._incident, self._shown.texts
+        first = incident.shown
+        said = explain.quoted(texts[first.said], incident.fact)
+        yield Stop("result" if incident.result else "said", said, is_out=False, seq=first.said)
+        how = words.how_it_left(self._shown.left, first.last)
+        yield Stop("left", how, is_out=True, step=first.left_step)
+        if incident.asked:
+            asked = explain.asked_for(texts[incident.asked])
+            yield Stop("asked for", asked, is_out=True, seq=incident.asked)
+        again = explain.quoted(texts[incident.again], incident.fact)
+        yield Stop(incident.words.short, again, is_out=False, seq=incident.again)
+
+    @property
+    def limit(self) -> int | None:
+        """The limit that would have kept the fact."""
+        return self._remedy.limit if self._remedy else None
+
+    @property
+    def _remedy(self) -> Policy | None:
+        """The policy in force at the incident, with the limit that would have kept the fact."""
+        policy, keeping = self._shown.policy, self._incident.shown.keeping
+        if not can_decide(policy) or keeping is None or keeping.limit is None:
+            return None
+        return replace(policy.enforced(), limit=keeping.limit)
+
+    @property
+    def kept_number(self) -> int:
+        """The number in the addresses of its messages, whose *Why?* answers for its fact."""
+        return self.number
+
+    @property
+    def url(self) -> str:
+        """The address of this card, which does not move with what comes later."""
+        number = self._shown.number_then if self._shown.number_then > 1 else None
+        return conversation_url(self._state.memory.id, at=self._incident.step, incident=number)
+
+    @property
+    def try_url(self) -> str:
+        """The replay of what was said under that limit, just before the fact came up again."""
+        before = self._incident.step - 1
+        return conversation_url(self._state.memory.id, at=before, limit=self.limit)
+
+    @property
+    def markdown(self) -> str:
+        """The card for a ticket."""
+        told = [stop.words for stop in self.path] + [f"{self.enough} {self.cure}"]
+        lines = explain.receipt(self._shown.left)
+        return as_markdown(f"{self.what} {self.happened}{self.cost}", told, lines)
+
+    @property
+    def test(self) -> str:
+        """The card as a test of a project."""
+        incident, shown = self._incident, self._shown
+        fact, why = incident.fact if incident.facts else "", explain.incident_words(incident)
+        about = incident.kind.value, fact, shown.said_before, why
+        return copied_incident(self._state.memory.id, shown.policy, *about)
+
+    @cached_property
+    def dots(self) -> Mapping[int, str]:
+        """The classes of the dots of the incident on the timeline, by step."""
+        incident = self._incident
+        return {
+            self._shown.said_step: "cell__was",
+            incident.shown.left_step: "cell__gone",
+            incident.step: "cell__again",
+        }
+
+
+class UsedTerms:
+    """The presenter of what the assistant used without a recorded mention in memory."""
+
+    def __init__(self, found: IncidentsAt) -> None:
+        self.words = words.used_words(found.used, found.are_imported)
+        self.listed = found.listed
+        self.more = found.used - sum(len(each.facts) for each in found.listed)

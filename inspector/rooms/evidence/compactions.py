@@ -1,0 +1,453 @@
+"""What the compactions of a stored conversation lost: found in its ledger, kept as numbers.
+
+The term of a kept row is read again from a message that mentions it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+from django.db.models import Min, Q
+
+from chatmemory.conf import fact_words
+from chatmemory.core.compaction import appended_terms
+from chatmemory.core.estimators import estimator_for
+from chatmemory.core.eviction import Reason
+from chatmemory.core.exceptions import CorruptRow
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.policies import DEFAULT_ESTIMATOR
+from chatmemory.core.recall.compactions import (
+    LIMIT,
+    CameBack,
+    Evidence,
+    Level,
+    NeededTerm,
+    NeededTerms,
+    compaction_evidence,
+    terms_of,
+    why_left_out,
+)
+from chatmemory.core.recall.lexicon import nameable
+from chatmemory.core.sessions import (
+    Compaction,
+    Session,
+    stored_session,
+)
+from chatmemory.core.texts import printable
+from chatmemory.formats import FORMATS
+from chatmemory.keeper import Keeper, version_of
+from chatmemory.kept import KeptRow
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.models import Memory, Stay, Step
+from chatmemory.queries.history import newest_said
+from chatmemory.queries.searching import MemoryFilter
+from inspector.rooms.evidence.corpus import Corpus, corpus_now, digest_of, packed
+from inspector.rooms.evidence.messages import injected_since, messages_of
+from inspector.rooms.evidence.models import KeptCompactions
+
+NEWEST_COMPACTIONS = 100  # of a conversation, of which it is found what they lost
+LOST_LISTED = 100
+SUMMED = 2_000  # conversations whose compactions are summed up
+LOSS_RULES = 2  # raise it with each change of what a loss is
+NAME_LENGTH = 80  # of a model
+
+
+class KeptTerm(NamedTuple):
+    """The numbers that are kept of a needed term; see `NeededTerm`. It is that at a `place` among
+    what the message that used it could name, in order. By its `digest` it is looked for in others.
+    """
+
+    used: int
+    place: int
+    said: int
+    came: int | None
+    by_user: bool
+    is_held: bool
+    is_told: bool
+    appended: int | None
+    tail: int
+    digest: int
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it was lost, of those that the assistant had been told."""
+        return self.is_told and not self.is_held
+
+    def needed_term(self, corpus: Corpus, term: str = "") -> NeededTerm:
+        """Return the term, whose words are not kept, as the corpus tells whether it is rare."""
+        back = CameBack.UNKNOWN
+        if self.came is not None:
+            back = CameBack.USER if self.by_user else CameBack.TOOL
+        return NeededTerm(
+            term,
+            term,
+            self.said,
+            self.used,
+            back,
+            self.came,
+            is_held=self.is_held,
+            is_told=self.is_told,
+            is_rare=self.is_told and corpus.has_few(self.digest),
+            place=self.appended,
+            tail=self.tail,
+        )
+
+
+class StoredEvidence(NamedTuple):
+    """What the compaction of a step lost, as the numbers that are kept; its messages are seqs.
+
+    `trigger` is the note of the step, and `summarizer` who wrote the summary, as far as known. It
+    replaced so many messages, the `first` to the `last`. Of the terms that the summary does not
+    hold there are `dropped_count`; the best 50 have `dropped_tokens` together, and `dropped` are
+    the messages that mention them and the places of the terms among theirs.
+    """
+
+    step: int
+    summary: int
+    trigger: str
+    summarizer: str
+    replaced: int
+    first: int | None
+    last: int | None
+    tokens_before: int | None
+    tokens_after: int | None
+    is_opaque: bool
+    coverage: float | None
+    dropped_count: int
+    dropped_tokens: int
+    dropped: Sequence[Sequence[int]]
+    terms: Sequence[KeptTerm]
+
+    def needed_terms(self, corpus: Corpus) -> NeededTerms:
+        """Return the needed terms, without their words."""
+        return NeededTerms(tuple(each.needed_term(corpus) for each in self.terms))
+
+    @property
+    def why_left_out(self) -> str | None:
+        """Why the compaction cannot be measured; None if it can."""
+        return why_left_out(self.coverage, is_opaque=self.is_opaque)
+
+    @property
+    def not_needed(self) -> int:
+        """How many terms the summary does not hold that nobody needed so far."""
+        return self.dropped_count - sum(not each.is_held for each in self.terms)
+
+
+# Keeping it
+
+
+class CompactionKeeper(Keeper):
+    """Keeps what the newest 100 compactions of each conversation lost."""
+
+    model = KeptCompactions
+
+    def version(self) -> str:
+        return version_of(LOSS_RULES, fact_words(), StoredEvidence._fields, KeptTerm._fields)
+
+    def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
+        found, terms = found_compactions(memory)
+        measured = [each for each in found if not each.why_left_out]
+        lost = {term.digest for each in measured for term in each.terms if term.is_lost}
+        return {
+            "content": json.dumps(found),
+            "compacted": len(found),
+            "terms_lost": sum(term.is_lost for each in measured for term in each.terms),
+            "lost": json.dumps(sorted(lost)),
+            "mentioned": packed(map(digest_of, terms)) if found else "",
+        }
+
+
+def found_compactions(memory: Memory) -> tuple[list[StoredEvidence], Collection[str]]:
+    """Return what the newest 100 compactions lost, by step, and the terms of the conversation:
+    among the newest 10,000 messages, or 4 million characters.
+    """
+    compacting = Step.objects.filter(memory=memory, kind=Step.Kind.COMPACT)
+    newest = list(compacting.order_by("-n")[:NEWEST_COMPACTIONS])
+    if not newest:
+        return [], ()
+    messages, history = newest_said(memory.pk)
+    first = min(history.numbers, default=1)
+    injected = injected_since(memory, first)
+    stays = Stay.objects.filter(memory=memory, seq__gte=first)
+    since = stays.aggregate(since=Min("entered_step"))["since"] or 1
+    steps = [each for each in newest[::-1] if each.n >= since and each.seq in injected]
+    if not steps:
+        return [], ()
+    said = dict(zip(history.numbers, messages, strict=True))
+    session, seqs = _session(memory, said, injected, steps)
+    count = estimator_for(DEFAULT_ESTIMATOR).estimate_token_count_in_text
+    found = compaction_evidence(session, words=fact_words())
+    kept = [
+        _kept(each, step.n, session, seqs, count(appended_terms(each.dropped[:LIMIT])))
+        for each, step in zip(found, steps, strict=True)
+    ]
+    return kept, terms_of(session, fact_words())
+
+
+def _session(
+    memory: Memory,
+    said: Mapping[int, ChatMessage],
+    injected: Mapping[int, ChatMessage],
+    steps: Sequence[Step],
+) -> tuple[Session, list[int]]:
+    """Return the session of a conversation with the compactions of these steps, and its seqs."""
+    compactions = list(_compactions(memory, steps))
+    seen = {seq for each in compactions for seq in (*each.covered, *each.window)}
+    earlier = messages_of(memory.pk, seen - said.keys() - injected.keys())
+    messages = dict(sorted({**said, **earlier, **injected}.items()))
+    return stored_session(messages, injected, compactions), list(messages)
+
+
+def _compactions(memory: Memory, steps: Sequence[Step]) -> Iterator[Compaction]:
+    first, last = steps[0].n, steps[-1].n
+    lasting = Q(left_step=None) | Q(left_step__gte=first)
+    stays = Stay.objects.filter(lasting, memory=memory, entered_step__lte=last).order_by("rank")
+    columns = ("seq", "entered_step", "left_step", "reason")
+    rows = list(stays.values_list(*columns))
+    for step in steps:
+        covered = [seq for seq, _, left, why in rows if left == step.n and why == Reason.SUMMARIZED]
+        window = [
+            seq
+            for seq, entered, left, _ in rows
+            if entered <= step.n and (left is None or left > step.n)
+        ]
+        yield Compaction(
+            step.seq or 0,
+            tuple(covered),
+            tuple(window),
+            step.note or None,
+            step.tokens_before,
+            step.tokens_after,
+        )
+
+
+def _kept(
+    found: Evidence, step: int, session: Session, seqs: Sequence[int], tokens: int
+) -> StoredEvidence:
+    @cache
+    def places(position: int) -> dict[str, int]:
+        names = nameable(session.messages[position], fact_words())
+        return {name: place for place, name in enumerate(names)}
+
+    one = found.compaction
+    covered = [seqs[each] for each in one.covered]
+    terms = [
+        KeptTerm(
+            used=seqs[each.used],
+            place=places(each.used)[each.term],
+            said=seqs[each.said],
+            came=None if each.came is None else seqs[each.came],
+            by_user=each.back is CameBack.USER,
+            is_held=each.is_held,
+            is_told=each.is_told,
+            appended=each.place,
+            tail=each.tail,
+            digest=digest_of(each.name),
+        )
+        for each in found.terms
+    ]
+    dropped = zip(found.mentions[:LIMIT], found.dropped[:LIMIT], strict=True)
+    return StoredEvidence(
+        step=step,
+        summary=seqs[one.summary],
+        trigger=one.trigger or "",
+        summarizer=_summarizer(session, one),
+        replaced=len(covered),
+        first=min(covered, default=None),
+        last=max(covered, default=None),
+        tokens_before=one.tokens_before,
+        tokens_after=one.tokens_after,
+        is_opaque=one.is_opaque,
+        coverage=found.coverage,
+        dropped_count=len(found.dropped),
+        dropped_tokens=tokens,
+        dropped=[(seqs[position], places(position)[term]) for position, term in dropped],
+        terms=terms,
+    )
+
+
+def _summarizer(session: Session, one: Compaction) -> str:
+    """Return the format that has attributes of the messages, with the model of the last answer
+    before the summary; empty if neither is known.
+    """
+    known = ""
+    for position in reversed((*one.covered, one.summary)):
+        attributes = getattr(session.messages[position], "attributes", {})
+        for name, about in attributes.items():
+            if name in FORMATS and isinstance(about, Mapping):
+                known = known or name
+                if isinstance(model := about.get("model"), str):
+                    return f"{name} {printable(model)[:NAME_LENGTH]}"
+    return known
+
+
+# Reading what is kept
+
+
+@dataclass(frozen=True)
+class CompactionsUntil:
+    """What compactions lost up to a step, by step; `is_current` if that is the newest step."""
+
+    memory_id: str
+    step: int
+    compactions: Sequence[StoredEvidence]
+    is_current: bool = True
+
+
+def compactions_in(memory: Memory, kept: KeptRow | None) -> CompactionsUntil:
+    """Return what a kept row tells. Raises CorruptRow."""
+    if kept is None:
+        return CompactionsUntil(memory.pk, 0, (), is_current=not memory.last_step)
+    with kept.reading() as values:
+        is_current = kept.step == memory.last_step
+        return CompactionsUntil(memory.pk, kept.step, _rows(values), is_current)
+
+
+@one_snapshot()
+def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil:
+    """Return what compactions lost up to the newest step. What is not kept yet is computed, and not
+    stored; with `most`, only of a conversation of so many messages. Raises MemoryNotFound.
+    """
+    memory = find_memory(memory_id)
+    known = CompactionsUntil(memory_id, 0, (), is_current=False)
+    with suppress(CorruptRow):
+        known = compactions_in(memory, CompactionKeeper().row(memory))
+    if known.is_current or (most is not None and memory.said_count > most):
+        return known
+    return CompactionsUntil(memory_id, memory.last_step, found_compactions(memory)[0])
+
+
+def shown_compactions(known: CompactionsUntil, latest: int) -> list[ShownEvidence]:
+    """Return what the latest compactions lost, with the words of their messages, in order."""
+    memory = find_memory(known.memory_id)
+    return [
+        shown_evidence(memory, each, known.step, lists_dropped=False)
+        for each in known.compactions[-latest:]
+    ]
+
+
+def _rows(values: Iterable[Sequence[Any]]) -> list[StoredEvidence]:
+    """Return the compactions of a row's JSON. Raises TypeError for other JSON."""
+    kept = [StoredEvidence(*each) for each in values]
+    for each in kept:
+        if not all(isinstance(number, int) for number in (each.step, each.summary, each.replaced)):
+            raise TypeError("steps and messages are numbers")
+    return [each._replace(terms=tuple(KeptTerm(*term) for term in each.terms)) for each in kept]
+
+
+@one_snapshot()
+def evidence_of(memory_id: str, step: int) -> ShownEvidence | None:
+    """Return what the compaction of a step lost; None while it is not known, and of other steps.
+
+    Raises MemoryNotFound, and CorruptRow for an altered row.
+    """
+    return evidence_at(find_memory(memory_id), step)
+
+
+def evidence_at(memory: Memory, step: int, lists_dropped: bool = False) -> ShownEvidence | None:
+    """Return what the compaction of a step lost, of a conversation whose row was read."""
+    kept = CompactionKeeper().row(memory)
+    if kept is None:
+        return None
+    with kept.reading() as values:
+        rows = (row for row in _rows(values) if row.step == step)
+        return next((shown_evidence(memory, row, kept.step, lists_dropped) for row in rows), None)
+
+
+@dataclass(frozen=True)
+class ShownEvidence:
+    """What a compaction lost, as far as the conversation was read, which is up to step `until`.
+
+    `terms` are the needed ones, of which those of the `level` are told first. Of the lost terms,
+    the first 100 are `listed`, and `tools` are the names of those that brought some back, by seq.
+    `dropped` are the best 50 terms that the summary does not hold, if they were asked for.
+    """
+
+    evidence: StoredEvidence
+    terms: NeededTerms
+    level: Level
+    until: int
+    is_current: bool
+    listed: Sequence[NeededTerm]
+    tools: Mapping[int, str]
+    dropped: Sequence[str] = ()
+
+
+def shown_evidence(
+    memory: Memory, kept: StoredEvidence, until: int, lists_dropped: bool
+) -> ShownEvidence:
+    """Return what a compaction lost, with the words of its messages."""
+    corpus = corpus_now()
+    lost = [each for each in kept.terms if not each.is_held][:LOST_LISTED]
+    dropped = kept.dropped if lists_dropped else ()
+    seqs = {each.used for each in lost} | {each.came or each.used for each in lost}
+    messages = messages_of(memory.pk, seqs | {seq for seq, _ in dropped})
+    facts = {seq: nameable(message, fact_words()) for seq, message in messages.items()}
+    return ShownEvidence(
+        kept,
+        kept.needed_terms(corpus),
+        corpus.headline,
+        until,
+        until == memory.last_step,
+        listed=[each.needed_term(corpus, facts[each.used][each.place]) for each in lost],
+        tools={
+            seq: name
+            for seq, message in messages.items()
+            if (name := getattr(message, "tool_name", None))
+        },
+        dropped=[facts[seq][place] for seq, place in dropped],
+    )
+
+
+# Of many conversations
+
+
+@dataclass(frozen=True)
+class CompactionOf:
+    """What a compaction of a conversation lost."""
+
+    memory_id: str
+    evidence: StoredEvidence
+
+
+@dataclass(frozen=True)
+class Compactions:
+    """The compactions of the conversations that a filter finds, as far as they were found.
+
+    `left_out` of them cannot be measured. Of `matching` conversations with a compaction, the newest
+    2,000 are read. `unreadable` has a sentence for each kept row that cannot be read.
+    """
+
+    measured: Sequence[CompactionOf]
+    corpus: Corpus
+    left_out: int
+    matching: int
+    conversations: int
+    unreadable: Sequence[str] = ()
+
+
+def fleet_compactions(which: MemoryFilter) -> Compactions:
+    """Return what is kept of the compactions of conversations, by one query and a count."""
+    version = CompactionKeeper().version()
+    chosen = KeptCompactions.objects.filter(
+        memory__in=which.rows(), compacted__gt=0, version=version
+    )
+    rows = list(chosen.order_by("-memory__updated_at", "memory_id")[:SUMMED])
+    found: list[CompactionOf] = []
+    unreadable: list[str] = []
+    for row in rows:
+        try:
+            with row.reading() as values:
+                found += [CompactionOf(row.pk, each) for each in _rows(values)]
+        except CorruptRow as error:
+            unreadable.append(str(error))
+    measured = [each for each in found if not each.evidence.why_left_out]
+    matching = len(rows) if len(rows) < SUMMED else chosen.count()
+    left_out = len(found) - len(measured)
+    return Compactions(measured, corpus_now(), left_out, matching, len(rows), unreadable)

@@ -1,0 +1,96 @@
+"""The corpus by which terms are rare: the newest 200 conversations with a compaction.
+
+A kept row has digests of all terms that a conversation mentions, which name none of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from base64 import b64decode, b64encode
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from django.db.models import Count, Max, QuerySet
+
+from chatmemory.core.recall.compactions import RARE, Level, headline
+from inspector.rooms.evidence.models import KeptCompactions
+
+NEWEST = 200
+_BYTES = 4
+
+
+def digest_of(term: str) -> int:
+    digest = hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=_BYTES).digest()
+    return int.from_bytes(digest)
+
+
+def packed(digests: Iterable[int]) -> str:
+    """Return digests as text."""
+    return b64encode(array("I", sorted(set(digests))).tobytes()).decode()
+
+
+def unpacked(text: str) -> array[int]:
+    """Return the digests of a text; none for a text that somebody altered."""
+    digests = array("I")
+    with suppress(ValueError):
+        digests.frombytes(b64decode(text))
+    return digests
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The conversations of the corpus: their number, how many mention each term, by its digest, and
+    the ids of those whose summaries lost a term of the headline.
+    """
+
+    size: int
+    mentions: Counter[int]
+    losing: frozenset[str]
+
+    @property
+    def headline(self) -> Level:
+        """The level that is told first."""
+        return headline(self.size)
+
+    def is_told_first(self, digest: int) -> bool:
+        """Return whether a term that the assistant had been told belongs to the headline."""
+        return self.headline is Level.TOLD or self.has_few(digest)
+
+    def has_few(self, digest: int) -> bool:
+        """Return whether few conversations mention a term."""
+        return self.mentions[digest] <= RARE
+
+
+def corpus_now() -> Corpus:
+    """Return the corpus, which is counted again after one of its conversations has changed."""
+    state = _rows().aggregate(newest=Max("kept_at"), count=Count("memory"))
+    return _corpus(state["newest"], state["count"]) if state["count"] else NONE
+
+
+NONE = Corpus(0, Counter(), frozenset())
+
+
+def _rows() -> QuerySet[KeptCompactions]:
+    return KeptCompactions.objects.filter(compacted__gt=0)
+
+
+@lru_cache(maxsize=1)
+def _corpus(newest: int, count: int) -> Corpus:
+    """Return the corpus as it is since its newest row was stored."""
+    rows = list(_rows().order_by("-memory__updated_at", "memory_id").defer("content")[:NEWEST])
+    mentions = Counter(digest for row in rows for digest in unpacked(row.mentioned))
+    corpus = Corpus(len(rows), mentions, frozenset())
+    losing = (row.pk for row in rows if any(map(corpus.is_told_first, _digests(row.lost))))
+    return replace(corpus, losing=frozenset(losing))
+
+
+def _digests(text: str) -> list[int]:
+    """Return the digests of a column; none of one that somebody altered."""
+    with suppress(ValueError, TypeError):
+        return [each for each in json.loads(text) if isinstance(each, int)]
+    return []

@@ -1,0 +1,125 @@
+"""The newest incidents of many conversations: for the overview, its feed and its inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Exists, F, OuterRef
+
+from chatmemory.core.exceptions import CorruptRow
+from chatmemory.core.recall.incidents import Incident
+from chatmemory.core.texts import named
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import LIVED, Message, Step
+from chatmemory.queries.feed import time_of
+from chatmemory.queries.searching import any_of
+from inspector.rooms.evidence.incidents import (
+    IncidentKeeper,
+    KeptIncident,
+    incident_of_row,
+    rows_of,
+)
+from inspector.rooms.evidence.models import KeptIncidents
+
+
+@dataclass(frozen=True)
+class NewestIncident:
+    """The newest incident by which a user had to say something again, among `count` of them in a
+    conversation. It happened `at` that time.
+    """
+
+    memory_id: str
+    incident: Incident
+    at: datetime
+    count: int
+
+
+@dataclass(frozen=True)
+class NewestIncidents:
+    """The newest incidents of some conversations by id, and the rows that cannot be read, with the
+    sentence that says so.
+    """
+
+    by_id: Mapping[str, NewestIncident]
+    unreadable: Mapping[str, str]
+
+
+def newest_incidents(memory_ids: Iterable[str]) -> NewestIncidents:
+    """Return the newest incident of each of these conversations that has any, by one query."""
+    messages = Message.objects.select_related("memory__keptincidents").filter(
+        memory__in=list(memory_ids),
+        seq=F("memory__keptincidents__newest_seq"),
+        memory__keptincidents__version=IncidentKeeper().version(),
+    )
+    return _read((each.memory.keptincidents, each) for each in messages)
+
+
+def latest_incidents(size: int) -> NewestIncidents:
+    """Return the newest incidents of the conversations that had one last, the latest first,
+    without those of imports and branches.
+    """
+    version = IncidentKeeper().version()
+    live = Step.objects.filter(LIVED, memory=OuterRef("memory"), n=OuterRef("newest_step"))
+    kept = KeptIncidents.objects.filter(newest_at__isnull=False, version=version)
+    shown = kept.filter(Exists(live), memory__deleted_at=None)
+    return _with_messages(list(shown.order_by("-newest_at", "memory_id")[:size]))
+
+
+def newest_said_again(memory_id: str) -> str:
+    """Return what a user had to say again last: `A-1182 was in #25, left at step 43, …`. Empty if
+    nothing is known.
+    """
+    found = newest_incidents([memory_id]).by_id.get(memory_id)
+    if found is None:
+        return ""
+    incident, first = found.incident, found.incident.shown
+    asked = f"asked for in {named(incident.asked)}, " if incident.asked else ""
+    return (
+        f"{incident.what} was in {named(first.said)}, left at step {first.left_step:,}, "
+        f"{asked}{incident.words.short} in {named(incident.again)}"
+    )
+
+
+def came_up_again(found: NewestIncident) -> str:
+    """Say what came up again: `A-1182 had to be said again`."""
+    return f"{found.incident.what} {found.incident.words.happened}"
+
+
+def _with_messages(kept: Sequence[KeptIncidents]) -> NewestIncidents:
+    seqs = {row.pk: [row.newest_seq] for row in kept if row.newest_seq}
+    messages = Message.objects.filter(any_of(seqs)) if seqs else ()
+    by_id = {each.memory_id: each for each in messages}
+    return _read((row, by_id.get(row.pk)) for row in kept)
+
+
+def _read(rows: Iterable[tuple[KeptIncidents, Message | None]]) -> NewestIncidents:
+    """Return those whose message can be read, which a redaction may have changed meanwhile."""
+    found: dict[str, NewestIncident] = {}
+    unreadable: dict[str, str] = {}
+    for kept, message in rows:
+        try:
+            row = _newest_row(kept)
+        except CorruptRow as error:
+            unreadable[kept.pk] = str(error)
+            continue
+        with suppress(CorruptRow):
+            if message is not None:
+                found[kept.pk] = _shortly(kept, row, message)
+    return NewestIncidents(found, unreadable)
+
+
+def _shortly(kept: KeptIncidents, row: KeptIncident, message: Message) -> NewestIncident:
+    with kept.reading():
+        incident = incident_of_row(row, read_message(message))
+        return NewestIncident(kept.pk, incident, time_of(kept.newest_at or 0), kept.forced)
+
+
+def _newest_row(kept: KeptIncidents) -> KeptIncident:
+    """Return the row of the newest incident that was forced."""
+    with kept.reading() as values:
+        rows = [row for row in rows_of(values) if row.forced and row.again == kept.newest_seq]
+        time_of(kept.newest_at or 0)
+        return rows[0]

@@ -1,0 +1,161 @@
+"""What a summary lost, in Why? of its step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from chatmemory import explain
+from chatmemory.core.recall.compactions import (
+    APPENDED,
+    CORPUS,
+    TAILS,
+    CameBack,
+    Level,
+    NeededTerm,
+    NeededTerms,
+)
+from chatmemory.core.recall.compactions import LIMIT as TERMS_APPENDED
+from chatmemory.queries import StepRow
+from inspector.rooms.evidence import words
+from inspector.rooms.evidence.compactions import ShownEvidence, StoredEvidence
+
+
+@dataclass(frozen=True)
+class Held:
+    """How many of the needed terms something holds: `more` than the summary does, if it is that
+    with terms appended. `tail` tells that it is the end of the window.
+    """
+
+    label: str
+    count: int
+    share: float
+    more: float = 0.0
+    is_tail: bool = False
+
+
+LEVELS = {
+    Level.RARE: "rare exact term",
+    Level.TOLD: "exact term",
+    Level.ALL: "exact term",
+}
+
+
+class EvidenceCard:
+    """The presenter of what the summary of a step lost; `is_over` if nothing more will be said."""
+
+    def __init__(self, shown: ShownEvidence, step: StepRow, *, is_over: bool) -> None:
+        self._shown, self._terms, self._level = shown, shown.terms, shown.level
+        self.evidence = shown.evidence
+        self.when = "later" if is_over else "so far"
+        self.became = words.what_became_a_summary(self.evidence)
+        self.tokens = words.tokens_around(self.evidence, (step.before.tokens, step.after.tokens))
+        self.until = None if shown.is_current else shown.until
+        self.dropped = shown.dropped
+        self.appendable = min(self.evidence.dropped_count, TERMS_APPENDED)
+        self.needed, self.held = len(self._terms.needed()), self._terms.held()
+        self.bars = list(bars_of(self._terms, tails_of(self.evidence), self._level))
+        self.words = bars_in_words(self.bars, self.needed_first)
+
+    @property
+    def needed_first(self) -> int:
+        """How many terms of the headline were needed."""
+        return len(self._terms.needed(self._level))
+
+    @property
+    def headline(self) -> str:
+        """How many terms of the headline the summary holds."""
+        name = LEVELS[self._level]
+        if not self.needed_first:
+            return f"The assistant needed no {name} {self.when} that it had been told."
+        needed, held = explain.counted(self.needed_first, name), self._terms.held(self._level)
+        whose = f"that the assistant had been told and needed {self.when}"
+        return f"Of {needed} {whose}, the summary holds {held:,}."
+
+    @property
+    def told(self) -> str:
+        """How many of all terms that it had been told, if the headline is of rarer ones."""
+        if self._level is Level.TOLD:
+            return f"Which of them are rare is known from {CORPUS} conversations with a summary on."
+        needed, held = len(self._terms.needed(Level.TOLD)), self._terms.held(Level.TOLD)
+        return f"Of all {explain.counted(needed, 'term')} that it had been told, {held:,}."
+
+    @property
+    def better(self) -> str:
+        """That an end of the window would have held more than the summary with terms, if so."""
+        level = self._level
+        most = self._terms.held(level, TERMS_APPENDED)
+        tails = tails_of(self.evidence)
+        ends = [each for each in tails if self._terms.in_tail(each, level) > most]
+        if not ends:
+            return ""
+        return (
+            f"The last {ends[0]:,} tokens, kept as they were, would have held more than the "
+            f"summary with {TERMS_APPENDED} terms."
+        )
+
+    @property
+    def lost(self) -> list[LostTerm]:
+        """The lost terms of the headline."""
+        return list(map(self._lost, self._listed_at(self._level)))
+
+    @property
+    def others(self) -> list[LostTerm]:
+        """The other lost terms."""
+        first = set(self._listed_at(self._level))
+        return [self._lost(each) for each in self._shown.listed if each not in first]
+
+    def _listed_at(self, level: Level) -> list[NeededTerm]:
+        return [each for each in self._shown.listed if each.counts_at(level)]
+
+    def _lost(self, term: NeededTerm) -> LostTerm:
+        return LostTerm(term, words.came_back(term.back), self._came_by(term))
+
+    def _came_by(self, term: NeededTerm) -> str:
+        if term.back is CameBack.USER:
+            return "said again in"
+        tool = self._shown.tools.get(term.came or 0)
+        return f"from {tool} in" if tool else "again in"
+
+    @property
+    def more(self) -> int:
+        """How many lost terms are not listed."""
+        return len(self._terms.lost()) - len(self._shown.listed)
+
+
+class LostTerm(NamedTuple):
+    """A lost term, how it came back, and the words before the message by which it did."""
+
+    term: NeededTerm
+    how: str
+    by: str
+
+
+def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[Held]:
+    """Yield what summaries hold, what they would with terms, and what the ends of the windows
+    would.
+    """
+    needed, held = len(found.needed(level)), found.held(level)
+    if not needed:
+        return
+    share = 100 * held / needed
+    yield Held("the summary", held, share)
+    for terms in APPENDED:
+        count = found.held(level, terms)
+        yield Held(f"+ {terms} terms", count, share, 100 * (count - held) / needed)
+    for tokens in tails:
+        count = found.in_tail(tokens, level)
+        yield Held(f"last {tokens:,} tok", count, 100 * count / needed, is_tail=True)
+
+
+def bars_in_words(bars: Sequence[Held], needed: int) -> str:
+    """Return what bars show."""
+    told = ", ".join(f"{each.label} {each.count:,}" for each in bars)
+    return f"Held of {explain.counted(needed, 'term')}: {told}"
+
+
+def tails_of(evidence: StoredEvidence) -> list[int]:
+    """Return the tokens of the ends that are shorter than what there was."""
+    before = evidence.tokens_before
+    return [tokens for tokens in TAILS if before is None or tokens < before]

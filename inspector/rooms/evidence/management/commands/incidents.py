@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.core.recall.incidents import Incident
+from chatmemory.management.base import ReportCommand
+from chatmemory.models import Memory
+from chatmemory.reports import incidents
+from chatmemory.reports.printing import Printer
+from inspector.rooms.evidence.writes import current_incidents
+
+
+class Command(ReportCommand):
+    help = incidents.HELP
+    about_files = incidents
+
+    def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
+        fail_on = incidents.check(options)
+        return incidents.print_incidents(_of_stored(), printer, fail_on)
+
+
+def _of_stored() -> Iterator[tuple[str, Sequence[Incident]]]:
+    """Yield the incidents of each conversation; what is found is kept."""
+    for memory_id in Memory.objects.order_by("id").values_list("id", flat=True).iterator():
+        with suppress(MemoryNotFound):
+            yield memory_id, current_incidents(memory_id).incidents

@@ -1,0 +1,23 @@
+"""Messages of a conversation by seq: some of them, and those that were put into the window."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from chatmemory import ChatMessage, database
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import Memory, Message
+
+
+def injected_since(memory: Memory, first: int) -> dict[int, ChatMessage]:
+    """Return the messages that were put into the window, such as summaries, from a seq on."""
+    rows = Message.objects.filter(memory=memory, seq__gte=first, origin=Message.Origin.SYNTHETIC)
+    return {row.seq: read_message(row) for row in rows}
+
+
+def messages_of(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]:
+    """Return some messages of a conversation by seq."""
+    if not seqs:
+        return {}
+    rows = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
+    return {row.seq: read_message(row) for row in rows}

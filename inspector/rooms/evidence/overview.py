@@ -1,0 +1,46 @@
+"""What the overview says of incidents: in the rows of conversations, and in its feed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from chatmemory import explain
+from chatmemory.queries import MemoryRow, microseconds
+from inspector.rooms.evidence.lists import (
+    NewestIncident,
+    came_up_again,
+    latest_incidents,
+    newest_incidents,
+)
+from inspector.shell.room import Badge, News
+
+FOLDER = "rooms/evidence"
+
+
+def badges(rows: Sequence[MemoryRow]) -> Mapping[str, list[Badge]]:
+    """Return what users had to say again last, or that what is kept cannot be read, by id."""
+    found = newest_incidents([row.id for row in rows])
+    again = {memory_id: [_badge(each)] for memory_id, each in found.by_id.items()}
+    unreadable = {
+        memory_id: [Badge(f"{FOLDER}/_unreadable_row.html", {"unreadable": words})]
+        for memory_id, words in found.unreadable.items()
+    }
+    return again | unreadable
+
+
+def _badge(found: NewestIncident) -> Badge:
+    context = {"again": found, "came_up_again": came_up_again(found)}
+    words = explain.incident_words(found.incident)
+    return Badge(f"{FOLDER}/_again_row.html", context, words=words)
+
+
+def news(size: int) -> Iterator[News]:
+    """Yield what had to be said again last, and which rows cannot be read, which come first."""
+    latest = latest_incidents(size)
+    for memory_id, words in latest.unreadable.items():
+        context = {"memory_id": memory_id, "unreadable": words}
+        yield News(f"{FOLDER}/_unreadable_news.html", context, is_first=True)
+    for again in latest.by_id.values():
+        told = {"again": again, "came_up_again": came_up_again(again)}
+        moment = microseconds(again.at)
+        yield News(f"{FOLDER}/_again.html", told, moment=moment, step=again.incident.step)

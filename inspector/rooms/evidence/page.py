@@ -1,0 +1,132 @@
+"""The page of the compactions of many conversations: what summaries held of what was needed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from django.urls import reverse
+from django.utils.http import urlencode
+
+from chatmemory import explain
+from chatmemory.core.recall.compactions import TAILS, Level, NeededTerms
+from inspector.conversation.links import conversation_url
+from inspector.rooms.evidence.compactions import CompactionOf, Compactions
+from inspector.rooms.evidence.lost import LEVELS as TERMS
+from inspector.rooms.evidence.lost import Held, bars_in_words, bars_of
+from inspector.shell.chosen import FIELDS, ChosenAsked
+
+LISTED = 50
+LEVELS = {Level.RARE: "Rare terms", Level.TOLD: "Told ones", Level.ALL: "All terms"}
+WITH_TERMS = (25, 50)
+
+
+class CompactionRow(NamedTuple):
+    """A row of the table: compactions of one summarizer and trigger, or all of them."""
+
+    summarizer: str
+    trigger: str
+    compactions: int
+    needed: int
+    held: int
+    share: str
+    others: Sequence[int]
+    css: str = ""
+
+
+class LosingCompaction(NamedTuple):
+    """A compaction of the list, with the address of its step."""
+
+    id: str
+    link: str
+    step: int
+    lost: int
+    needed: int
+    by: str
+
+
+class CompactionsPage:
+    """The presenter of compactions at a level."""
+
+    def __init__(self, found: Compactions, asked: ChosenAsked, level: Level | None) -> None:
+        self.found, self.asked, self.level = found, asked, level or found.corpus.headline
+        level = self.level
+        self._all = self._sum(found.measured)
+        self.rows = self._rows()
+        total = self.rows[-1]
+        self.count, self.needed, self.share = total.compactions, total.needed, total.share
+        self.bars: list[Held] = list(bars_of(self._all, TAILS, level))
+        self.words = bars_in_words(self.bars, self.needed)
+        self.columns = [f"with {terms} terms" for terms in WITH_TERMS]
+        self.columns += [f"last {tokens:,} tok" for tokens in TAILS]
+
+    @property
+    def levels(self) -> list[tuple[str, str, bool]]:
+        """The levels: name, address, and whether it is the chosen one."""
+        given = {name: value for name in FIELDS if (value := getattr(self.asked, name))}
+        address = reverse("inspector:lab-compactions")
+        return [
+            (name, f"{address}?{urlencode({**given, 'level': level.value})}", level is self.level)
+            for level, name in LEVELS.items()
+            if level is not Level.RARE or self.found.corpus.headline is Level.RARE
+        ]
+
+    @property
+    def name(self) -> str:
+        """What the terms of the level are called."""
+        return TERMS[self.level]
+
+    @property
+    def whose(self) -> str:
+        return "" if self.level is Level.ALL else "had been told and "
+
+    @property
+    def better(self) -> str:
+        """That an end of the window would have held more than summaries with terms, if so."""
+        most = self._all.held(self.level, WITH_TERMS[-1])
+        ends = [tokens for tokens in TAILS if self._all.in_tail(tokens, self.level) > most]
+        if not ends:
+            return ""
+        return (
+            f"The last {ends[0]:,} tokens, kept as they were, would have held more than the "
+            f"summaries with {WITH_TERMS[-1]} terms."
+        )
+
+    def _rows(self) -> list[CompactionRow]:
+        """Return those of each summarizer and trigger, the most frequent first, and all of them."""
+        groups: defaultdict[tuple[str, str], list[CompactionOf]] = defaultdict(list)
+        for each in self.found.measured:
+            groups[each.evidence.summarizer, each.evidence.trigger].append(each)
+        ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+        rows = [self._row(*by, found) for by, found in ordered]
+        return [*rows, self._row("all", "", self.found.measured, "is-pick")]
+
+    def _row(
+        self, summarizer: str, trigger: str, found: Sequence[CompactionOf], css: str = ""
+    ) -> CompactionRow:
+        terms = self._sum(found)
+        needed, held = len(terms.needed(self.level)), terms.held(self.level)
+        others = [terms.held(self.level, count) for count in WITH_TERMS]
+        others += [terms.in_tail(tokens, self.level) for tokens in TAILS]
+        share = explain.percent(held, needed) if needed else ""
+        name = summarizer or "not recorded"
+        return CompactionRow(name, trigger, len(found), needed, held, share, others, css)
+
+    @property
+    def losing(self) -> Iterator[LosingCompaction]:
+        """The compactions that lost most, the first 50."""
+        found = [(len(self._sum([each]).lost(self.level)), each) for each in self.found.measured]
+        found.sort(key=lambda pair: (-pair[0], pair[1].memory_id, pair[1].evidence.step))
+        for lost, each in found[:LISTED]:
+            if lost:
+                id, evidence = each.memory_id, each.evidence
+                link = conversation_url(id, at=evidence.step)
+                needed = len(self._sum([each]).needed(self.level))
+                by = ", ".join(filter(None, [evidence.summarizer, evidence.trigger]))
+                yield LosingCompaction(id, link, evidence.step, lost, needed, by)
+
+    def _sum(self, found: Sequence[CompactionOf]) -> NeededTerms:
+        terms = (each.evidence.needed_terms(self.found.corpus).terms for each in found)
+        return NeededTerms(tuple(chain.from_iterable(terms)))

@@ -1,0 +1,57 @@
+"""What the panel of a conversation says of incidents, and of what the summary of a step lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from chatmemory import CorruptRow
+from chatmemory.queries import ConversationState
+from inspector.rooms.evidence.card import IncidentCard, UsedTerms
+from inspector.rooms.evidence.compactions import evidence_at
+from inspector.rooms.evidence.lost import EvidenceCard
+from inspector.rooms.evidence.report import incidents_shown
+from inspector.shell.room import Card
+
+FOLDER = "rooms/evidence"
+
+
+def cards(view: ConversationState) -> Iterator[Card]:
+    """Yield the cards of a stored step. They stand beside the answer to a search, too."""
+    if view.is_simulated or view.stored is None:
+        return
+    for read in (_lost, _incidents):
+        try:
+            yield from read(view)
+        except CorruptRow as error:
+            yield _card("_unreadable", unreadable=str(error))
+
+
+def _card(name: str, **context: object) -> Card:
+    return Card(f"{FOLDER}/{name}.html", context, in_searches=True)
+
+
+def _lost(view: ConversationState) -> Iterator[Card]:
+    """Yield what the summary of the step lost, or that it is not known yet."""
+    if view.stored is None or view.detail is None or view.detail.row.kind != "compact":
+        return
+    found = evidence_at(view.stored.memory, view.at, "terms" in view.query.of_rooms)
+    if found is None:
+        yield _card("_not_known")
+        return
+    card = EvidenceCard(found, view.detail.row, is_over=view.memory.is_imported)
+    yield replace(_card("_evidence", card=card), asks_to_be_seen=True)
+
+
+def _incidents(view: ConversationState) -> Iterator[Card]:
+    """Yield the incident that is asked for or the newest, and what was used unseen."""
+    found = incidents_shown(view)
+    if not found:
+        return
+    if found.shown:
+        card = IncidentCard(view, found.shown)
+        yield replace(_card("_incident", card=card), dots=card.dots, asks_to_be_seen=True)
+    if found.used:
+        yield _card("_used", used=UsedTerms(found))
+    if not found.is_current and (found.shown or found.used):
+        yield _card("_until", until=found.until)

@@ -1,0 +1,158 @@
+"""What the page of a conversation shows of incidents, and when a message was next needed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from chatmemory.conf import fact_words
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.policies import Policy
+from chatmemory.core.recall.incidents import Forgotten, Incident, IncidentKind
+from chatmemory.core.recall.lexicon import nameable
+from chatmemory.core.texts import readable_text
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_step
+from chatmemory.models import Memory, Stay, Step
+from chatmemory.queries.phrase import change_at
+from chatmemory.queries.rows import StepDetail
+from chatmemory.room import NextNeed
+from inspector.rooms.evidence.incidents import (
+    KeptIncident,
+    incident_of_row,
+    kept_row,
+    rows_of,
+    with_facts,
+)
+from inspector.rooms.evidence.messages import messages_of
+
+LISTED = 100  # uses without a recorded mention
+LOOKED_AT = 1_000  # incidents whose facts are read at a time
+ON_CARDS = frozenset(IncidentKind) - {IncidentKind.USED_UNSEEN}
+
+
+@dataclass(frozen=True)
+class ShownIncident:
+    """An incident with what a page says of it: number `number` of `count`, the newest first.
+
+    At its own step it is number `number_then`. `left` is the change by which the last mention of
+    what it is of left memory, and `policy` the one in force at its step. `texts` are those of its
+    messages, as people read them. What it is of was said at `said_step`, and `said_before` messages
+    had been said before `again`.
+    """
+
+    incident: Incident
+    number: int
+    number_then: int
+    count: int
+    left: ChangeResult
+    policy: Policy | None
+    texts: Mapping[int, str]
+    said_step: int
+    said_before: int
+
+
+@dataclass(frozen=True)
+class IncidentsAt:
+    """The incidents up to a step, as far as they were found, which is up to step `until`.
+
+    `shown` is the one of a user or a tool that was asked for. `used` is the number of uses without
+    a recorded mention, and `listed` are the newest of them, if they were asked for. `are_imported`
+    tells that those came with an import, of which nobody knows what memory held.
+    """
+
+    until: int
+    is_current: bool
+    shown: ShownIncident | None = None
+    used: int = 0
+    listed: Sequence[Incident] = ()
+    are_imported: bool = False
+
+
+def incidents_at(
+    memory: Memory,
+    at: int,
+    number: int,
+    detail: StepDetail | None,
+    *,
+    lists_used: bool = False,
+) -> IncidentsAt | None:
+    """Return the incidents up to a step, with the one of a number; None if none are kept.
+
+    Only the messages of what is shown are read. Raises CorruptRow for an altered row.
+    """
+    kept = kept_row(memory)
+    if kept is None:
+        return None
+    with kept.reading() as values:
+        rows = [row for row in rows_of(values) if row.step <= at]
+        used = [row for row in reversed(rows) if row.kind not in ON_CARDS]
+        shown = _on_cards(rows)
+        return IncidentsAt(
+            until=kept.step,
+            is_current=kept.step == memory.last_step,
+            shown=_shown(memory, shown, number, detail) if shown else None,
+            used=sum(len(row.facts) for row in used),
+            listed=with_facts(memory, used[:LISTED]) if lists_used else (),
+            are_imported=bool(used) and find_step(memory, used[0].step).note == Step.IMPORTED,
+        )
+
+
+def _on_cards(rows: Iterable[KeptIncident]) -> list[KeptIncident]:
+    """Return the incidents that have a card, the newest first."""
+    shown = [row for row in rows if row.kind in ON_CARDS]
+    return sorted(shown, key=lambda row: -row.step)
+
+
+def _shown(
+    memory: Memory, rows: Sequence[KeptIncident], number: int, detail: StepDetail | None
+) -> ShownIncident:
+    number = min(max(number, 1), len(rows))
+    row = rows[number - 1]
+    first = row.facts[0]
+    seqs = {seq for seq in (first.said, row.asked, row.again) if seq}
+    messages = messages_of(memory.pk, seqs)
+    step = find_step(memory, row.step)
+    said_steps = Stay.objects.filter(memory=memory, seq=first.said).values_list("entered_step")
+    return ShownIncident(
+        incident=incident_of_row(row, messages[row.again]),
+        number=number,
+        number_then=number - sum(other.step > row.step for other in rows),
+        count=len(rows),
+        left=change_at(memory, first.left_step, detail),
+        policy=step.policy,
+        texts={seq: readable_text(message) for seq, message in messages.items()},
+        said_step=min(said_steps)[0],
+        said_before=step.said_count - (step.last_seq - row.again + 1),
+    )
+
+
+def next_need(
+    memory: Memory, seq: int, message: ChatMessage, left_step: int, at: int, number: int | None
+) -> NextNeed | None:
+    """Return when a message that left at a step was next needed: the incident of a number among
+    those up to step `at`, if one is asked for that happened later, or else the next incident of
+    something that the message said. None if no incidents are kept.
+    """
+    kept = kept_row(memory)
+    if kept is None:
+        return None
+    said = set(nameable(message, fact_words()))
+    with kept.reading() as values:
+        rows = rows_of(values)
+        if number and (asked := _on_cards(row for row in rows if row.step <= at)[number - 1 :]):
+            (shown,) = with_facts(memory, asked[:1])
+            return NextNeed(shown, shown.shown, kept.step)
+        later = [row for row in rows if row.step > left_step]
+        for first in range(0, len(later), LOOKED_AT):
+            for each in with_facts(memory, later[first : first + LOOKED_AT]):
+                if fact := _needed_of(each, seq, said):
+                    return NextNeed(each, fact, kept.step)
+    return NextNeed(None, None, kept.step)
+
+
+def _needed_of(incident: Incident, seq: int, said: Collection[str]) -> Forgotten | None:
+    """Return what of an incident a message had said."""
+    if incident.result and incident.result.said == seq:
+        return incident.result
+    return next((each for each in incident.facts if each.fact in said), None)

@@ -1,0 +1,97 @@
+"""What agents may ask of incidents, and of what summaries lost."""
+
+from __future__ import annotations
+
+from chatmemory import explain, queries
+from chatmemory.core.recall.incidents import Incident, incident_to_dict
+from chatmemory.core.recall.kinds import IncidentKind
+from chatmemory.core.texts import named
+from chatmemory.keeper import QUICK_MESSAGES
+from inspector.rooms.evidence import words
+from inspector.rooms.evidence.api import EvidenceSerializer, evidence_fields
+from inspector.rooms.evidence.compactions import (
+    CompactionsUntil,
+    compactions_now,
+    shown_compactions,
+)
+from inspector.rooms.evidence.incidents import IncidentsUntil, incidents_now
+from inspector.shell.agents import SIZE, Agent, Answer
+
+SUMMARIES = 5  # of an answer
+
+
+def incidents(agent: Agent, conversation: str) -> Answer:
+    """List what left memory and came up again from users and calls, the newest first.
+
+    Each with the step at which it left, and the limit that would have kept it. This answers why
+    an assistant asked again for what it had been told.
+    """
+    known = incidents_now(agent.visible(conversation), QUICK_MESSAGES)
+    everything = known.incidents
+    told = [each for each in everything if each.kind is not IncidentKind.USED_UNSEEN]
+    used = sum(len(each.facts) for each in everything if each.kind is IncidentKind.USED_UNSEEN)
+    shown = told[::-1][:SIZE]
+    lines = [f"{explain.counted(len(told), 'incident')}.{_until(known)}"]
+    lines += [_incident_words(conversation, each) for each in shown]
+    lines += [f"{words.used_words(used, are_imported=False)}."] if used else []
+    at = shown[0].step if shown else None
+    return Answer(
+        lines,
+        agent.page_of(conversation, at=at),
+        incidents=[
+            {**incident_to_dict(each), "url": agent.page_of(conversation, at=each.step)}
+            for each in shown
+        ],
+        count=len(told),
+        used_without_mention=used,
+        known_until=known.step,
+        is_current=known.is_current,
+    )
+
+
+def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:
+    """Tell which exact terms summaries lost although they were needed again, so far.
+
+    Of the last five summaries.
+    """
+    known = compactions_now(agent.visible(conversation), QUICK_MESSAGES)
+    count, found = len(known.compactions), shown_compactions(known, SUMMARIES)
+    lines, rows = [f"{explain.counted(count, 'compaction')}.{_until(known)}"], []
+    for each in found:
+        terms, level = each.terms, each.level
+        lost = [term for term in each.listed if term.counts_at(level)][:SIZE]
+        needed = explain.counted(len(terms.needed(level)), f"{level} term")
+        lines.append(
+            f"Step {each.evidence.step:,}: #{each.evidence.summary} took the place of "
+            f"{each.evidence.replaced:,} "
+            f"messages; of {needed} needed again it holds {terms.held(level):,}."
+        )
+        lines += [
+            f"  lost {term.term}, said in #{term.said}, used in #{term.used}: {term.back}"
+            for term in lost
+        ]
+        told = EvidenceSerializer({**evidence_fields(each), "lost": lost}).data
+        step, summary = each.evidence.step, each.evidence.summary
+        url = agent.page_of(conversation, at=step)
+        rows.append({"step": step, "seq": summary, **told, "url": url})
+    at = found[-1].evidence.step if found else None
+    return Answer(
+        lines,
+        agent.page_of(conversation, at=at),
+        summaries=rows,
+        known_until=known.step,
+        is_current=known.is_current,
+    )
+
+
+def _incident_words(conversation: str, incident: Incident) -> str:
+    """Return an incident with how its fact left, and where the assistant asked for it."""
+    first = incident.shown
+    left = queries.step(conversation, first.left_step).change
+    asked = f"The assistant had asked for it in {named(incident.asked)}. " if incident.asked else ""
+    how = words.how_it_left(left, first.last)
+    return f"{explain.incident_words(incident)}. {asked}How {named(first.last)} left: {how}."
+
+
+def _until(known: IncidentsUntil | CompactionsUntil) -> str:
+    return "" if known.is_current else f" The conversation is known up to step {known.step:,}."

@@ -1,0 +1,10 @@
+"""The page of what summaries lost."""
+
+from django.urls import path
+
+from inspector.access import read_required
+from inspector.rooms.evidence import views
+
+urlpatterns = [
+    path("lab/compactions/", read_required(views.compactions), name="lab-compactions"),
+]

@@ -1,0 +1,24 @@
+"""What the summaries of many conversations held of the terms that were needed."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from chatmemory.core.recall.compactions import Level
+from inspector.rooms.evidence.compactions import fleet_compactions
+from inspector.rooms.evidence.page import CompactionsPage
+from inspector.shell.chosen import ChosenAsked
+
+
+@require_safe
+def compactions(request: HttpRequest) -> HttpResponse:
+    """Show what summaries of the chosen conversations held of the terms that were needed."""
+    asked = ChosenAsked.read(request.GET.dict())
+    found = fleet_compactions(asked.which)
+    level = next((each for each in Level if each == request.GET.get("level")), None)
+    page = CompactionsPage(found, asked, level)
+    context = {"page": page, "asked": asked}
+    status = 422 if asked.problem else 200
+    return render(request, "rooms/evidence/compactions.html", context, status=status)

@@ -1,0 +1,115 @@
+"""Incidents in words: what came up again, how it left, and what would have kept it.
+
+And compactions: what became a summary, and how what it lost came back.
+"""
+
+from __future__ import annotations
+
+from chatmemory import Policy, can_decide
+from chatmemory.core.recall.compactions import CameBack
+from chatmemory.core.texts import named
+from chatmemory.explain.reasons import TRIED_TOO_LONG
+from chatmemory.explain.receipts import ALREADY, NEEDED, exceeded, receipt
+from chatmemory.explain.wording import cause_of, counted, decapitalized, in_unit
+from chatmemory.ledger.changes import ChangeResult
+from inspector.rooms.evidence.compactions import StoredEvidence
+from inspector.rooms.evidence.reads import ShownIncident
+
+_BACK = {
+    CameBack.TOOL: "fetched again",
+    CameBack.USER: "the user said it again",
+    CameBack.UNKNOWN: "no recorded mention",
+}
+
+
+def how_it_left(change: ChangeResult, seq: int) -> str:
+    """Return why a message left by a change: `when #43 arrived: 55 over the limit`."""
+    arrived = [each.seq for each in change.arrived if each.seq != seq and change.kind == "add"]
+    when = f"when {named(arrived[0])} arrived: " if len(arrived) == 1 else ""
+    return f"{when}{_why_it_left(change, seq)}"
+
+
+def _why_it_left(change: ChangeResult, seq: int) -> str:
+    evicted = change.eviction_of(seq)
+    if evicted is None:
+        raise LookupError(f"#{seq} did not leave at step {change.step}")
+    is_for_room = evicted.reason.is_for_room and not change.by_client and not evicted.misfit
+    if is_for_room and (line := exceeded(receipt(change), seq)):
+        over = line.label.removeprefix(NEEDED).removeprefix(ALREADY).strip()
+        return over if over.endswith("the limit") else f"{over} the limit"
+    cause = cause_of(evicted.reason, evicted.misfit, change.by_client)
+    return decapitalized(cause.sentence).removesuffix(".")
+
+
+def cure(shown: ShownIncident, today: Policy | None) -> tuple[str, str]:
+    """Return the limit that would have kept the fact, and the rest of the sentence about it.
+
+    The limit is empty where none would have, or none is known.
+    """
+    keeping, policy = shown.incident.shown.keeping, shown.policy
+    if keeping is None:
+        return "", f"Which limit would have kept it is not known. {TRIED_TOO_LONG}"
+    if keeping.limit is None or not can_decide(policy):
+        return "", f"No limit would have kept it: {_why_no_limit(shown)}."
+    about = "About " if keeping.tried_every > 1 else ""
+    tried = f" Limits were tried {keeping.tried_every:,} apart." if about else ""
+    kept = _compared_with(today, keeping.limit, policy)
+    return f"{about}{in_unit(keeping.limit, policy)}", f"{kept}.{tried}"
+
+
+def _why_no_limit(shown: ShownIncident) -> str:
+    left, last = shown.left, shown.incident.shown.last
+    if left.by_client:
+        return "the client decided what memory holds"
+    if shown.incident.shown.cause.is_beyond_limits:
+        return _why_it_left(left, last)
+    if not can_decide(shown.policy):
+        return f"no limit was in force at step {shown.incident.step:,}"
+    return "even with room for everything, memory would not have held it"
+
+
+def _compared_with(today: Policy | None, limit: int, policy: Policy) -> str:
+    """Return that a limit would have kept a fact, beside today's."""
+    if today is None:
+        return "would have kept it (today the client decides)"
+    if not can_decide(today) or today.unit != policy.unit:
+        return "would have kept it"
+    if today.limit < limit:
+        return f"would have kept it ({today.limit:,} today)"
+    return f"from the first message on would have kept it; today’s limit is {today.limit:,}"
+
+
+def used_words(count: int, are_imported: bool) -> str:
+    """Return the number of uses by the assistant of what memory did not mention."""
+    if are_imported:
+        return f"{counted(count, 'term')} would have been missing"
+    return f"{counted(count, 'term')} used without a recorded mention"
+
+
+# Compactions
+
+
+def what_became_a_summary(evidence: StoredEvidence) -> str:
+    """Return what one summary replaced: `#1 to #411 became one summary`."""
+    first, last, count = evidence.first, evidence.last, evidence.replaced
+    if first is None or last is None:
+        return "A summary of what is not recorded"
+    if count > 1 and last - first + 1 == count:
+        return f"{named(first)} to {named(last)} became one summary"
+    return f"{counted(count, 'message')} became one summary"
+
+
+def tokens_around(evidence: StoredEvidence, window: tuple[int, int]) -> str:
+    """Return the tokens before and after: `91,204 tok in 2,711`. Those that an agent recorded are
+    of its prompts, and not those of the `window`; empty if none are known.
+    """
+    before, after = evidence.tokens_before, evidence.tokens_after
+    told = "" if (before, after) == window else "prompts of "
+    if before is None:
+        return "" if after is None else f"{told}{after:,} tok afterwards"
+    return f"{told}{before:,} tok" + (" before" if after is None else f" in {after:,}")
+
+
+def came_back(back: CameBack) -> str:
+    """Return how a lost term was there again: it is never said that it was invented."""
+    return _BACK[back]

@@ -1,0 +1,16 @@
+"""What is found of conversations at once."""
+
+from __future__ import annotations
+
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.services.keeping import current
+from inspector.rooms.evidence.incidents import IncidentKeeper, IncidentsUntil, incidents_in
+
+
+def current_incidents(memory_id: str) -> IncidentsUntil:
+    """Return the incidents of a conversation up to its newest step; see `keeping.current`.
+
+    Raises MemoryNotFound, and CorruptRow for an altered row.
+    """
+    row = current(IncidentKeeper(), memory_id)
+    return incidents_in(find_memory(memory_id), row)

@@ -1,0 +1,173 @@
+"""The incidents of an evidence file: what left memory and came up again, how, and what would have
+kept it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from chatmemory import CorruptRow, Policy, can_decide, explain
+from chatmemory.conf import fact_words
+from chatmemory.core.estimators import count_overhead, estimator_for
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.recall.history import History, history_from
+from chatmemory.core.recall.incidents import (
+    Incident,
+    IncidentKind,
+    MemoryTime,
+    StepMessage,
+    incidents_of,
+    with_limits,
+)
+from chatmemory.explain.receipts import NEEDED
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.queries import MessageDetail
+from chatmemory.queries.rows import StepDetail
+from inspector.conversation.as_test import copied_incident
+from inspector.rooms.evidence_file.masking import Masker
+
+LISTED = 50  # incidents, the newest ones
+WHOLE = "[redacted message]"
+
+
+class Shown(NamedTuple):
+    """What a file says with: its messages by seq, its steps by number, and what is masked.
+
+    `whole` are the messages that are left out whole.
+    """
+
+    memory_id: str
+    rows: Mapping[int, MessageDetail]
+    steps: Mapping[int, StepDetail]
+    whole: frozenset[int]
+    masker: Masker
+
+
+def incident_cards(shown: Shown) -> list[dict[str, Any]]:
+    """Return the incidents of users and tools as the cards of a file, masked."""
+    found = [each for each in _found(shown) if each.shown.left_step in shown.steps]
+    return [_card(shown, each) for each in found[-LISTED:]]
+
+
+def _found(shown: Shown) -> list[Incident]:
+    """Return the incidents among the messages of the file, with their limits if it has all."""
+    read = [(row, message) for row in shown.rows.values() if (message := _message(row))]
+    if not read:
+        return []
+    history = _history(read)
+    each = zip(read, history.read, strict=True)
+    arrivals = [
+        StepMessage(row.seq, row.visits[0][0], message, facts, row.origin == "SAID")
+        for (row, message), facts in each
+        if row.visits
+    ]
+    times = [MemoryTime(row.seq, *visit) for row, _ in read for visit in row.visits]
+    found = incidents_of(arrivals, times)
+    found = [each for each in found if each.kind is not IncidentKind.USED_UNSEEN]
+    is_all = min(shown.steps) == 1
+    return _with_limits(found, history, shown.steps) if is_all else found
+
+
+def _message(row: MessageDetail) -> ChatMessage | None:
+    with suppress(CorruptRow):
+        return row.message
+    return None
+
+
+def _history(read: Sequence[tuple[MessageDetail, ChatMessage]]) -> History:
+    seqs, tokens = [row.seq for row, _ in read], [row.tokens for row, _ in read]
+    overhead = count_overhead(estimator_for("gpt-4o"))
+    return history_from([each for _, each in read], tokens, overhead, seqs, fact_words())
+
+
+def _with_limits(
+    found: Sequence[Incident], history: History, steps: Mapping[int, StepDetail]
+) -> list[Incident]:
+    """Return incidents with the limits of the policies in force at their steps."""
+    by_policy: defaultdict[Policy, list[int]] = defaultdict(list)
+    for place, each in enumerate(found):
+        policy = steps[each.step].row.policy if each.step in steps else None
+        if policy is not None and can_decide(policy) and not _by_client(each, steps):
+            by_policy[policy].append(place)
+    limited = list(found)
+    for policy, places in by_policy.items():
+        some = [found[place] for place in places]
+        for place, each in zip(places, with_limits(some, history, policy), strict=True):
+            limited[place] = each
+    return limited
+
+
+def _by_client(incident: Incident, steps: Mapping[int, StepDetail]) -> bool:
+    left = steps.get(incident.shown.left_step)
+    return left is None or left.change.by_client
+
+
+def _card(shown: Shown, incident: Incident) -> dict[str, Any]:
+    is_masked = incident.again in shown.whole
+    policy = shown.steps[incident.step].row.policy if incident.step in shown.steps else None
+    limit = incident.shown.keeping.limit if incident.shown.keeping else None
+    text = shown.masker.text
+    return {
+        "what": "A masked term" if is_masked else text(incident.what),
+        "happened": incident.words.happened,
+        "cost": "" if is_masked else text(explain.call_words(incident)),
+        "forced": incident.is_forced,
+        "left": incident.shown.left_step,
+        "step": incident.step,
+        "path": list(_path(shown, incident)),
+        "enough": explain.in_unit(limit, policy) if limit and policy else "",
+        "today": f"{policy.limit:,}" if policy and can_decide(policy) else "",
+        "test": "" if is_masked else _test(shown, incident, policy),
+    }
+
+
+def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
+    first = incident.shown
+    label = "result" if incident.result else "said"
+    yield _stop(shown, label, first.said, incident.fact)
+    how = _how_it_left(shown.steps[first.left_step].change, first.last)
+    yield {"label": "left", "step": first.left_step, "text": how, "out": True}
+    if incident.asked:
+        asked = _text(shown, incident.asked)
+        yield {
+            "label": "asked for",
+            "seq": incident.asked,
+            "text": explain.asked_for(asked) or explain.quoted(asked, ""),
+            "out": True,
+        }
+    yield _stop(shown, incident.words.short, incident.again, incident.fact)
+
+
+def _how_it_left(change: ChangeResult, seq: int) -> str:
+    """Return `when #43 arrived: 55 over the limit`, or the cause where there was room."""
+    arrived = [each.seq for each in change.arrived if each.seq != seq]
+    when = f"when {explain.named(arrived[0])} arrived: " if len(arrived) == 1 else ""
+    over = next((line.label for line in explain.receipt(change) if line.kind == "over"), "")
+    return f"{when}{over.removeprefix(NEEDED).strip() or explain.why_left(change, seq).cause}"
+
+
+def _stop(shown: Shown, label: str, seq: int, fact: str) -> dict[str, Any]:
+    quote = explain.quoted(_text(shown, seq), shown.masker.text(fact))
+    return {"label": label, "seq": seq, "text": quote, "out": False}
+
+
+def _text(shown: Shown, seq: int) -> str:
+    """Return the masked text of a message: what is masked must not be cut before."""
+    row = shown.rows.get(seq)
+    if row is None:
+        return "…"
+    return WHOLE if seq in shown.whole else shown.masker.text(row.readable)
+
+
+def _test(shown: Shown, incident: Incident, policy: Policy | None) -> str:
+    """Return the incident as a test; empty if something in it is masked."""
+    if min(shown.steps) != 1:
+        return ""
+    said = sum(row.origin == "SAID" for seq, row in shown.rows.items() if seq < incident.again)
+    fact, why = incident.fact if incident.facts else "", explain.incident_words(incident)
+    about = incident.kind.value, fact, said, why
+    test = copied_incident(shown.memory_id, policy, *about)
+    return test if shown.masker.text(test) == test else ""

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from chatmemory.management.base import DatabaseCommand, wrong_arguments
+from inspector.rooms.evidence_file.masking import KINDS, Choice, Masker
+from inspector.rooms.evidence_file.reads import evidence
+from inspector.rooms.evidence_file.views import ROLES, file_of
+
+
+class Command(DatabaseCommand):
+    help = (
+        "Write the evidence file of a conversation: one HTML file with history beside memory by "
+        "steps, which opens from disk. What is masked is not in it."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("id", metavar="ID")
+        parser.add_argument("--at", type=int, metavar="STEP", help="open at this step")
+        parser.add_argument(
+            "--mask", action="append", default=[], choices=list(KINDS), help="terms of this form"
+        )
+        parser.add_argument("--mask-word", action="append", default=[], metavar="WORD")
+        parser.add_argument(
+            "--mask-role",
+            action="append",
+            default=[],
+            choices=[name for name, _ in ROLES],
+            help="all messages of this role",
+        )
+        parser.add_argument(
+            "--mask-message", action="append", default=[], type=int, metavar="NUMBER"
+        )
+        parser.add_argument("--output", type=Path, metavar="FILE", help="default: standard output")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        masker = Masker(
+            Choice(
+                kinds=frozenset(options["mask"]),
+                words=tuple(options["mask_word"]),
+                roles=frozenset(options["mask_role"]),
+                seqs=frozenset(options["mask_message"]),
+            )
+        )
+        html = file_of(evidence(options["id"], options["at"], masker), masker, actor="")
+        if options["output"] is None:
+            self.stdout.write(html)
+            return
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+            with open(os.open(options["output"], flags, 0o600), "w", encoding="utf-8") as file:
+                file.write(html)
+        except OSError as error:
+            raise wrong_arguments(f"{options['output']}: {error.strerror}") from error
+        self.stdout.write(str(options["output"]))

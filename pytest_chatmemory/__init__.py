@@ -1,0 +1,161 @@
+"""The plugin for pytest: the fixture `chatmemory`, and --chatmemory-baseline.
+
+It is imported in every run of pytest where the package is installed, so it imports nothing of
+chatmemory before a test asks for the fixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from chatmemory import Policy
+    from chatmemory.testing.asserting import Runs
+    from chatmemory.testing.figures import Baseline
+
+_BASELINE = pytest.StashKey[Any]()
+_READ = pytest.StashKey[list[Any]]()
+_WORKER = "chatmemory_baseline"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("chatmemory", "recorded conversations")
+    group.addoption(
+        "--chatmemory-baseline",
+        metavar="FILE",
+        help="compare the figures of what tests read with this file, and add what it does not have",
+    )
+
+
+class ChatMemoryFiles:
+    """What the fixture `chatmemory` gives: it reads conversations. Paths are those of the folder
+    in which pytest finds its configuration (rootdir).
+    """
+
+    def __init__(self, root: Path, seen: Callable[[Runs], None]) -> None:
+        self._root, self._seen = root, seen
+
+    def transcript(
+        self,
+        path: str | Path,
+        policy: str | Policy | None = None,
+        *,
+        name: str | None = None,
+        format: str = "auto",
+        terms: Sequence[str] = (),
+        prefixes: Sequence[str] = (),
+    ) -> Runs:
+        """Read the conversation of a file, replayed under a policy; None keeps everything.
+
+        Of several in a file, one is chosen by its name. `terms` and words that begin with one of
+        the `prefixes` are facts, too. Raises InvalidValue.
+        """
+        __tracebackhide__ = True
+        from chatmemory.testing.asserting import runs_of
+
+        runs = self._read(path, policy, format, terms, prefixes)
+        return self._told(runs_of(str(path), runs, name=name))
+
+    def transcripts(
+        self,
+        path: str | Path,
+        policy: str | Policy | None = None,
+        *,
+        format: str = "auto",
+        terms: Sequence[str] = (),
+        prefixes: Sequence[str] = (),
+    ) -> Runs:
+        """Read all conversations of a folder or file in the same way."""
+        __tracebackhide__ = True
+        from chatmemory.testing.asserting import Runs
+
+        return self._told(Runs(str(path), self._read(path, policy, format, terms, prefixes)))
+
+    def _read(self, path: Any, policy: Any, format: str, terms: Any, prefixes: Any) -> Any:
+        __tracebackhide__ = True
+        from chatmemory import ChatMemoryError, InvalidValue
+        from chatmemory.core.recall.facts import words_of
+        from chatmemory.testing.asserting import read_runs
+
+        try:
+            words = words_of(terms, prefixes)
+            return read_runs([self._root / path], policy, format=format, words=words)
+        except ChatMemoryError as error:
+            raise InvalidValue(str(error)) from None
+
+    def _told(self, runs: Runs) -> Runs:
+        self._seen(runs)
+        return runs
+
+
+@pytest.fixture
+def chatmemory(request: pytest.FixtureRequest) -> ChatMemoryFiles:
+    """Read recorded conversations, of which a test asserts what memory makes of them."""
+    seen = request.node.stash.setdefault(_READ, [])
+    return ChatMemoryFiles(request.config.rootpath, seen.append)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """After a test has passed, compare the figures of what it has read with the baseline."""
+    result = yield
+    _compare(item)
+    return result
+
+
+def _compare(item: pytest.Item) -> None:
+    __tracebackhide__ = True
+    baseline = _baseline(item.config)
+    if baseline is None:
+        return
+    from chatmemory.testing.figures import figures_of_runs, key_of, worsened
+
+    found = []
+    for runs in item.stash.get(_READ, ()):
+        key = key_of(runs.what, runs)
+        found.append(worsened(key, baseline.compare(key, figures_of_runs(runs))))
+    if worse := "\n".join(filter(None, found)):
+        pytest.fail(worse, pytrace=False)
+
+
+def _baseline(config: pytest.Config) -> Baseline | None:
+    if not (given := config.getoption("chatmemory_baseline")):
+        return None
+    if _BASELINE not in config.stash:
+        from chatmemory.testing.figures import Baseline
+
+        config.stash[_BASELINE] = Baseline(Path(given))
+    found: Baseline = config.stash[_BASELINE]
+    return found
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write what was added. A worker of pytest-xdist hands it to the process that started it."""
+    config = session.config
+    baseline = config.stash.get(_BASELINE, None)
+    if baseline is None:
+        return
+    if hasattr(config, "workeroutput"):
+        config.workeroutput[_WORKER] = baseline.added
+    else:
+        baseline.write()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a worker of pytest-xdist would add to the baseline."""
+    added = getattr(node, "workeroutput", {}).get(_WORKER)
+    if added and (baseline := _baseline(node.config)):
+        baseline.added.update(added)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    baseline = config.stash.get(_BASELINE, None)
+    if baseline is not None and baseline.added:
+        terminalreporter.write_line(
+            f"chatmemory: {len(baseline.added)} new in the baseline {baseline.path}"
+        )

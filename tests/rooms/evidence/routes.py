@@ -1,0 +1,9 @@
+"""Who may ask for what: routes, their arguments, and the lowest role for each method."""
+
+from __future__ import annotations
+
+from chatmemory.access.roles import Role
+
+PAGES = {"inspector:lab-compactions": ({}, {"get": Role.VIEWER})}
+API = {"chatmemory:incidents": ({"memory_id": "m"}, {"get": Role.VIEWER})}
+COUNTED = ["/lab/compactions/"]

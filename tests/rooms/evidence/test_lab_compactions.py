@@ -1,0 +1,91 @@
+"""The lab's page of compactions: sums of what is kept, by summarizer and trigger."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from chatmemory import AiMessage, MessageWindow, UserMessage, services
+from chatmemory.queries import MemoryFilter
+from inspector.rooms.evidence.compactions import fleet_compactions
+
+pytestmark = pytest.mark.django_db
+OPUS = {"claude_code": {"model": "opus"}}
+LINK = "/c/one/?at=3"
+
+
+@pytest.fixture
+def compacted():
+    """One conversation loses A-11, and a term of the assistant's; another one loses nothing."""
+    for memory_id, summary, trigger in (("one", "None.", "auto"), ("two", "A-11 B-22", "manual")):
+        services.create(memory_id, MessageWindow(20), {"team": memory_id})
+        said = [UserMessage("A-11"), AiMessage("I take B-22.", attributes=OPUS)]
+        services.add(memory_id, said)
+        services.compact(memory_id, summary, keep_last=0, trigger=trigger)
+        services.add(memory_id, [AiMessage("A-11 B-22")])
+        services.keep(memory_id)
+    services.create("none", MessageWindow(20))
+
+
+@pytest.fixture
+def page(operator_client, compacted):
+    def get(query: str = "") -> str:
+        html = operator_client.get(f"/lab/compactions/{query}").content.decode()
+        return html.partition("<main")[2]
+
+    return get
+
+
+def words(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split()).replace(" .", ".")
+
+
+def rows(html: str) -> list[str]:
+    return [words(row) for row in re.findall(r"<tr.*?</tr>", html, re.DOTALL)][1:]
+
+
+def test_it_adds_up_by_summarizer_and_trigger(page):
+    told = "Of 2 exact terms that the assistant had been told and needed again, the summaries hold"
+    assert told in words(page())
+    html = page("?level=all")
+    assert "Of 4 exact terms that the assistant needed again, the summaries hold 50 %." in words(
+        html
+    )
+    assert rows(html) == [
+        "claude_code opus auto 1 2 0 0 % 2 2 2 2",
+        "claude_code opus manual 1 2 2 100 % 2 2 2 2",
+        "all 2 4 2 50 % 4 4 4 4",
+    ]
+    assert f'href="{LINK}"' in html
+    assert "2 of 2 at step 3, claude_code opus, auto" in words(html)
+    assert 'href="/c/two/' not in html
+
+
+def test_terms_that_the_assistant_was_told_are_a_level(page):
+    html = page("?level=told")
+    assert rows(html)[-1] == "all 2 2 1 50 % 2 2 2 2"
+    assert re.search(r'level=told"\s+aria-current="true"', html)
+
+
+def test_it_can_be_of_some_conversations(page):
+    assert rows(page("?level=all&label=team:two"))[-1] == "all 1 2 2 100 % 2 2 2 2"
+    assert "Nothing is lost." in words(page("?label=team:two"))
+    assert "No compaction was found." in words(page("?prefix=none"))
+
+
+def test_it_reads_what_is_kept_by_one_query_and_the_corpus_by_two(compacted):
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        found = fleet_compactions(MemoryFilter())
+    assert len(captured) == 3
+    assert (len(found.measured), found.left_out, found.matching, found.conversations) == (
+        2,
+        0,
+        2,
+        2,
+    )
