@@ -9,15 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
 
 from django.db.models import F, Q
 
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.room import rooms
-
-if TYPE_CHECKING:
-    from chatmemory.models import Memory
 
 ANY = "any"  # the name of the flag that a conversation has with at least one of others
 
@@ -29,11 +25,14 @@ class Flag:
 
     One that is `beside_doctor` is counted below the doctor's list; one that `is_any` is among those
     of which ANY is one. They are ordered by `place`. `icon` names its picture. A row of the
-    overview shows those that are `in_rows`. It is red, unless `alarms` says that it is none yet.
-    One with a `verb` has a line of its own on the overview, which leads to `route` of the inspector
-    with the same filter. `newest` reads the newest conversation that has it, with what happened
-    there in words. Lists can be sorted by `newest_at`, a column of microseconds, if it has one.
-    `former` are its names in the release before, which are still accepted.
+    overview shows those that are `in_rows`. It is red, unless it `is_fault` of nobody, such as a
+    price, or `alarms` says that it is not one that counts yet.
+    One with a `verb` is a cause with a line of its own on the overview: its `title`, and the verb,
+    which leads to `route` of the inspector with the same filter. `newest` says what happened in a
+    conversation that has it. When the case of a conversation began is known by `began_at`, a
+    column with microseconds since 1970, or by `began_step`, one with the number of a step. Lists
+    can be sorted by `newest_at`, another column of microseconds, if it has one. `former` are its
+    names in the release before, which are still accepted.
     """
 
     name: str
@@ -47,7 +46,11 @@ class Flag:
     place: int = 0
     verb: str = ""
     route: str = ""
-    newest: Callable[[], tuple[Memory, str] | None] | None = None
+    title: str = ""
+    newest: Callable[[str], str] | None = None
+    began_at: str = ""
+    began_step: str | Callable[[], str] = ""
+    is_fault: bool = True
     newest_at: str = ""
     former: tuple[str, ...] = ()
 
@@ -55,8 +58,18 @@ class Flag:
         return self.name
 
     @property
-    def is_red(self) -> bool:
+    def counts(self) -> bool:
+        """Whether it is known whom it concerns: somebody has chosen, say, the providers in use."""
         return self.alarms is None or self.alarms()
+
+    @property
+    def is_red(self) -> bool:
+        return self.is_fault and self.counts
+
+    @property
+    def step_column(self) -> str:
+        """The column with the number of the step in which a case began; empty for none."""
+        return self.began_step() if callable(self.began_step) else self.began_step
 
     @property
     def where(self) -> Q:

@@ -81,6 +81,12 @@ class Room(AppConfig):
         """Return what derives rows from ledgers after the commit of a change."""
         return ()
 
+    def in_use(self, memory_id: str) -> Mapping[str, Sequence[str]] | None:
+        """Return the providers that get a conversation, or with an empty id any of them, with the
+        models that are known to be used; None where nobody has chosen.
+        """
+        return None
+
     def sealing(self, change: Recorded) -> None:
         """Fill in digests of a step that is not written yet. An exception undoes the change."""
 
@@ -140,6 +146,12 @@ class Room(AppConfig):
 def rooms() -> Iterator[Room]:
     """Yield the installed rooms, in the order of INSTALLED_APPS."""
     return (each for each in apps.get_app_configs() if isinstance(each, Room))
+
+
+def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
+    """Return the providers that get a conversation, or any of them, as a room knows them."""
+    found = (room.in_use(memory_id) for room in rooms())
+    return next((each for each in found if each is not None), None)
 
 
 def seal(change: Recorded) -> None:

@@ -24,6 +24,12 @@ problems_found = Signal()
 #              `call_repeated` or `user_supplied`
 incidents_found = Signal()
 
+# Sent after the commit that keeps a case of a red flag which its conversation did not have at the
+# last look, with
+#   memory_id  the conversation
+#   cause      the name of the flag
+cases_found = Signal()
+
 # Sent by `manage.py vacuum`, before it removes the traces of what was deleted: receivers delete
 # what a project keeps longer than it needs.
 vacuuming = Signal()

@@ -25,7 +25,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.recall import RecallSums
 from chatmemory.core.recall.cost import Prices
 from chatmemory.core.written_policies import text_of_policy
-from chatmemory.queries import Remembered, WindowPlace, WindowRow, WindowView
+from chatmemory.queries import Remembered, WindowPlace, WindowRow, WindowView, budget_at
 from chatmemory.room import rooms
 from chatmemory.services import ChangeResult
 
@@ -228,15 +228,6 @@ class MessageChangesSerializer(ChangesSerializer):
     lost = lost_of_request()
 
 
-class SimulationSerializer(Json):
-    policy = StoredPolicyField()
-    changes = ChangeSerializer(many=True)
-    window = TotalsSerializer()
-    limit = serializers.IntegerField()
-    load = serializers.IntegerField(read_only=True)
-    lost = lost_of_request()
-
-
 class RecallRowSerializer(Json):
     """What one policy would have held."""
 
@@ -341,6 +332,20 @@ class RepairSerializer(Json):
     done = DoneSerializer(many=True)
 
 
+class BudgetSerializer(Json):
+    """The tokens of a window by what they are of. The definitions of tools are not among them."""
+
+    system = serializers.IntegerField()
+    results = serializers.IntegerField()
+    user = serializers.IntegerField()
+    ai = serializers.IntegerField()
+    calls = serializers.IntegerField()
+    summaries = serializers.IntegerField()
+    overhead = serializers.IntegerField(help_text="What a request costs beside its messages.")
+    used = serializers.IntegerField(help_text="The sum of all above.")
+    limit = serializers.IntegerField(allow_null=True, help_text="Of a policy that counts tokens.")
+
+
 class WindowHeadSerializer(Json):
     step = serializers.IntegerField()
     policy = StoredPolicyField(allow_null=True)
@@ -348,6 +353,7 @@ class WindowHeadSerializer(Json):
     totals = TotalsSerializer()
     load = serializers.IntegerField(allow_null=True)
     limit = serializers.IntegerField(allow_null=True)
+    budget = BudgetSerializer(help_text="What fills it; `totals` are of the messages alone.")
     pinned = SeqsField(help_text="Seqs that the policy does not let leave.")
     over_limit = SeqsField(
         help_text="Seqs that a lowered limit hides from the model; they leave at the next add."
@@ -362,6 +368,7 @@ class WindowHeadSerializer(Json):
 
 
 def window_head(
+    memory_id: str,
     window: WindowView[WindowRow] | WindowView[WindowPlace],
     more: Mapping[str, object] | None = None,
 ) -> WindowHeadSerializer:
@@ -374,6 +381,7 @@ def window_head(
             "totals": window.totals,
             "load": window.load,
             "limit": window.policy.limit if window.policy else None,
+            "budget": budget_at(memory_id, window),
             "pinned": [row.seq for row in window.rows if row.pinned],
             "over_limit": [row.seq for row in window.over_limit],
             **(more or {}),

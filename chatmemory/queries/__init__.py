@@ -19,13 +19,13 @@ from chatmemory.flags import Flag, flag_named, flags
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.managers import CLIENT
 from chatmemory.queries.adoption import PolicyAdoption, adopting
-from chatmemory.queries.budget import Budget, budget_of
+from chatmemory.queries.budget import Budget, budget_at, budget_of, budget_of_all
+from chatmemory.queries.cases import DAYS, Cases, cases_of, newest_policy_change
 from chatmemory.queries.conversation_state import (
     TEXT_SIZE,
     ConversationQuery,
     ConversationState,
     conversation_state,
-    simulated_state,
 )
 from chatmemory.queries.conversations import (
     any_memory,
@@ -61,8 +61,8 @@ from chatmemory.queries.overview import (
     all_memories,
     count,
     count_each,
+    count_with_any,
     memory_page,
-    newest_flagged,
     orderings,
     outside,
     overview_page,
@@ -89,11 +89,8 @@ from chatmemory.queries.simulation import (
     Outlook,
     PinPreview,
     Simulation,
-    WhatIf,
     pin_preview,
     simulate,
-    simulate_trial,
-    trial,
 )
 from chatmemory.queries.steps import (
     Arrival,

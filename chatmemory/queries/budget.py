@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass
 
+from django.db.models import Sum
+
 from chatmemory.core.messages import MessageType
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.models import Stay
+from chatmemory.queries.searching import MemoryFilter
+from chatmemory.queries.summaries import stands_for
 from chatmemory.queries.windows import WindowPlace, WindowRow, WindowView
 
 HEAVY_PERCENT = 40  # of the limit, for a system message
@@ -72,7 +77,8 @@ def budget_of(
     """Return what fills a window. `summaries` are the seqs of messages that stand for others."""
     tokens = dict.fromkeys(("system", "results", "user", "ai", "calls", "summaries"), 0)
     for row in view.rows:
-        tokens["summaries" if row.seq in summaries else _kind(row)] += row.tokens
+        kind = "summaries" if row.seq in summaries else _kind_of(row.type, row.has_calls)
+        tokens[kind] += row.tokens
     policy = view.policy
     if not can_decide(policy) or policy.unit != "tokens":
         return Budget(**tokens)
@@ -80,12 +86,28 @@ def budget_of(
     return Budget(**tokens, overhead=overhead, limit=policy.limit)
 
 
-def _kind(row: WindowPlace | WindowRow) -> str:
-    match row.type:
+def budget_at(memory_id: str, view: WindowView[WindowPlace] | WindowView[WindowRow]) -> Budget:
+    """Return what fills a stored window."""
+    pinned = [row.seq for row in view.rows if row.pinned]
+    return budget_of(view, stands_for(memory_id, pinned) if pinned else ())
+
+
+def budget_of_all(which: MemoryFilter) -> Budget:
+    """Return what fills the windows of the conversations that match, in one sum without a limit."""
+    open_stays = Stay.objects.filter(memory__in=which.rows(), left_step=None).order_by()
+    sums = open_stays.values_list("type", "has_calls").annotate(sum=Sum("tokens"))
+    tokens = dict.fromkeys(("system", "results", "user", "ai", "calls"), 0)
+    for type, has_calls, amount in sums:
+        tokens[_kind_of(type, has_calls)] += amount
+    return Budget(**tokens)
+
+
+def _kind_of(type: str, has_calls: bool) -> str:
+    match type:
         case MessageType.SYSTEM:
             return "system"
         case MessageType.TOOL_EXECUTION_RESULT:
             return "results"
         case MessageType.AI:
-            return "calls" if row.has_calls else "ai"
+            return "calls" if has_calls else "ai"
     return "user"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import NamedTuple
 
-from django.db.models import Case, F, IntegerField, OuterRef, Q, QuerySet, Subquery, When
-from django.db.models.functions import Coalesce
+from django.db.models import Case, F, IntegerField, Max, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models.functions import Coalesce, Left
 
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import MessageType
@@ -16,10 +16,17 @@ from chatmemory.core.transitions import CannotFit
 from chatmemory.models import LIVED, AuditEntry, Memory, Stay, Step
 from chatmemory.queries.rows import misfits_of
 
+STEPS_READ = 1_000  # that evicted something, the latest of all conversations
+STAYS_READ = 200  # of which the last ones are chosen here, and beyond that by the database
+TEXT_SIZE = 200
+TOGETHER = timedelta(minutes=10)  # evictions of a conversation without a longer pause are one entry
+
 
 @dataclass(frozen=True)
 class FeedItem:
-    """A message that recently left the memory of any conversation."""
+    """What left the memory of a conversation lately: `count` messages from `since` to `at`, and the
+    last of them, which left at `step`.
+    """
 
     memory_id: str
     at: datetime
@@ -31,6 +38,8 @@ class FeedItem:
     reason: Reason
     misfit: CannotFit | None
     by_client: bool
+    count: int
+    since: datetime
 
     @property
     def moment(self) -> int:
@@ -38,51 +47,69 @@ class FeedItem:
         return microseconds(self.at)
 
 
+class _Leaving(NamedTuple):
+    """An add that evicted something."""
+
+    memory_id: str
+    n: int
+    at: datetime
+    by_client: bool
+    evicted: int
+
+
 def feed(size: int = 12) -> list[FeedItem]:
-    """Return the messages that left memory last, the latest first."""
-    evicting = evicting_adds().filter(memory__deleted_at=None)
-    steps = list(evicting.order_by("-at", "memory_id", "-n")[:size])
-    if not steps:
-        return []
-    step_of = {(row.memory_id, row.n): row for row in steps}
-    left = _ended_last(steps, size)
-    misfits = misfits_of(left)
-    items = [
-        FeedItem(
-            memory_id=stay.memory_id,
-            at=step_of[stay.memory_id, stay.left_step].at,
-            step=stay.left_step,
-            seq=stay.seq,
-            type=MessageType(stay.type),
-            has_calls=stay.has_calls,
-            text=stay.message.text[:200],
-            reason=Reason(str(stay.reason)),
-            misfit=misfits.get((stay.memory_id, stay.n)),
-            by_client=step_of[stay.memory_id, stay.left_step].by_client,
-        )
-        for stay in left
-        if stay.left_step is not None
-    ]
-    return sorted(items, key=lambda item: (item.at, item.step, item.seq), reverse=True)[:size]
+    """Return the conversations whose memory messages left last, the latest first; see `FeedItem`.
 
-
-def _ended_last(steps: Iterable[Any], size: int) -> list[Stay]:
-    """Return the stays that the first of some `evicting_adds` ended, up to the one with which they
-    are `size`.
-
-    Of an add that evicted very many, these are the latest messages.
+    Of those, the last 1,000 adds that evicted something are read.
     """
-    ended, missing = Q(), size
+    evicting = evicting_adds().filter(memory__deleted_at=None)
+    rows = evicting.order_by("-at", "memory_id", "-n").values_list(*_Leaving._fields)
+    runs: dict[str, list[_Leaving]] = {}
+    for step in map(_Leaving._make, rows[:STEPS_READ]):
+        run = runs.setdefault(step.memory_id, [])
+        if not run or run[-1].at - step.at <= TOGETHER:
+            run.append(step)
+    shown = dict(list(runs.items())[:size])
+    last = _ended_last(run[0] for run in shown.values())
+    misfits = misfits_of(last.values())
+    return [
+        FeedItem(
+            memory_id=memory_id,
+            at=run[0].at,
+            step=run[0].n,
+            seq=last[memory_id].seq,
+            type=MessageType(last[memory_id].type),
+            has_calls=last[memory_id].has_calls,
+            text=last[memory_id].start,  # type: ignore[attr-defined]
+            reason=Reason(str(last[memory_id].reason)),
+            misfit=misfits.get((memory_id, last[memory_id].n)),
+            by_client=run[0].by_client,
+            count=sum(step.evicted for step in run),
+            since=run[-1].at,
+        )
+        for memory_id, run in shown.items()
+        if memory_id in last
+    ]
+
+
+def _ended_last(steps: Iterable[_Leaving]) -> dict[str, Stay]:
+    """Return the last message that each of these steps evicted, by the id of the conversation, with
+    the `start` of its text.
+    """
+    left, amount = Q(), 0
     for step in steps:
-        these = Q(memory_id=step.memory_id, left_step=step.n)
-        if step.evicted > missing:
-            last = Stay.objects.filter(these).order_by("-seq").values_list("n", flat=True)[:size]
-            these &= Q(n__in=list(last))
-        ended |= these
-        missing -= step.evicted
-        if missing <= 0:
-            break
-    return list(Stay.objects.filter(ended).exclude(reason=Reason.MOVED).select_related("message"))
+        left |= Q(memory_id=step.memory_id, left_step=step.n)
+        amount += step.evicted
+    if not left:
+        return {}
+    stays = Stay.objects.exclude(reason=Reason.MOVED)
+    if amount > STAYS_READ:
+        newest = stays.filter(left).values("memory_id", "left_step").annotate(last=Max("seq"))
+        left = Q()
+        for each in newest.order_by():
+            left |= Q(memory_id=each["memory_id"], left_step=each["left_step"], seq=each["last"])
+    rows = stays.filter(left).annotate(start=Left("message__text", TEXT_SIZE)).order_by("seq")
+    return {stay.memory_id: stay for stay in rows}
 
 
 def newest_change() -> int:

@@ -5,6 +5,7 @@ And all of it as a history of facts.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -20,9 +21,11 @@ from chatmemory.conf import configuration, fact_words
 from chatmemory.core.estimators import estimator_for, family_named, is_known
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound, MessageNotFound
 from chatmemory.core.given import storable_id
-from chatmemory.core.messages import ChatMessage
+from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.phrases import SEARCHED
-from chatmemory.core.recall.history import History, history_from
+from chatmemory.core.recall.history import History, history_from, time_in
+from chatmemory.core.recall.lexicon import Lexicon
+from chatmemory.core.window import Entry
 from chatmemory.ledger.adding import counter
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
@@ -264,6 +267,27 @@ def said_with_history(
     overhead = estimator_for(name).estimate_token_count_in_messages([])
     seqs = [row.seq for row in rows]
     return messages, history_from(messages, tokens, overhead, seqs, fact_words())
+
+
+def history_without_words(memory: Memory, latest: int) -> History:
+    """Return the last messages of a conversation as sizes alone, with which replays send prompts:
+    nothing is known of their facts.
+    """
+    rows = said_by(memory.pk, memory.last_seq).order_by("-seq")
+    said = list(rows.values_list("seq", "type", "tokens", "attributes")[:latest])[::-1]
+    first = said[0][0] if said else 1
+    stays = Stay.objects.filter(memory=memory, seq__gte=first)
+    calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
+    systems = {seq for seq, type, *_ in said if type == MessageType.SYSTEM}
+    texts = {row.seq: read_message(row) for row in rows.filter(seq__in=systems)} if systems else {}
+    entries = [
+        Entry(TYPES[type], seq in calling, tokens, texts.get(seq), key=position)
+        for position, (seq, type, tokens, _) in enumerate(said)
+    ]
+    times = [time_in(json.loads(attributes or "{}")) for *_, attributes in said]
+    overhead = estimator_for(estimator_of(memory)).estimate_token_count_in_messages([])
+    seqs = [seq for seq, *_ in said]
+    return History(entries, (), (), Lexicon(()), overhead, seqs, times=times)
 
 
 def newest_said(memory_id: str, estimator: str | None = None) -> tuple[list[ChatMessage], History]:

@@ -13,10 +13,8 @@ from django.db.models import BooleanField, Count, ExpressionWrapper, F, Q, Sum
 from django.db.models.functions import Coalesce, Left
 
 from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.stored_policies import load_or_tokens
-from chatmemory.core.window import Totals
 from chatmemory.flags import ANY, Flag, flags
-from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.models import Memory, Message, Stay
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.feed import evicting_adds
 from chatmemory.queries.rows import MemoryRow, memory_row
@@ -40,9 +38,12 @@ from chatmemory.queries.windows import (
 Name = TypeVar("Name")
 
 
+WORDS_AMONG = 20  # messages, the last ones, where the very last was not said
+
+
 @dataclass(frozen=True)
 class OverviewRow:
-    """A conversation with its newest message and the load of its window in the last steps.
+    """A conversation with its newest message.
 
     `flags` are those of its window that a row shows. `window` is its window if that is over its
     limit. `mention` is what was found in its messages, if they were searched.
@@ -50,13 +51,11 @@ class OverviewRow:
 
     memory: MemoryRow
     snippet: str
-    loads: tuple[int, ...]
     mention: BestMatch | None = None
     window: WindowView[WindowPlace] | None = None
     flags: tuple[Flag, ...] = ()
 
 
-SPARK_STEPS = 40
 OWN_ORDERINGS: dict[str, SortKey] = {
     "activity": SortKey(F("updated_at"), datetime),
     "created": SortKey(F("created_at"), datetime),
@@ -137,15 +136,7 @@ def _page(which: MemoryFilter, ordering: str, cursor: str, size: int) -> CursorP
 def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ...]:
     if not rows:
         return ()
-    newest, recent = any_of({row.pk: [row.last_seq] for row in rows}), Q()
-    for row in rows:
-        recent |= Q(memory_id=row.pk, n__gt=row.last_step - SPARK_STEPS)
-    texts = Message.objects.filter(newest).annotate(start=Left("text", 200))
-    snippets: dict[str, str] = dict(texts.values_list("memory_id", "start"))
-    loads: dict[str, list[int]] = {row.pk: [] for row in rows}
-    for step in Step.objects.filter(recent).order_by("n"):
-        after = Totals(step.count_after, step.tokens_after)
-        loads[step.memory_id].append(load_or_tokens(step.policy, after))
+    snippets = _last_words(rows)
     memories = [memory_row(row) for row in rows]
     over = windows_over_limit(memories)
     hidden = {memory_id: window.hidden for memory_id, window in over.items()}
@@ -156,13 +147,28 @@ def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ..
         OverviewRow(
             memory=memory,
             snippet=snippets.get(memory.id, ""),
-            loads=tuple(loads[memory.id]),
             mention=found.get(memory.id),
             window=over.get(memory.id),
             flags=shown.get(memory.id, ()),
         )
         for memory in memories
     )
+
+
+def _last_words(rows: Sequence[Memory]) -> dict[str, str]:
+    """Return the beginning of what was said last, by the id of the conversation: no summary, and
+    nothing that a client put into memory.
+    """
+    said = Message.objects.filter(origin=Message.Origin.SAID).annotate(start=Left("text", 200))
+    newest = any_of({row.pk: [row.last_seq] for row in rows})
+    found: dict[str, str] = dict(said.filter(newest).values_list("memory_id", "start"))
+    before = Q()
+    for row in rows:
+        if row.pk not in found and row.said_count:
+            before |= Q(memory_id=row.pk, seq__gt=row.last_seq - WORDS_AMONG)
+    if before:
+        found |= dict(said.filter(before).order_by("seq").values_list("memory_id", "start"))
+    return found
 
 
 def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:
@@ -195,50 +201,36 @@ class OverviewStats:
     """The statistics of all conversations since a time.
 
     `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
-    they left. `flagged` is the number of conversations with each flag, by name, and `attention`
-    that of the conversations with at least one that is red.
+    they left. `flagged` is the number of conversations with each flag, by name.
     """
 
     conversations: int
     active: int
     forgotten: int
     forgotten_in: int
-    attention: int
     flagged: Mapping[str, int]
 
 
 def overview_stats(since: datetime) -> OverviewStats:
     """Return the statistics of all conversations since a time."""
     active = Q(updated_at__gte=since)
-    known = {flag: flag.where for flag in flags()}
-    red = [where for flag, where in known.items() if flag.is_red and flag.name != ANY]
+    known = {flag: flag.where for flag in flags() if flag.name != ANY}
+    any_of_them = reduce(or_, (where for flag, where in known.items() if flag.is_any))
     counts = Memory.objects.aggregate(
         conversations=Count("pk"),
         active=Count("pk", filter=active),
-        attention=Count("pk", filter=reduce(or_, red)),
         **{flag.name: Count("pk", filter=where) for flag, where in known.items()},
+        **{ANY: Count("pk", filter=any_of_them)},
     )
     adds = evicting_adds().filter(at__gte=since)
     left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))
     return OverviewStats(
         conversations=counts["conversations"],
         active=counts["active"],
-        flagged={flag.name: counts[flag.name] for flag in known},
+        flagged={name: counts[name] for name in (ANY, *(flag.name for flag in known))},
         forgotten=left["sum"] or 0,
         forgotten_in=left["memories"],
-        attention=counts["attention"],
     )
-
-
-def newest_flagged(flag: Flag) -> tuple[MemoryRow, str] | None:
-    """Return the conversation with a flag that changed last, and what happened in it in words, if
-    the flag tells; None if there is no such conversation.
-    """
-    if flag.newest:
-        found = flag.newest()
-        return (memory_row(found[0]), found[1]) if found else None
-    row = Memory.objects.filter(flag.where).order_by("-updated_at", "-pk").first()
-    return (memory_row(row), "") if row else None
 
 
 def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None:
@@ -255,6 +247,12 @@ def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None
 def count(which: MemoryFilter = EVERYTHING) -> int:
     """Return the number of conversations that match a filter."""
     return which.rows().count()
+
+
+def count_with_any(these: Iterable[Flag]) -> int:
+    """Return the number of conversations that have at least one of these flags."""
+    found: int = Memory.objects.filter(reduce(or_, (flag.where for flag in these))).count()
+    return found
 
 
 def count_each(filters: Mapping[Name, MemoryFilter]) -> dict[Name, int | None]:

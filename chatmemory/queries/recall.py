@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
+from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.messages import ChatMessage, text_of
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy, TokenWindow
@@ -24,10 +25,11 @@ from chatmemory.core.texts import readable_text
 from chatmemory.core.written_policies import measured
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.linting import turns_of
 from chatmemory.models import Step
 from chatmemory.queries.history import estimator_of, said_with_history
 from chatmemory.queries.searching import MemoryFilter
-from chatmemory.room import rooms
+from chatmemory.room import providers_in_use, rooms
 
 READ_AT_ONCE = 20_000  # messages that an answer may replay
 COMPARED_MAX = 10_000  # messages, the latest
@@ -118,7 +120,7 @@ class Comparison:
     95 % of the recalls and at least `quiet`, as a policy, if there is one; `quiet` is the smallest
     limit from which on no user or tool has to repeat what was forgotten, None if none repeats
     anything. `leaves_out_pins` tells that messages were pinned, which a replay of what was said
-    leaves out.
+    leaves out. Where it is not `is_chosen` which providers are in use, all are asked.
     """
 
     in_force: Policy | None
@@ -133,6 +135,7 @@ class Comparison:
     offered: Policy | None
     quiet: Policy | None
     leaves_out_pins: bool = False
+    is_chosen: bool = True
 
     @property
     def recalls(self) -> int:
@@ -166,7 +169,7 @@ def comparison(
     history = _with_incidents(memory_id, history)
     if step is not None:
         at = bisect_right(history.numbers, _last_seq_at(memory_id, step))
-    found = _compared(said, history, name, policies, memory.policy, at, phrase)
+    found = _compared(memory_id, said, history, name, policies, memory.policy, at, phrase)
     pins = Step.objects.filter(memory_id=memory_id, kind=Step.Kind.PIN)
     return replace(found, said_count=memory.said_count, leaves_out_pins=pins.exists())
 
@@ -182,6 +185,7 @@ def _estimator(policies: Policies, usual: str) -> str:
 
 
 def _compared(
+    memory_id: str,
     said: Sequence[ChatMessage],
     history: History,
     estimator: str,
@@ -193,7 +197,10 @@ def _compared(
     """Return the comparison of messages, whose history is counted by an estimator."""
     offered, quiet = _offered(history, in_force, estimator, policies)
     chosen = _distinct(policies or [in_force, offered, None], estimator)
-    refusals = Refusals(history)
+    use = providers_in_use(memory_id)
+    asked = PROVIDERS if use is None else use
+    turns = {name: turns_of(said, name, history.numbers) for name in asked}
+    refusals = Refusals(history, turns, use)
     compared = tuple(replay(history, policy, refusals) for policy in chosen)
     place = len(history) if at is None else min(at, len(history))
     mentions = _mentions(said, history, phrase)
@@ -211,6 +218,7 @@ def _compared(
         quiet=quiet,
         in_force=in_force,
         said_count=len(history),
+        is_chosen=use is not None,
     )
 
 

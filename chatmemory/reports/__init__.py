@@ -1,7 +1,7 @@
 """Reports on transcript files: what `chatmemory doctor`, `recall`, `incidents` and `compactions` do
 with files that are named. Nothing is stored, and neither Django nor a database is needed.
 
-Each module has the name of its command, and three parts: HELP, `add_arguments`, and `report`, which
+A module with the name of a command has three parts: HELP, `add_arguments`, and `report`, which
 prints the findings and returns the exit code. A management command of the same name also reads
 stored conversations.
 """

@@ -14,7 +14,9 @@ from chatmemory.core.lint.recognition import recognized
 from chatmemory.core.recall.facts import NO_WORDS, Words
 from chatmemory.linting import lint
 from chatmemory.reports.files import add_file_arguments, transcripts
+from chatmemory.reports.laws import print_laws
 from chatmemory.reports.printing import Printer, add_json_argument
+from chatmemory.reports.refused import print_refused
 
 HELP = (
     "Tell which windows providers would refuse, and why: those of the stored conversations, or "
@@ -49,6 +51,17 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--error", metavar="FILE", help="an error that a provider gave: find its rule; - is stdin"
     )
+    parser.add_argument(
+        "--policies",
+        default="",
+        help="which prompts would be refused if these policies had made the windows of the files, "
+        "such as message_window:10,message_window:10,snap_to_user=true",
+    )
+    parser.add_argument(
+        "--laws",
+        action="store_true",
+        help="print each law, and what the linter says of its two examples as they are rendered",
+    )
     add_json_argument(parser, "finding")
 
 
@@ -57,6 +70,10 @@ def report(options: Mapping[str, Any], printer: Printer, words: Words = NO_WORDS
         raise InvalidValue("--model needs --provider")
     if options["error"]:
         return print_recognized(options["error"], printer)
+    if options["laws"]:
+        return print_laws(printer)
+    if options["policies"]:
+        return print_refused(options, providers_of(options), printer)
     return print_complaints(_of_files(options, printer), printer) or printer.code
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.known_models import known_model
 from chatmemory.core.policies import KINDS, Policy
 from chatmemory.core.recall import RecallSums, histories_for, recall_sums
 from chatmemory.core.recall.advice import Advice, Chooser, Wanted
@@ -82,7 +83,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=Wanted.saving,
         help="of the cost of everything that it must save; default: %(default)s",
     )
-    parser.add_argument("--context", type=int, help="how many tokens the model takes")
+    parser.add_argument(
+        "--model",
+        default="",
+        help="which model gets the prompts: how many tokens it takes, and from which length on its "
+        "provider caches, where that is known",
+    )
+    parser.add_argument(
+        "--context", type=int, help="how many tokens the model takes; default: those of --model"
+    )
     add_json_argument(parser, "policy")
 
 
@@ -91,6 +100,12 @@ def _price(text: str) -> Decimal:
         return Decimal(text)
     except InvalidOperation:
         raise ValueError(text) from None
+
+
+def _context_of(options: Mapping[str, Any]) -> int | None:
+    given: int | None = options["context"]
+    known = known_model(options["model"])
+    return known.prompt if given is None and known else given
 
 
 @dataclass(frozen=True)
@@ -116,8 +131,8 @@ class Question:
             policy_from_text(f"{kind}:1") if kind else None,
             policy_from_text(today) if today else None,
             Prices(options["input"], options["cached"], options["write"]),
-            rules_of(options["provider"]),
-            Wanted(options["share"], options["saving"], options["context"]),
+            rules_of(options["provider"], options["model"]),
+            Wanted(options["share"], options["saving"], _context_of(options)),
         )
 
     def chooser(self, histories: Iterable[tuple[History, Policy | None]]) -> Chooser:

@@ -54,6 +54,11 @@ class RepairPreview:
         return [each for each in self.left if each.severity == "refused"]
 
     @property
+    def leaving(self) -> int:
+        """How many messages leave memory."""
+        return len({seq for seq, _ in self.before} - {seq for seq, _ in self.after})
+
+    @property
     def is_possible(self) -> bool:
         return bool(self.done) and not self.refused
 
@@ -147,13 +152,15 @@ def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry
 class Repairs:
     """What repairs of several conversations did, or would do, and why others have none.
 
-    `versions` are those of the conversations before their repair, and `steps` the repairs.
+    `versions` are those of the conversations before their repair, `steps` the repairs, and
+    `leaving` tells how many messages leave memory in all.
     """
 
     done: dict[str, Sequence[str]]
     refused: dict[str, str]
     versions: dict[str, int]
     steps: dict[str, int]
+    leaving: int = 0
 
 
 def repair_all(
@@ -173,6 +180,7 @@ def repair_all(
     refused: dict[str, str] = {}
     found: dict[str, int] = {}
     steps: dict[str, int] = {}
+    leaving = 0
     for memory_id in memory_ids:
         with suppress(MemoryNotFound):
             plan = preview_repair(memory_id, provider)
@@ -187,11 +195,12 @@ def repair_all(
                     )
                     steps[memory_id] = made.step or 0
                 done[memory_id], found[memory_id] = plan.done, version
+                leaving += plan.leaving
             except MemoryNotFound:
                 raise
             except ChatMemoryError as error:
                 refused[memory_id] = str(error)
-    return Repairs(done, refused, found, steps)
+    return Repairs(done, refused, found, steps, leaving)
 
 
 def newest_repair(memory_id: str) -> int | None:
@@ -284,5 +293,5 @@ def _why_not(plan: RepairPreview) -> str:
         first = plan.refused[0]
         prevention = RULES[first.rule].prevention
         instead = f" What would have prevented it: {prevention}" if prevention else ""
-        return f"no repair mends this: {first.message.removesuffix('.')}{more}.{instead}"
+        return f"no repair can fix this: {first.message.removesuffix('.')}{more}.{instead}"
     return "there is nothing that a repair would change"

@@ -27,9 +27,14 @@ class BudgetBar:
 
     width = WIDTH
 
-    def __init__(self, state: ConversationState) -> None:
-        self.budget = budget_of(state.window, state.summaries)
-        self.segments = self._segments(self.budget)
+    def __init__(self, budget: Budget, counted_as: str) -> None:
+        self.budget, self.counted_as = budget, counted_as
+        self.segments = self._segments(budget)
+
+    @classmethod
+    def of(cls, state: ConversationState) -> BudgetBar:
+        """Return the bar of the window that a page shows."""
+        return cls(budget_of(state.window, state.summaries), state.memory.estimator)
 
     @property
     def words(self) -> str:

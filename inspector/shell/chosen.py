@@ -57,7 +57,7 @@ class ChosenAsked:
             self.label and f"labelled {self.label}",
             self.prefix and f"beginning with {self.prefix}",
             self.since and f"active since {self.since}",
-            self.flagged and f"flagged “{self.flagged.replace('_', ' ')}”",
+            self.flagged and f"flagged “{flag_named(self.flagged).words}”",
         ]
         return ", ".join(filter(None, parts)) or "of this site"
 

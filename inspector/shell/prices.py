@@ -9,14 +9,34 @@ from typing import NamedTuple
 
 from chatmemory import CacheRules, Prices
 from chatmemory.queries import Provider, providers
+from chatmemory.room import providers_in_use
 from inspector.forms.fields import searchable
 
 MILLION = 1_000_000
+CACHES = {"openai": "openai", "openai_responses": "openai", "anthropic": "anthropic"}
+CACHES |= {"gemini": "gemini"}  # whose cache it is, by the providers in use
 PRICES = ("input", "cached", "write", "output")
 TEXTS = ("currency", "source", "as_of")
 USUAL = "openai"
 OWN = "own"  # prices of one's own, and a cache without bounds
 ONE = Decimal(1)
+
+
+class Usual(NamedTuple):
+    """Whose cache is meant if none is named, and the model that is known to be used."""
+
+    provider: str = USUAL
+    model: str = ""
+
+
+def usual() -> Usual:
+    """Return the first provider in use whose cache is known, with its model if it has one."""
+    use = providers_in_use() or {}
+    found = next((name for name in use if name in CACHES), None)
+    if found is None:
+        return Usual()
+    models = use[found]
+    return Usual(CACHES[found], models[0] if len(models) == 1 else "")
 
 
 class Preset(NamedTuple):
@@ -48,7 +68,7 @@ class PricesAsked:
     @classmethod
     def read(cls, given: Mapping[str, str]) -> PricesAsked:
         """Return the prices of an address. What is no price is missing."""
-        provider = given.get("provider", USUAL)
+        provider = given.get("provider") or usual().provider
         texts = {name: searchable(given.get(name, ""))[:80] for name in TEXTS}
         return cls(
             **{name: price_in(given.get(name, "")) for name in PRICES},  # type: ignore[arg-type]
@@ -59,12 +79,17 @@ class PricesAsked:
     @property
     def given(self) -> dict[str, str]:
         """The parameters that differ from the usual ones."""
-        values = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
-        return {name: str(value) for name, (value, usual) in values.items() if value != usual}
+        usually = {each.name: each.default for each in fields(self)}
+        usually["provider"] = usual().provider
+        values = {name: getattr(self, name) for name in usually}
+        return {name: str(value) for name, value in values.items() if value != usually[name]}
 
     @property
     def chosen(self) -> Provider | None:
-        return providers().get(self.provider)
+        """The cache, with what is known of the model in use."""
+        found, usually = providers().get(self.provider), usual()
+        is_usual = found is not None and usually.provider == self.provider
+        return found.for_model(usually.model) if found and is_usual else found
 
     @property
     def rules(self) -> CacheRules:
@@ -107,8 +132,12 @@ class PricesAsked:
     @property
     def said(self) -> str:
         """Where the prices are from, and since when."""
-        as_of = self.as_of or (f"{self.chosen.as_of:%-d %b %Y}" if self.chosen else "")
-        return ", ".join(filter(None, [self.source, as_of and f"as of {as_of}"]))
+        chosen = self.chosen
+        as_of = self.as_of or (f"{chosen.as_of:%-d %b %Y}" if chosen else "")
+        says = chosen.says if chosen and not self.source else ""
+        return ", ".join(filter(None, [self.source, as_of and f"as of {as_of}"])) + (
+            f": {says}" if says else ""
+        )
 
     @property
     def presets(self) -> list[Preset]:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.http import HttpRequest
@@ -20,6 +21,7 @@ from chatmemory import room as kernel
 from inspector.asgi import Application, Scope
 
 if TYPE_CHECKING:
+    from chatmemory.explain import Caption
     from chatmemory.queries import ConversationState, MemoryRow, MessageDetail
 
 logger = logging.getLogger(__name__)
@@ -69,6 +71,39 @@ class Fragment:
 
 
 @dataclass(frozen=True)
+class View:
+    """What a room shows in the place of a stored step, such as a simulation: its `state`.
+
+    The `caption` and the `panel` take the place of those of the step, if there are any. `receipts`
+    returns its changes, each with its receipt. Addresses keep the parameters in `tried`; those of a
+    search and of the live page do only if it `is_lasting`.
+    """
+
+    state: ConversationState
+    caption: Caption | None = None
+    panel: Fragment | None = None
+    receipts: Callable[[], Sequence[tuple[Any, Any]]] = tuple
+    tried: Mapping[str, int | str] = field(default_factory=dict)
+    is_lasting: bool = True
+
+
+@dataclass(frozen=True)
+class Part(Fragment):
+    """What a room has on the conversation page itself: above its head, or `below_memory`."""
+
+    below_memory: bool = False
+
+
+@dataclass(frozen=True)
+class Muted:
+    """A cause that somebody folded on the overview, at a number of conversations."""
+
+    count: int
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True)
 class Card(Fragment):
     """What a room says in the panel of the conversation page where nothing is selected or searched.
 
@@ -103,13 +138,18 @@ class Link(Fragment):
 
 
 @dataclass(frozen=True)
-class Badge(Fragment):
-    """What a room says in a row of the overview, beside the id or, with `is_below`, below it.
-
-    `words` are what agents read in its place.
+class Report(Fragment):
+    """What a room says on top of the conversation page: a sentence with its verbs. One that
+    `is_beside` stands at the right of others.
     """
 
-    is_below: bool = False
+    is_beside: bool = False
+
+
+@dataclass(frozen=True)
+class Badge(Fragment):
+    """What a room says in a row of the overview. `words` are what agents read in its place."""
+
     words: str = ""
 
 
@@ -152,6 +192,18 @@ class SiteRoom(kernel.Room):
     def stopping(self) -> None:
         """End what would keep a server process from stopping."""
 
+    def view(self, view: ConversationState) -> View | None:
+        """Return what is shown in the place of a stored step, if the address asks for it.
+
+        `view.query.of_rooms` has the texts of the room's parameters, and `view.read` what a form of
+        the room has read before. An exception ends the request.
+        """
+        return None
+
+    def parts(self, view: ConversationState) -> Iterable[Part]:
+        """Yield what the page has above its head and below memory."""
+        return ()
+
     def cards(self, view: ConversationState) -> Iterable[Card]:
         """Yield what the panel says where no message is selected.
 
@@ -168,9 +220,27 @@ class SiteRoom(kernel.Room):
         """Yield what the head of the page has."""
         return ()
 
+    def reports(self, view: ConversationState) -> Iterable[Report]:
+        """Yield what is wrong with the conversation, each in a sentence with its verbs."""
+        return ()
+
     def awaits(self, view: ConversationState) -> bool:
         """Whether the page will hear of something derived that is not kept yet."""
         return False
+
+    def questions(self) -> Iterable[Fragment]:
+        """Yield what the overview asks above its causes."""
+        return ()
+
+    def muted(self) -> Mapping[str, Muted]:
+        """Return the causes that people folded on the overview, by the names of flags."""
+        return {}
+
+    def providers(self) -> Iterable[str]:
+        """Return the providers in use, by the names of `chatmemory.linting`; none until somebody
+        has chosen.
+        """
+        return ()
 
     def badges(self, rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
         """Return what rows of the overview have, by the ids of conversations."""
@@ -240,6 +310,16 @@ def application_of(scope: Scope) -> Application | None:
     return next(filter(None, (room.application(scope) for room in rooms())), None)
 
 
+def view(view: ConversationState) -> View | None:
+    """Return what the first room that has something shows in the place of a stored step."""
+    return next((shown for room in rooms() if (shown := room.view(view))), None)
+
+
+def parts(view: ConversationState) -> list[Part]:
+    """Return the parts of all rooms."""
+    return _of_each(Part, lambda room: room.parts(view))
+
+
 def cards(view: ConversationState) -> list[Card]:
     """Return the cards of all rooms."""
     return _of_each(Card, lambda room: room.cards(view))
@@ -253,6 +333,11 @@ def sections(view: ConversationState, message: MessageDetail) -> list[Section]:
 def links(view: ConversationState) -> list[Link]:
     """Return what the page's head has of all rooms."""
     return _of_each(Link, lambda room: room.links(view))
+
+
+def reports(view: ConversationState) -> list[Report]:
+    """Return what all rooms say on top of the conversation page."""
+    return _of_each(Report, lambda room: room.reports(view))
 
 
 def awaits(view: ConversationState) -> bool:
@@ -278,6 +363,21 @@ def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:
     return found
 
 
+def questions() -> list[Fragment]:
+    """Return what all rooms ask on the overview."""
+    return _of_each(Fragment, lambda room: room.questions())
+
+
+def providers_in_use() -> list[str]:
+    """Return the providers in use that rooms know of."""
+    return [name for room in rooms() for name in room.providers()]
+
+
+def muted() -> dict[str, Muted]:
+    """Return the causes that are folded, of all rooms."""
+    return {name: mute for room in rooms() for name, mute in room.muted().items()}
+
+
 def news(size: int) -> list[News]:
     """Return what the feed of the overview has of all rooms."""
     return _of_each(News, lambda room: room.news(size))
@@ -291,5 +391,6 @@ def _of_each(kind: type[Item], asked: Callable[[SiteRoom], Iterable[Item]]) -> l
             found += list(asked(room))
         except Exception:
             logger.exception("the room %s fails", room.room)
-            found.append(kind(NOT_AVAILABLE, {"room": room}))  # type: ignore[call-arg]
+            named = {"verbose_name": room.verbose_name}  # which a cache can keep
+            found.append(kind(NOT_AVAILABLE, {"room": named}))  # type: ignore[call-arg]
     return found

@@ -25,6 +25,7 @@ from chatmemory.explain import (
     policy_words,
     shortened,
 )
+from chatmemory.explain.wording import decapitalized
 from chatmemory.queries import flag_named, microseconds
 from inspector.conf import inspector_configuration
 from inspector.conversation import history
@@ -36,6 +37,7 @@ from inspector.shell.room import Fragment, MenuItem, rooms_on
 register = template.Library()
 register.filter("moment", microseconds)
 for _filter in (
+    decapitalized,
     counted,
     named,
     policy_words,
@@ -213,6 +215,23 @@ def clock(moment: datetime, form: str) -> SafeString:
     there = timezone.localtime(moment)
     words = format_date(there, f"{form} T")
     return format_html('<time datetime="{}">{}</time>', there.isoformat(timespec="seconds"), words)
+
+
+@register.filter
+def day_or_time(moment: datetime) -> str:
+    """When something began: 11:08 if that was today, else 24 Nov."""
+    there = timezone.localtime(moment)
+    is_today = there.date() == timezone.localdate()
+    return format_date(there, "H:i" if is_today else "j M")
+
+
+@register.filter
+def middle(text: str, most: int) -> str:
+    """Shorten an id in its middle: both ends tell it from others."""
+    if len(text) <= most:
+        return text
+    tail = most // 3
+    return f"{text[: most - tail - 1]}…{text[-tail:]}"
 
 
 @register.filter

@@ -31,8 +31,9 @@ from inspector.conversation.links import conversation_url
 from inspector.display import render_page_or_fragment
 from inspector.forms.actions import BulkForm, check_chosen
 from inspector.forms.fields import first_problem
+from inspector.overview.causes import current_headlines
 from inspector.overview.selection import Asked, orderings, pager
-from inspector.overview.table import Row, current_feed, current_headlines
+from inspector.overview.table import Row, current_feed
 from inspector.shell import room
 
 PAGE_SIZE = 25

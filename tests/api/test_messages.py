@@ -45,6 +45,9 @@ def test_it_shows_the_window_now_and_at_a_step(api, memory_id):
     now = api.get(f"{URL}messages/").json()
     assert (now["seqs"], now["load"], now["limit"]) == ([2, 3, 4], 3, 3)
     assert now["messages"][0] == user("b")
+    budget = now["budget"]
+    assert budget["user"] == now["totals"]["tokens"]
+    assert budget["used"] == budget["user"] + budget["overhead"]
     assert api.get(f"{URL}messages/?at=2").json()["seqs"] == [1, 2]
     assert api.get(f"{URL}messages/?at=0").json()["messages"] == []
 

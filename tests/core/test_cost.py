@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import InvalidValue, MessageWindow, TokenWindow
+from chatmemory.core.known_models import known_model, smallest_prompt
 from chatmemory.core.recall.comparison import replay
 from chatmemory.core.recall.cost import Bill, CacheRules, Call, Prices, bill_of, providers, rules_of
 from chatmemory.core.recall.frontier import limits_of, tried_of_kind
@@ -98,12 +99,32 @@ def test_prices_that_say_nothing_are_refused(prices, words):
 def test_each_provider_has_its_rules_with_source_and_date():
     for name, provider in providers().items():
         assert rules_of(name) == provider.rules
-        assert provider.source.startswith("https://")
+        told = {each for each in ("step", "least", "life") if getattr(provider.rules, each)}
+        told -= {"step"} if provider.rules.step == 1 else set()
+        assert told | {"cached"} <= provider.read.keys()
+        assert all(address.startswith("https://") for address in provider.read.values())
         assert provider.as_of.year >= 2026
         assert 0 < provider.cached < 1 <= provider.write
     assert rules_of("") == CacheRules()
     with pytest.raises(InvalidValue, match="openai or anthropic"):
         rules_of("nobody")
+
+
+def test_a_model_has_its_own_context_least_length_and_shares():
+    assert [each and each.prompt for each in map(known_model, ("gpt-4o", "o3", "", None))] == [
+        128_000,
+        200_000,
+        None,
+        None,
+    ]
+    assert smallest_prompt(["gpt-4o", "claude-opus-4-6"]) == 128_000
+    assert smallest_prompt(["gpt-4o", "of-my-own"]) is smallest_prompt([]) is None
+    openai, anthropic = providers()["openai"], providers()["anthropic"]
+    assert openai.for_model("gpt-4o").cached == Decimal("0.5")
+    assert openai.for_model("of-my-own") == openai.for_model(None) == openai
+    assert rules_of("anthropic", "claude-opus-4-6").least == 4_096
+    assert rules_of("anthropic", "claude-sonnet-4-5") == anthropic.rules
+    assert providers()["anthropic-1h"].for_model("claude-opus-4-6").write == 2
 
 
 def test_limits_and_options_that_are_tried():

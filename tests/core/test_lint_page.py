@@ -12,6 +12,7 @@ from chatmemory import Finding, lint
 from chatmemory.core.lint import PROVIDERS, RULES, Rule
 from chatmemory.formats import parse_objects
 from chatmemory.linting import example, outline
+from chatmemory.reports.laws import tried_laws
 
 PAGE = Path(__file__).parents[2] / "docs/rules.md"
 LETTERS = {"refused": "R", "conditional": "c", "mishandled": "m"}
@@ -64,6 +65,12 @@ def test_recorded_exchanges_are_refused_as_they_were(data_file):
     told("exchanges", rows)
 
 
+def test_each_law_gives_its_verdict_on_both_examples_as_the_command_prints_it():
+    laws = list(tried_laws())
+    assert len(laws) == sum(len(rule.laws) for rule in RULES.values())
+    assert not [each for each in laws if not each.holds]
+
+
 def test_the_rules_are_documented():
     rows = [f"| rule | {' | '.join(PROVIDERS.values())} | repairs |", "|---" * 9 + "|"]
     for rule in RULES.values():
@@ -84,8 +91,8 @@ def section(rule: Rule) -> Iterator[str]:
     for name, law in rule.laws.items():
         answer = f": `{law.error}`" if law.error else ""
         answer = f": ``{law.error}``" if "`" in law.error else answer
-        dated = f", {law.date}" if law.date else ""
-        yield f"- {PROVIDERS[name]} {law.severity} ([{law.basis}]({law.source}){dated}){answer}"
+        said = f"[{law.basis}]({law.source}), {law.dated}"
+        yield f"- {PROVIDERS[name]} {law.severity} ({said}){answer}"
         yield from (f"  - {each}" for each in (law.condition, law.conflict) if each)
     provider = rule.told_for
     for words, window in (("This is found:", rule.bad), ("This is not:", rule.good)):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
+from collections import OrderedDict
 from dataclasses import replace
+from itertools import combinations_with_replacement
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -26,7 +28,7 @@ from chatmemory import (
 )
 from chatmemory.conf import fact_words
 from chatmemory.core.estimators import estimator_for
-from chatmemory.core.lint import verdicts
+from chatmemory.core.lint import PROVIDERS, refusals_in, verdicts
 from chatmemory.core.recall import Recall, recall_of
 from chatmemory.core.recall.comparison import curve_of
 from chatmemory.core.recall.facts import Words, facts_of
@@ -36,6 +38,7 @@ from chatmemory.core.recall.prompts import Refusals, prompts_of
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window, total
 from chatmemory.formats import read_transcripts
+from chatmemory.linting import turns_of
 
 from ..properties import examples
 from .test_loads import Halving, Surcharged
@@ -156,6 +159,31 @@ def test_prompts_are_the_windows_before_the_calls(history, policy):
         last = window
     assert (found.tokens, found.reusable, found.breaks) == (tokens, reusable, breaks)
     assert found.refused == refused
+
+
+SAID = {
+    "U": UserMessage("When?"),
+    "A": AiMessage("On Friday."),
+    "a": AiMessage("On Friday "),
+    "e": AiMessage(""),
+    "C": AiMessage(None, [ToolExecutionRequest("call00001", "find", "{}")]),
+    "D": AiMessage(None, [ToolExecutionRequest("c.2", "find it", "[]")]),
+    "c": ToolExecutionResultMessage("call00001", "find", "found"),
+    "d": ToolExecutionResultMessage("c.2", "find it", ""),
+}
+
+
+@given(st.text(sorted(SAID), min_size=1, max_size=9), st.sampled_from(sorted(PROVIDERS)))
+def test_a_window_is_refused_as_the_linter_says(letters, provider):
+    said = [SAID[each] for each in letters]
+    turns = {provider: turns_of(said, provider)}
+    history = history_from(said, [1] * len(said), 0, range(1, len(said) + 1))
+    refusals = Refusals(history, turns, {"anthropic": ["claude-opus-4-6"]})
+    for first, newest in combinations_with_replacement(range(len(said)), 2):
+        window = dict.fromkeys(range(first, newest + 1))
+        models = ["claude-opus-4-6"] if provider == "anthropic" else []
+        exact = refusals_in([turns[provider][n] for n in window], provider, models)
+        assert bool(refusals.of(OrderedDict(window))) == bool(exact), (letters, first, newest)
 
 
 def test_a_long_history_of_another_rule_is_tried_on_a_grid():

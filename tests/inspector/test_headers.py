@@ -58,13 +58,14 @@ POSTS = {
     "verdict": ("/c/m/verdict/", {"role": "user", "text": "what if"}),
     "add": ("/c/m/add/", {"role": "robot"}),
     "repair-many": ("/doctor/repair/", {}),
+    "raise-limits": ("/doctor/raise/", {}),
     "undo-many": ("/doctor/undo/", {"steps": "{}"}),
     "an error": ("/doctor/error/", {"error": "Overloaded"}),
     "import a file": ("/import/", {}),
 }
 # Forms whose answers are redirects
 OTHER_FORMS = {"pin", "redact", "branch", "adopt", "change", "demo", "remove-policy"}
-OTHER_FORMS |= {"undo-repair", "doctor-providers-forget"}
+OTHER_FORMS |= {"undo-repair", "doctor-providers-forget", "mute"}
 OTHER_FORMS |= {"revoke-token", "sign-out", "theme", "display"}
 WITHOUT_A_NAME = ["/c/nobody/", "/nothing/", "/api/docs/", "/api/schema/", "/api/v1/memories/"]
 WITHOUT_A_NAME += ["/api/v1/memories/none/"]

@@ -205,15 +205,6 @@ def test_the_overview_flags_windows_over_the_limit(operator_client, lowered, cro
     assert context["headlines"].stats.flagged["over_limit"] == 2
 
 
-def test_the_overview_counts_in_memory_what_the_model_sees(operator_client, lowered):
-    (row,) = operator_client.get("/").context["rows"]
-    assert (row.in_memory, row.memory.left_count) == ("6 of 13", 0)
-    assert '<td class="num c-num mem">6 of 13</td>' in operator_client.get("/").text
-    services.add(lowered, numbered(1))
-    (row,) = operator_client.get("/").context["rows"]
-    assert (row.in_memory, row.memory.left_count) == ("6", 8)
-
-
 def test_conversations_over_the_limit_take_no_more_queries(operator_client, db):
     def asked(conversations: range) -> int:
         for n in conversations:

@@ -21,7 +21,7 @@ from chatmemory.queries import searching
 from chatmemory.queries.searching import MENTIONS_COUNTED
 from chatmemory.services import protocol, slices
 from inspector import demo
-from inspector.overview import selection, table
+from inspector.overview import causes, selection
 from inspector.templatetags.inspector import ago
 from inspector.views import overview
 
@@ -45,14 +45,14 @@ def test_the_examples_can_be_added_by_a_button(operator_client):
 def test_headline_numbers_are_kept_for_a_while_and_say_when_they_were_counted(
     operator_client, memory_id, monkeypatch
 ):
-    monkeypatch.setattr(table, "LEAST_SECONDS", 30)
+    monkeypatch.setattr(causes, "LEAST_SECONDS", 30)
     first = operator_client.get("/").context["headlines"]
     say(memory_id, *"abcdef")
     again = operator_client.get("/")
     assert again.context["headlines"] == first
     assert f"{first.at:%H:%M:%S}" in again.content.decode()
     monkeypatch.undo()
-    assert [table.kept_seconds(took) for took in (0.001, 0.2, 9)] == [1, 4, 30]
+    assert [causes.kept_seconds(took) for took in (0.001, 0.2, 9)] == [1, 4, 30]
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,6 @@ def test_filters_count_what_they_would_show(operator_client, fleet):
 
 @pytest.mark.parametrize("flag", ["oversized", "dangling"])
 def test_what_needs_attention_can_be_listed(operator_client, fleet, flag):
-    headlines = operator_client.get("/").content.decode()
-    assert f'href="?flagged={flag}"' in headlines
     page = operator_client.get(f"/?flagged={flag}")
     assert [row.memory.id for row in page.context["rows"]] == [flag]
     words = {"oversized": "Oversized message", "dangling": "Dangling tool call"}
@@ -191,11 +189,10 @@ def test_a_conversation_with_two_flags_counts_once(operator_client, db):
 
 
 def test_the_order_is_marked_and_can_be_changed_in_the_heads(operator_client, fleet):
-    html = operator_client.get("/?sort=said&policy=client").content.decode()
+    html = operator_client.get("/?sort=fill&policy=client").content.decode()
     marked = html.split('aria-sort="descending"')
     assert len(marked) == 2
-    assert "Said" in marked[1].split("</th>")[0]
-    assert 'href="?policy=client&amp;sort=fill"' in html
+    assert "Window fill" in marked[1].split("</th>")[0]
     assert 'href="?policy=client"' in html, "the last activity is the plain order"
 
 
@@ -238,7 +235,7 @@ def test_what_left_unseen_or_while_a_conversation_was_made_is_not_forgotten_toda
     for words in ("ab", "", "c"):
         protocol.update_messages("theirs", users(*words))
     assert queries.overview_stats(selection.midnight()).forgotten == 6
-    assert left()[:2] == [("theirs", 2), ("theirs", 1)]
+    assert left()[0] == ("theirs", 2)
     assert queries.memory("theirs").left_count == 2
 
 
@@ -403,14 +400,17 @@ def test_a_moment_that_is_no_number_marks_nothing(operator_client, memory_id, se
     assert "is-new" not in operator_client.get("/now/", {"seen": seen}).content.decode()
 
 
-def test_the_feed_has_the_latest_of_very_many_that_left_at_once(db):
+def test_the_feed_has_one_entry_for_a_conversation(db):
     for memory_id, messages in (("first", 300), ("second", 3)):
         create_and_add(memory_id, MessageWindow(messages), numbered(messages))
     services.change("first", policy=MessageWindow(10))
     say("first", "b")
     say("second", "b")
-    items = [(item.memory_id, item.seq) for item in queries.feed(4)]
-    assert items == [("second", 1), ("first", 291), ("first", 290), ("first", 289)]
+    items = [(item.memory_id, item.seq, item.count) for item in queries.feed(4)]
+    assert items == [("second", 1, 1), ("first", 291, 291)]
+    say("first", "c")
+    (newest, _) = queries.feed(2)
+    assert (newest.memory_id, newest.seq, newest.count) == ("first", 292, 292)
 
 
 def test_a_number_of_the_inbox_is_what_a_click_shows(operator_client, fleet):
@@ -418,13 +418,22 @@ def test_a_number_of_the_inbox_is_what_a_click_shows(operator_client, fleet):
     page = operator_client.get("/")
     headlines = page.context["headlines"]
     listed = {}
-    for flag, count in (*((c.flag, c.count) for c in headlines.causes), *headlines.quiet):
-        rows = operator_client.get(f"/?flagged={flag}").context["rows"]
-        listed[flag] = {row.memory.id for row in rows}
-        assert len(rows) == count, flag
-    red = set().union(*(ids for flag, ids in listed.items() if flag.is_red))
-    assert headlines.stats.attention == len(red)
-    assert f"{headlines.stats.attention} of {headlines.stats.conversations}" in page.text
+    for each in (*headlines.causes, *headlines.folded):
+        rows = operator_client.get(f"/?flagged={each.flag}").context["rows"]
+        listed[each.name] = {row.memory.id for row in rows}
+        assert len(rows) == each.count, each.name
+    needing = set().union(*(listed[cause.name] for cause in headlines.causes))
+    assert headlines.needing == len(needing)
+    for cause in headlines.causes:
+        assert sum(cause.cases.by_day) <= cause.count
+    assert f"{headlines.needing} of {headlines.stats.conversations}" in " ".join(page.text.split())
+
+
+def test_the_last_words_are_those_that_were_said(operator_client, memory_id):
+    say(memory_id, "one", "my last words")
+    services.compact(memory_id, "A summary of it.", keep_last=0)
+    (row,) = operator_client.get("/").context["rows"]
+    assert row.row.snippet == "my last words"
 
 
 def test_the_inbox_says_when_nothing_needs_anybody(operator_client, db):
@@ -436,7 +445,8 @@ def test_a_cause_names_its_newest_case_and_leads_to_what_mends_it(operator_clien
     demo.load()
     page = operator_client.get("/").text
     cause = page[page.index('class="cause') :]
-    assert "had to be said again" in cause
+    assert "said again in #47" in cause
+    assert "2 new today" in " ".join(cause.split())
     assert 'href="/lab/?flagged=user_repeated"' in cause
 
 

@@ -102,10 +102,13 @@ def _window_answer(memory_id: str, asked: Asked) -> tuple[int, HttpResponse]:
     at, linted, mended = (asked.get(name) for name in ("at", "lint", "repair"))
     if linted is None and mended is None:
         window, messages = queries.window_in_parts(memory_id, at)
-        return window.step, whole_json(_window(window, render_each(messages, asked["as"])))
+        return window.step, whole_json(
+            _window(memory_id, window, render_each(messages, asked["as"]))
+        )
     checked = queries.window(memory_id, at)
     messages, more = _checked(checked, linted, mended)
-    return checked.step, whole_json(_window(checked, render_each(messages, asked["as"]), more))
+    rendering = render_each(messages, asked["as"])
+    return checked.step, whole_json(_window(memory_id, checked, rendering, more))
 
 
 def _checked(
@@ -132,6 +135,7 @@ def _checked(
 
 
 def _window(
+    memory_id: str,
     window: WindowView[WindowRow] | WindowView[WindowPlace],
     rendering: Rendering,
     more: dict[str, Any] | None = None,
@@ -139,7 +143,7 @@ def _window(
     """Yield the JSON of a window, with `more` in its head. What stands beside the messages, and
     what the format lost, are known after them.
     """
-    yield _json(window_head(window, more)).removesuffix("}") + ',"messages":'
+    yield _json(window_head(memory_id, window, more)).removesuffix("}") + ',"messages":'
     yield from json_list(rendering.values)
     if rendering.beside:
         yield f',"beside":{json.dumps(rendering.beside, ensure_ascii=False)}'

@@ -1,6 +1,7 @@
 """Which conversations a provider will refuse, or take otherwise than they were meant, and why.
 
     findings_in(turns, provider)    what rules find in a window
+    refusals_in(turns, provider)    what of it is refused
     verdicts(turns)                 what providers say to a window, in a sentence each
     RULES                           the rules by id, each with its source and two examples
 
@@ -36,15 +37,23 @@ __all__ = [
     "Verdict",
     "Waiting",
     "findings_in",
+    "refusals_in",
     "verdicts",
 ]
 
-ASKED = (OPENAI, ANTHROPIC)  # the providers that pages ask
+ASKED = (OPENAI, ANTHROPIC)  # the providers that lessons ask
 
 
 def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) -> list[Finding]:
     """Return what a provider refuses or mishandles in a window, in its order."""
     return findings(Sent(turns, provider, model=model), RULES.values())
+
+
+def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()) -> list[Finding]:
+    """Return what a provider refuses in a window, or one of its models if any are named."""
+    said = list(turns)
+    found = (findings_in(said, provider, model) for model in models or (None,))
+    return [each for findings in found for each in findings if each.severity == "refused"]
 
 
 @dataclass(frozen=True)
@@ -75,5 +84,5 @@ class Verdict:
 
 
 def verdicts(turns: Sequence[Turn]) -> tuple[Verdict, ...]:
-    """Return the verdicts of the providers that pages ask."""
+    """Return the verdicts of the providers that lessons ask."""
     return tuple(Verdict(PROVIDERS[name], findings_in(turns, name)) for name in ASKED)

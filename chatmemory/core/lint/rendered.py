@@ -5,7 +5,6 @@ Those of one field are data, see `limits`.
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from binascii import Error as NoBase64
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,8 @@ from typing import Any
 
 from chatmemory.core.estimators import count_tokens
 from chatmemory.core.estimators.openai import OpenAiTokenCountEstimator
+from chatmemory.core.exceptions import UnknownEstimator
+from chatmemory.core.known_models import known_model, known_models
 from chatmemory.core.lint.rules import Fault
 from chatmemory.core.lint.turns import Json, Sent, Turn
 from chatmemory.core.messages import AiMessage, ChatMessage, MessageType, UserMessage, text_of
@@ -294,22 +295,17 @@ def system_role(sent: Sent) -> Iterator[Fault]:
             yield Fault([turn], what)
 
 
-# Tokens of requests by model, and characters a token at most where none is named
-_CONTEXTS = {
-    r"gpt-4\.1": 1_047_576,
-    r"gpt-5": 400_000,
-    r"gpt-4o|chatgpt-4o|gpt-4-turbo|o1-(mini|preview)": 128_000,
-    r"(^|/)o[134]": 200_000,
-    r"gpt-3\.5": 16_385,
-}
-KNOWN_CONTEXTS = "|".join(_CONTEXTS)
-_SMALLEST, _CHARACTERS = 128_000, 4
+_SMALLEST, _CHARACTERS = 128_000, 4  # tokens where no model is named; characters a token at most
+KNOWN_CONTEXTS = "|".join(each.names.pattern for each in known_models())
+SMALLEST_CONTEXTS = "|".join(
+    each.names.pattern for each in known_models() if each.prompt <= _SMALLEST
+)
 
 
 def long_window(sent: Sent) -> Iterator[Fault]:
     """More tokens than the model's context, or than the smallest usual one where none is named."""
-    sizes = (size for names, size in _CONTEXTS.items() if re.search(names, sent.model or ""))
-    most = next(sizes, _SMALLEST)
+    known = known_model(sent.model)
+    most = known.prompt if known else _SMALLEST
     messages = [turn.message for turn in sent.turns if turn.message]
     characters = sum(map(_length, messages))
     if characters * _CHARACTERS <= most:  # of UTF-8, each of which may be a token
@@ -326,9 +322,11 @@ def _length(message: ChatMessage) -> int:
 
 
 def _counted(messages: list[ChatMessage], model: str) -> int:
-    known = model.rpartition("/")[2]
-    name = known if re.search(KNOWN_CONTEXTS, known) else "gpt-4o"
-    estimator = OpenAiTokenCountEstimator(name)
+    """Return the tokens of a model's encoding; of one that is not known, those of gpt-4o."""
+    try:
+        estimator = OpenAiTokenCountEstimator(model.rpartition("/")[2])
+    except UnknownEstimator:
+        estimator = OpenAiTokenCountEstimator("gpt-4o")
     return sum(count_tokens(estimator, message) for message in messages)
 
 

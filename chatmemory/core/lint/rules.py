@@ -43,10 +43,11 @@ class Law:
     `check` finds the faults where the law has bounds of its own; else that of its rule does.
     `error` is what the provider's answer reads like, with {at} for the place of the first turn at
     fault; it is empty where nothing is said. `source` is the address of what tells, and `date` the
-    month of it. `conflict` says what another source reports.
+    month of it, empty where it is not known. `conflict` says what another source reports.
 
     A law that is `conditional` holds under a `condition`. Where that is the model, `refusing` is a
-    pattern of the models that refuse, and `taking` one of those that are known to take it.
+    pattern of the models that refuse, and `taking` one of those that are known to take it. Where
+    the check asks the model, `sure` is one of those that refuse what is found without any.
     """
 
     severity: Severity
@@ -56,6 +57,7 @@ class Law:
     condition: str = ""
     refusing: str = ""
     taking: str = ""
+    sure: str = ""
     date: str = ""
     conflict: str = ""
 
@@ -67,11 +69,25 @@ class Law:
         is_reported = self.source.startswith("https://github.com/")
         return "reported" if is_reported else "documentation"
 
+    @property
+    def dated(self) -> str:
+        """The month of the source, or that no source with a date was found."""
+        return self.date or "no source with a date found"
+
     def severity_for(self, model: str | None) -> Severity | None:
         """Return how severe a fault is for a model; None if the model is known to take it."""
         if self.severity != "conditional" or not model:
             return self.severity
-        if self.refusing and re.search(self.refusing, model):
+        return self._severity(self.refusing, model)
+
+    def severity_unasked(self, model: str) -> Severity | None:
+        """Return how severe a fault is for a model, if it was found without asking any model."""
+        if self.severity != "conditional":
+            return self.severity
+        return self._severity(self.sure or self.refusing, model)
+
+    def _severity(self, refusing: str, model: str) -> Severity | None:
+        if refusing and re.search(refusing, model):
             return "refused"
         is_taken = self.taking and re.search(self.taking, model)
         return None if is_taken else "conditional"

@@ -8,9 +8,10 @@ no part of it.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -18,9 +19,10 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.known_models import known_model
 
 MILLION = 1_000_000
-ONE = Decimal(1)
+ONE, TWICE = Decimal(1), Decimal(2)
 
 
 class Call(NamedTuple):
@@ -66,7 +68,12 @@ NO_BOUNDS = CacheRules()
 
 @dataclass(frozen=True)
 class Provider:
-    """The cache of a provider, and what its tokens cost as shares of the input price."""
+    """The cache of a provider, and what its tokens cost as shares of the input price.
+
+    `least_of` has the least lengths that some models have, by a pattern of their names. `says` is
+    what else differs between models, and `read` has an address for each thing that was read on the
+    day `as_of`.
+    """
 
     name: str
     label: str
@@ -74,7 +81,21 @@ class Provider:
     cached: Decimal
     write: Decimal
     as_of: date
-    source: str
+    read: Mapping[str, str]
+    least_of: Mapping[str, int]
+    says: str = ""
+
+    def for_model(self, model: str | None) -> Provider:
+        """Return the same with what is known of a model: its least length, and its shares."""
+        least = (size for names, size in self.least_of.items() if re.search(names, model or ""))
+        rules = replace(self.rules, least=next(least, self.rules.least))
+        known = known_model(model)
+        cached = known.cached if known and known.cached is not None else self.cached
+        # A cache of another life has a price of its own
+        write = known.write if known and known.write is not None and self.write < TWICE else None
+        return replace(
+            self, rules=rules, cached=cached, write=self.write if write is None else write
+        )
 
 
 @cache
@@ -85,19 +106,23 @@ def providers() -> Mapping[str, Provider]:
 
 
 def _provider(name: str, data: Mapping[str, Any]) -> Provider:
-    rules = CacheRules(data["step"], data["least"], data["life"])
+    rules = CacheRules(data.get("step", 1), data.get("least", 0), data.get("life"))
     shares = Decimal(data["cached"]), Decimal(data["write"])
-    return Provider(name, data["label"], rules, *shares, data["as_of"], data["source"])
+    of_models, said = data.get("least_of", {}), data.get("says", "")
+    return Provider(
+        name, data["label"], rules, *shares, data["as_of"], data["read"], of_models, said
+    )
 
 
-def rules_of(provider: str) -> CacheRules:
-    """Return the rules of a provider's cache; of an empty name those without bounds.
+def rules_of(provider: str, model: str | None = None) -> CacheRules:
+    """Return the rules of a provider's cache, for a model if one is named; of an empty name those
+    without bounds.
 
     Raises InvalidValue.
     """
     if provider and provider not in providers():
         raise InvalidValue(f"the provider of a cache is {' or '.join(providers())}")
-    return providers()[provider].rules if provider else NO_BOUNDS
+    return providers()[provider].for_model(model).rules if provider else NO_BOUNDS
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from chatmemory.core.estimators import TokenCountEstimator, count_overhead, count_tokens
 from chatmemory.core.lint import Turn
@@ -148,7 +148,12 @@ def history_from(
 
 def recorded_time(message: ChatMessage) -> float | None:
     """Return when a message was said, in seconds, if the file of its conversation gave that."""
-    for about in getattr(message, "attributes", {}).values():  # by the name of the format
+    return time_in(getattr(message, "attributes", {}))
+
+
+def time_in(attributes: Mapping[str, Any]) -> float | None:
+    """Return the time that a file gave, from what formats keep with a message."""
+    for about in attributes.values():  # by the name of the format
         given = about.get("timestamp") if isinstance(about, Mapping) else None
         if isinstance(given, str):
             with suppress(ValueError):

@@ -9,11 +9,23 @@ reads from its cache is told by the rules of `cost`.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, islice, takewhile
 
-from chatmemory.core.lint import ASKED, COMBINING, PROVIDERS, RULES, Turn, Waiting, verdicts
+from chatmemory.core.lint import (
+    ASKED,
+    COMBINING,
+    PROVIDERS,
+    RULES,
+    Finding,
+    Sent,
+    Turn,
+    Waiting,
+    refusals_in,
+)
+from chatmemory.core.lint.rules import findings
+from chatmemory.core.lint.turns import RESPONSES
 from chatmemory.core.messages import MessageType
 from chatmemory.core.recall.cost import Bill, CacheRules, Call, bill_of
 from chatmemory.core.recall.history import History
@@ -151,82 +163,128 @@ class _SentWindow:
 class Refusals:
     """Which providers would refuse each of many windows of one history, by the rules of `lint`.
 
+    `turns` are the messages of the history as each provider gets them, by default their types and
+    the ids of calls. A provider with `models` refuses what one of them refuses.
+
     A window is nearly always the system message and a part of the history without a gap. Whether
     such a part breaks a rule is read from its first and its last message and the faults between
-    them, which are counted once; any other window is read as a whole.
+    them, which are found once; any other window is read as a whole.
     """
 
-    def __init__(self, history: History) -> None:
-        self.providers = tuple(PROVIDERS[name] for name in ASKED)
-        self._turns = history.turns
-        self._ordinary = [*accumulate(turn.type is not _SYSTEM for turn in self._turns)]
-        self._faults = {PROVIDERS[name]: _Faults(self._turns, name) for name in ASKED}
+    def __init__(
+        self,
+        history: History,
+        turns: Mapping[str, Sequence[Turn]] | None = None,
+        models: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self._turns = turns or dict.fromkeys(ASKED, history.turns)
+        self._models = {name: tuple((models or {}).get(name, ())) for name in self._turns}
+        self.providers = tuple(PROVIDERS[name] for name in self._turns)
+        self._types = [turn.type for turn in history.turns]
+        self._ordinary = [*accumulate(type is not _SYSTEM for type in self._types)]
+        self._faults = {
+            name: _Faults(turns, name, self._models[name]) for name, turns in self._turns.items()
+        }
 
     def of(self, window: OrderedDict[int, None]) -> list[str]:
         """Return the providers that refuse a window of positions, given in its order."""
         head, newest = list(islice(window, 2)), next(reversed(window), 0)
-        is_led = bool(head) and self._turns[head[0]].type is _SYSTEM
+        is_led = bool(head) and self._types[head[0]] is _SYSTEM
         first = head[is_led] if len(head) > is_led else None
-        if first is None or not self._is_one_part(first, newest, len(window) - is_led):
-            found = verdicts([self._turns[position] for position in window])
-            return [verdict.provider for verdict in found if not verdict.accepts]
-        return [name for name in self.providers if self._faults[name].between(first, newest)]
+        is_one = first is not None and self._is_one_part(first, newest, len(window) - is_led)
+        return [
+            PROVIDERS[name]
+            for name, faults in self._faults.items()
+            if (
+                faults.between(first, newest)
+                if is_one and first is not None and faults.are_between
+                else self._refuses(name, window)
+            )
+        ]
+
+    def _refuses(self, name: str, window: Iterable[int]) -> bool:
+        turns = self._turns[name]
+        return bool(refusals_in([turns[n] for n in window], name, self._models[name]))
 
     def _is_one_part(self, first: int, newest: int, size: int) -> bool:
         """Return whether so many messages are all from `first` to `newest` but system messages,
         and the first of them does not continue an answer.
         """
-        ends = self._turns[first].type, self._turns[newest].type
+        ends = self._types[first], self._types[newest]
         if not _NO_TURNS.isdisjoint(ends):
             return False
-        before = self._turns[first - 1].type if first else _SYSTEM
+        before = self._types[first - 1] if first else _SYSTEM
         if ends[0] is MessageType.AI and before not in (MessageType.USER, _RESULT) and first:
             return False
         return self._ordinary[newest] - self._ordinary[first] + 1 == size
 
 
-class _Faults:
-    """What one provider would refuse in a history, counted up to each message.
+# Rules about calls and results, those about the first message, and those about the last one
+_PAIRED = ("orphan_result", "dangling_call", "results_apart", "duplicate_result")
+_FIRST, _LAST = ("first_not_user", "call_after_model"), ("answer_at_the_end", "blanks_at_the_end")
 
-    `_waits` tells whether a call waits behind a message, and `_repeats` the latest call up to it
-    whose id came again. `_doubled` are the messages that call with one id twice.
+
+class _Faults:
+    """What one provider would refuse in a history.
+
+    `_counts` are the faults between calls and results up to each message, and `_waits` tells
+    whether a call waits behind it. Any other fault is one of two messages, or twice of the same
+    one: `_latest` is, for each message, the latest first one of the faults up to it. `_starts` and
+    `_ends` are the messages with which a window must not begin or end.
     """
 
-    def __init__(self, turns: Sequence[Turn], provider: str) -> None:
-        self._turns = turns
+    def __init__(self, turns: Sequence[Turn], provider: str, models: Sequence[str]) -> None:
+        self._turns, self._provider, self._models = turns, provider, models
         self._counts: list[int] = []
         self._waits: list[bool] = []
-        self._repeats: list[int] = []
-        self._doubled: set[int] = set()
-        self._minds_repeats = provider in RULES["reused_call_id"].laws
-        count, repeated, waiting, last = 0, -1, Waiting(), _SYSTEM
-        seen: dict[str, int] = {}
-        for position, turn in enumerate(turns):
+        self._count_unpaired()
+        found = refusals_in(turns, provider, models)
+        # OpenAI Responses finds a result wherever it stands behind its call
+        is_apart = provider == RESPONSES and self._counts[-1:] not in ([], [0])
+        self.are_between = not is_apart
+        self._latest = self._latest_of(found)
+        self._starts = {n for n, turn in enumerate(turns) if self._is_at_fault(turn, _FIRST)}
+        answers = (n for n, turn in enumerate(turns) if turn.type is MessageType.AI)
+        self._ends = {n for n in answers if self._is_at_fault(turns[n], _LAST)}
+
+    def _count_unpaired(self) -> None:
+        count, waiting, last = 0, Waiting(), _SYSTEM
+        for turn in self._turns:
             if turn.type is _RESULT:
                 count += not waiting.take(turn)
-            elif turn.type is last is MessageType.AI and provider in COMBINING:
+            elif turn.type is last is MessageType.AI and self._provider in COMBINING:
                 waiting.add(turn.calls)
             elif turn.type not in _NO_TURNS:
                 count += waiting.is_open
                 waiting = Waiting(turn)
             last = last if turn.type in _NO_TURNS else turn.type
-            if turn.calls:
-                ids = [id for id in turn.calls if id is not None]
-                if len(set(ids)) < len(ids):
-                    count += 1
-                    self._doubled.add(position)
-                repeated = max([repeated, *(seen.get(id, -1) for id in ids)])
-                seen.update(dict.fromkeys(ids, position))
             self._counts.append(count)
             self._waits.append(waiting.is_open)
-            self._repeats.append(repeated)
+
+    def _latest_of(self, found: Iterable[Finding]) -> list[int]:
+        latest = [-1] * len(self._turns)
+        for each in found:
+            if each.positions and not each.is_pending and each.rule not in (*_PAIRED, *_FIRST[:1]):
+                last = max(each.positions)
+                latest[last] = max(latest[last], min(each.positions))
+        return [*accumulate(latest, max)]
+
+    def _is_at_fault(self, turn: Turn, rules: Iterable[str]) -> bool:
+        """Return whether a window of one message breaks one of these rules."""
+        chosen = [RULES[name] for name in rules if self._provider in RULES[name].laws]
+        return any(
+            each.severity == "refused"
+            for model in self._models or (None,)
+            for each in (findings(Sent([turn], self._provider, model=model), chosen))
+        )
 
     def between(self, first: int, newest: int) -> bool:
-        """Return whether there is one from a message to another."""
+        """Return whether a window from a message to another one is refused."""
         return (
             self._turns[first].type is _RESULT
-            or first in self._doubled
+            or first in self._starts
+            or newest in self._ends
             or self._counts[newest] > self._counts[first]
             or self._waits[newest]
-            or (self._minds_repeats and self._repeats[newest] >= first)
+            or self._latest[newest] >= first
         )

@@ -62,7 +62,7 @@ class Command(DatabaseCommand):
             printer = self.printer(options)
             for row in HistoryMessageSerializer(page.rows, many=True).data:
                 printer.row(row)
-            head = window_head(window).data
+            head = window_head(memory_id, window).data
             printer.total({"id": memory_id, **head, "earlier": page.earlier})
             return
         change = queries.step(memory_id, window.step).change if window.step else None

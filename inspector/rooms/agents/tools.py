@@ -64,7 +64,7 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
     window = queries.window(agent.visible(conversation), step)
     shown = window.rows[-SIZE:]
     held = explain.held_words(window.policy, window.totals)
-    head = {name: last_of(value) for name, value in window_head(window).data.items()}
+    head = {name: last_of(value) for name, value in window_head(conversation, window).data.items()}
     texts = {row.seq: readable_text(row.message) for row in shown}
     told = [row_words(row.seq, row.type, row.has_calls, texts[row.seq]) for row in shown]
     rows = [
@@ -73,11 +73,23 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
     ]
     left_out = [f"The last {SIZE} of them:"] if len(window.rows) > SIZE else []
     return Answer(
-        [f"At step {window.step:,} memory holds {held}.", *left_out, *told],
+        [
+            f"At step {window.step:,} memory holds {held}.",
+            *_filled(head["budget"]),
+            *left_out,
+            *told,
+        ],
         agent.page_of(conversation, at=step),
         **head,
         messages=rows,
     )
+
+
+def _filled(budget: Any) -> list[str]:
+    """Say in one line what fills a window."""
+    kinds = ("system", "results", "user", "ai", "calls", "summaries")
+    parts = [f"{name} {budget[name]:,}" for name in kinds if budget[name]]
+    return [f"Its tokens: {', '.join(parts)}."] if parts else []
 
 
 def history(

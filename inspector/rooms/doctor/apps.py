@@ -33,6 +33,13 @@ class Doctor(room.SiteRoom):
         request_started.connect(remember, dispatch_uid="inspector.rooms.doctor")
         request_finished.connect(forget, dispatch_uid="inspector.rooms.doctor")
 
+    def in_use(self, memory_id: str) -> Mapping[str, Sequence[str]] | None:
+        from inspector.rooms.doctor.choosing import choices
+
+        made = choices()
+        use = made.of(memory_id) if memory_id else made.everywhere
+        return use.models if made.is_made else None
+
     def keepers(self) -> Iterable[Keeper]:
         from inspector.rooms.doctor.diagnosing import DiagnosisKeeper
 
@@ -62,6 +69,17 @@ class Doctor(room.SiteRoom):
         from inspector.rooms.doctor import card
 
         return not card.known(view).is_current
+
+    def providers(self) -> Iterable[str]:
+        from inspector.rooms.doctor.choosing import choices
+
+        made = choices()
+        return made.everywhere.providers if made.is_made else ()
+
+    def questions(self) -> Iterable[room.Fragment]:
+        from inspector.rooms.doctor import card
+
+        return card.questions()
 
     def badges(self, rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[room.Badge]]:
         from inspector.rooms.doctor import card

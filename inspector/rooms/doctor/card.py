@@ -6,6 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from chatmemory.core.exceptions import CorruptRow
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.texts import named
+from chatmemory.explain.wording import capitalized, decapitalized, in_unit
+from chatmemory.models import Stay, Step
 from chatmemory.queries import ConversationState, MemoryRow
 from chatmemory.testing.snippets import accepted_by
 from inspector.conversation.as_test import copied_test
@@ -15,12 +20,15 @@ from inspector.rooms.doctor.diagnosing import (
     NOT_KNOWN,
     KnownDiagnosis,
     diagnosis_of_rows,
+    kept_diagnosis,
     known_diagnosis,
+    leading_system,
 )
 from inspector.rooms.doctor.flagged import LATELY_STEPS
-from inspector.rooms.doctor.reads import missed_steps
-from inspector.rooms.doctor.using import InUse
-from inspector.shell.room import Badge, Card, Link, Section
+from inspector.rooms.doctor.models import KeptDiagnosis
+from inspector.rooms.doctor.reads import missed_steps, seen_in, would_find
+from inspector.rooms.doctor.using import ALL, InUse
+from inspector.shell.room import Badge, Card, Fragment, Link, Section
 
 
 def known(view: ConversationState) -> KnownDiagnosis:
@@ -95,6 +103,51 @@ def links(view: ConversationState) -> Iterator[Link]:
 def badges(rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
     missed = missed_steps([row.id for row in rows], LATELY_STEPS)
     return {
-        memory_id: [Badge("rooms/doctor/_missed.html", {"id": memory_id, "step": step}, True)]
+        memory_id: [Badge("rooms/doctor/_missed.html", {"id": memory_id, "step": step})]
         for memory_id, step in missed.items()
     }
+
+
+def who_refuses(memory_id: str) -> str:
+    """`OpenAI refuses it: a tool call without its result`; empty if nothing is kept of it."""
+    row = KeptDiagnosis.objects.filter(pk=memory_id).first()
+    if row is None:
+        return ""
+    try:
+        found = kept_diagnosis(row).under(choices().of(memory_id))
+    except CorruptRow:
+        return ""
+    if not found.refused_by:
+        return ""
+    problem = next(each for each in found.listed if each.refused_by)
+    verb = "refuses" if len(found.refused_by) == 1 else "refuse"
+    title = decapitalized(words.problem_title(problem.rule))
+    place = f" ({named(problem.seq)})" if problem.seq else ""
+    return f"{capitalized(words.provider_names(found.refused_by))} {verb} it: {title}{place}"
+
+
+def never_reached(memory_id: str) -> str:
+    """`#12 has 1,427 tokens, its window 300`; empty if nothing is kept of it."""
+    row = KeptDiagnosis.objects.filter(pk=memory_id, missed_step__isnull=False).first()
+    if row is None:
+        return ""
+    step = Step.objects.filter(memory_id=memory_id, n=row.missed_step or 0).first()
+    if step is None or not can_decide(step.policy):
+        return ""
+    missed = Stay.objects.filter(memory_id=memory_id, left_step=step.n, entered_step=step.n)
+    stay = missed.order_by("-n").first()
+    if stay is None:
+        return ""
+    limit = in_unit(step.policy.limit, step.policy)
+    if step.policy.unit != "tokens":
+        return f"{named(stay.seq)} left in the step that added it: its window has {limit}"
+    system = leading_system(step)
+    beside = f" beside {system.tokens:,} of the system message" if system else ""
+    return f"{named(stay.seq)} has {stay.tokens:,} tokens{beside}, its window {limit}"
+
+
+def questions() -> Iterator[Fragment]:
+    """Yield the question which providers are in use, until somebody has chosen."""
+    if not choices().is_made:
+        rows = words.provider_rows(None, would_find(ALL), seen_in())
+        yield Fragment("rooms/doctor/_question.html", {"rows": rows})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,24 +25,28 @@ from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.call_ids import ids_of_calls
 from chatmemory.queries.feed import microseconds
 from chatmemory.queries.windows import StoredState
-from chatmemory.signals import problems_found
+from chatmemory.signals import cases_found, problems_found
 from inspector.rooms.doctor.diagnosis import Diagnosis, diagnose
+from inspector.rooms.doctor.largest import needed_by
 from inspector.rooms.doctor.models import KeptDiagnosis
+from inspector.rooms.doctor.seen import providers_seen
 from inspector.rooms.doctor.using import InUse
 
+Said = Mapping[int, ChatMessage]
 LEFT_AT_ONCE = 400  # places that are looked at, of messages that left
 BYTES_AT_ONCE = 4_000_000  # of messages whose ids are read
 _COLUMNS = ("n", "seq", "type", "has_calls", "rank", "entered_step", "left_step", "reason", "size")
 _LEFT_STEP = _COLUMNS.index("left_step")
 
 
-def diagnosis_of(state: StoredState) -> Diagnosis:
-    """Return the diagnosis of the window as it is stored, with what a lowered limit hides.
+def diagnosis_of(state: StoredState, said: Said | None = None) -> Diagnosis:
+    """Return the diagnosis of the window as it is stored, with what a lowered limit hides. `said`
+    are its messages by number, where they are read.
 
     Raises StepNotFound, and CorruptRow for a message that cannot be read.
     """
     step = state.step
-    said = dict(_messages(state))
+    said = dict(_messages(state)) if said is None else said
     found = diagnose(
         list(said.values()),
         list(said),
@@ -165,7 +169,7 @@ def _too_many(count: int) -> str:
 
 # What is kept of it
 
-RULES_READ = 2  # raise it with each change of what a rule of the linter finds
+RULES_READ = 3  # raise it with each change of what a rule of the linter finds
 LATELY_STEPS = 40
 BITS = {name: 1 << n for n, name in enumerate(PROVIDERS)}
 
@@ -185,9 +189,13 @@ class DiagnosisKeeper(Keeper):
         return version_of(RULES_READ, rules, chatmemory.__version__)
 
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
-        found = diagnosis_of(StoredState(memory))
+        state = StoredState(memory)
+        said = dict(_messages(state))
+        found = diagnosis_of(state, said)
         oversized, missed = without_room(memory)
         return {
+            "seen": _bits(providers_seen(said.values())),
+            **needed_by(memory),
             "content": json.dumps(found.to_list()),
             "oversized_step": oversized,
             "missed_step": missed,
@@ -205,6 +213,25 @@ class DiagnosisKeeper(Keeper):
         known = _rules_of(before, use) if before else set()
         if new := sorted(_rules_of(row, use) - known):
             problems_found.send_robust(Memory, memory_id=row.pk, new=tuple(new))
+        for cause in _new_cases(row, before, use):
+            cases_found.send_robust(Memory, memory_id=row.pk, cause=cause)
+
+
+def _new_cases(row: KeptRow, before: KeptRow | None, use: InUse) -> Iterator[str]:
+    """Yield the names of the red flags that a conversation has now and had not before."""
+    was = before.missed_step if isinstance(before, KeptDiagnosis) else None
+    if isinstance(row, KeptDiagnosis) and row.missed_step and row.missed_step > (was or 0):
+        yield "never_in_memory"
+    if use.is_chosen and _is_refused(row, use) and not (before and _is_refused(before, use)):
+        yield "refused"
+
+
+def _is_refused(row: KeptRow, use: InUse) -> bool:
+    try:
+        with row.reading() as values:
+            return bool(Diagnosis.from_list(row.step, values).under(use).refused_by)
+    except CorruptRow:
+        return False
 
 
 def _columns_of(found: Diagnosis) -> dict[str, Any]:
@@ -281,11 +308,12 @@ def _is_oversized(arrival: Stay, step: Step) -> bool:
     is_over = not policy.meters_only and policy.is_exceeded_by(after)
     if not is_over and arrival.left_step != step.n:
         return False
-    system = _leading_system(step)
+    system = leading_system(step)
     beside = stay_entry(system) if system and system.n != arrival.n else None
     return is_oversized(policy, beside, stay_entry(arrival))
 
 
-def _leading_system(step: Step) -> Stay | None:
+def leading_system(step: Step) -> Stay | None:
+    """Return the place of the system message with which the window after a step begins."""
     first = stays_at(step).filter(pinned=False).order_by("rank").first()
     return first if first and first.type == MessageType.SYSTEM else None

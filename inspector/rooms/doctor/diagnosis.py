@@ -15,7 +15,7 @@ from chatmemory.core.lint.rules import findings
 from chatmemory.core.lint.since import Past
 from chatmemory.core.lint.turns import OPENAI
 from chatmemory.core.messages import ChatMessage
-from chatmemory.linting import FORMATS_OF, turns_of
+from chatmemory.linting import FORMATS_OF, repair, turns_of
 from inspector.rooms.doctor.using import InUse
 
 LOOKED_AT = 50  # faults of a rule of which it is asked since when they are there
@@ -33,8 +33,9 @@ class Problem:
 
     `conditional_for` are those of which it depends on the model or a parameter. `seq` is the
     message at fault, 0 for the window as a whole. It is so since step `since`, which was `at` that
-    time; None where that is not known. One that `is_pending` ends with what has to come next
-    anyway, such as the results of a call.
+    time; None where that is not known. A repair for a provider of `mendable_for` makes a window
+    that this provider takes. One that `is_pending` ends with what has to come next anyway, such as
+    the results of a call.
     """
 
     rule: str
@@ -45,6 +46,7 @@ class Problem:
     conditional_for: tuple[str, ...] = ()
     is_pending: bool = False
     at: datetime | None = None
+    mendable_for: tuple[str, ...] = ()
 
     @property
     def is_listed(self) -> bool:
@@ -80,13 +82,14 @@ class Problem:
             refused_by=_of("refused", severities),
             mishandled_by=_of("mishandled", severities),
             conditional_for=_of("conditional", severities),
+            mendable_for=tuple(name for name in self.mendable_for if name in use.models),
         )
 
     def _severity(self, provider: str, models: Sequence[str]) -> str:
         severity = self.severity_for(provider)
         if severity != "conditional" or not models:
             return severity
-        of_models = {RULES[self.rule].laws[provider].severity_for(model) for model in models}
+        of_models = {RULES[self.rule].laws[provider].severity_unasked(model) for model in models}
         known = (each for each in ("refused", "conditional") if each in of_models)
         return next(known, "")
 
@@ -164,6 +167,7 @@ def _written(problem: Problem) -> dict[str, Any]:
         "conditional_for": list(problem.conditional_for),
         "is_pending": problem.is_pending,
         "at": problem.at and problem.at.isoformat(),
+        "mendable_for": list(problem.mendable_for),
     }
 
 
@@ -184,6 +188,7 @@ def _read(stored: Mapping[str, Any]) -> Problem:
         tuple(stored["conditional_for"]),
         bool(stored["is_pending"]),
         stored["at"] and datetime.fromisoformat(stored["at"]),
+        tuple(stored["mendable_for"]),
     )
 
 
@@ -216,6 +221,7 @@ def diagnose(
             found[rule.id, False] = {(): {}}
     since = _since(found, past_of) if past_of else {}
     problems = [_problem(*key, of_rule, since.get(key)) for key, of_rule in found.items()]
+    problems = _with_mends(problems, messages)
     problems.sort(key=lambda each: (not each.refused_by, each.since or step, each.rule))
     return Diagnosis(step, tuple(problems))
 
@@ -254,6 +260,33 @@ def _problem(
         _minding(found.values(), "conditional"),
         is_pending,
     )
+
+
+def _with_mends(problems: Sequence[Problem], messages: Sequence[ChatMessage]) -> list[Problem]:
+    """Return problems with the providers for which a repair mends them, and leaves nothing that is
+    refused.
+    """
+    plans: dict[str, Collection[str] | None] = {}  # by provider: the rules that are still broken
+
+    def mends(rule: str, provider: str) -> bool:
+        if provider not in plans:
+            plan = repair(messages, provider=provider)
+            is_possible = plan.done and not any(each.severity == "refused" for each in plan.left)
+            plans[provider] = {each.rule for each in plan.left} if is_possible else None
+        broken = plans[provider]
+        return broken is not None and rule not in broken
+
+    return [
+        replace(
+            each,
+            mendable_for=tuple(
+                name for name in (*each.refused_by, *each.mishandled_by) if mends(each.rule, name)
+            ),
+        )
+        if each.is_listed and RULES[each.rule].repairs
+        else each
+        for each in problems
+    ]
 
 
 def _minding(found: Iterable[Mapping[str, str]], severity: str) -> tuple[str, ...]:

@@ -38,6 +38,18 @@ def _are_chosen() -> bool:
     return choices().is_made
 
 
+def _never_reached(memory_id: str) -> str:
+    from inspector.rooms.doctor.card import never_reached
+
+    return never_reached(memory_id)
+
+
+def _who_refuses(memory_id: str) -> str:
+    from inspector.rooms.doctor.card import who_refuses
+
+    return who_refuses(memory_id)
+
+
 FLAGS = (
     Flag(
         "never_in_memory",
@@ -48,6 +60,8 @@ FLAGS = (
         place=30,
         verb="Make room…",
         route="lab",
+        newest=_never_reached,
+        began_step="keptdiagnosis__missed_step",
     ),
     Flag(
         "oversized",
@@ -86,5 +100,8 @@ FLAGS = (
         place=5,
         verb="Repair…",
         route="doctor",
+        title="Would fail now",
+        newest=_who_refuses,
+        began_at="keptdiagnosis__ill_at",
     ),
 )

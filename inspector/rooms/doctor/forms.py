@@ -33,6 +33,23 @@ def shown_versions(text: str, most: int) -> dict[str, int]:
     return dict(found)
 
 
+def shown_policies(text: str, most: int) -> dict[str, tuple[str, int]]:
+    """Return the policies that conversations had, each with a version, as a page sends them back.
+
+    Raises InvalidValue for anything else, and for more than `most`.
+    """
+    try:
+        found: Any = json.loads(text)
+        read = {
+            memory_id: (str(policy), int(version)) for memory_id, (policy, version) in found.items()
+        }
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise InvalidValue("what was shown cannot be read: open the page again") from None
+    if len(read) > most or not all(map(is_id, read)):
+        raise InvalidValue(f"at most {most:,} conversations are changed at once")
+    return read
+
+
 class RepairForm(forms.Form):
     """A repair: for which provider, why, and of which version of the conversation."""
 

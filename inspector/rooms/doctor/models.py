@@ -27,6 +27,14 @@ class KeptDiagnosis(KeptRow):
         null=True, help_text="the newest step whose message left in it"
     )
 
+    seen = models.IntegerField(
+        default=0, help_text="the providers that messages tell of, as bits: see `seen`"
+    )
+    needed_limit = models.BigIntegerField(
+        null=True, help_text="what the largest recorded turn needs, where the limit is smaller"
+    )
+    short_at = models.BigIntegerField(null=True, help_text="since when the limit is smaller")
+
     class Meta:
         verbose_name = verbose_name_plural = "diagnosis"
         indexes = [
@@ -43,6 +51,10 @@ class KeptDiagnosis(KeptRow):
             ),
             models.Index(
                 "missed_step", condition=Q(missed_step__isnull=False), name="doctor_missed"
+            ),
+            models.Index("seen", condition=Q(seen__gt=0), name="doctor_seen"),
+            models.Index(
+                "needed_limit", condition=Q(needed_limit__isnull=False), name="doctor_short"
             ),
         ]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from types import MappingProxyType
+from typing import NamedTuple
 
 from django.urls import reverse
 from django.utils.http import urlencode
@@ -13,86 +15,132 @@ from django.utils.http import urlencode
 from chatmemory.core.lint import PROVIDERS, RULES
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import Choices, choices
+from inspector.rooms.doctor.largest import ShortWindow, short_windows
 from inspector.rooms.doctor.reads import (
-    Case,
+    IllConversation,
     Issue,
     Issues,
+    by_day,
     doctor_counts,
     issues,
+    seen_in,
     unexamined,
     would_find,
 )
 from inspector.rooms.doctor.using import ALL
 from inspector.rooms.doctor.visit import Visit
+from inspector.shell.days import Bar, bars_of
 
 SHOWN = 7  # conversations of a cause
-BAR, HEIGHT = 6, 22  # of a day among the last ones
 
 
-@dataclass(frozen=True)
-class Line:
-    """A cause as a line of the page, which opens to its conversations."""
+class Row(NamedTuple):
+    """A conversation of a line: what follows its address, what happened to it, and when."""
 
-    issue: Issue
-    midnight: datetime
-    is_used: bool
+    memory_id: str
+    query: str
+    how: str
+    at: datetime | None
+
+
+class Line(ABC):
+    """A line of the page: conversations that one change would mend. It opens to some of them.
+
+    `verb` is what would mend them, with the route and the fields of its preview; it is empty where
+    nothing does.
+    """
+
+    is_red = False
+    prevention = ""
+    action = ""
+    fields: Mapping[str, str] = MappingProxyType({})
+    address = ""
+    id: str
+    title: str
+    why: str
+    verb: str
+    count: int
+    times: Sequence[datetime]
+
+    def __init__(self, midnight: datetime) -> None:
+        self._midnight = midnight
 
     @property
-    def title(self) -> str:
-        return words.issue_title(self.issue)
+    @abstractmethod
+    def rows(self) -> Sequence[Row]:
+        """The first few conversations."""
 
     @property
-    def is_red(self) -> bool:
-        """Whether windows would fail now at a provider in use."""
-        return self.is_used and self.issue.severity == "refused"
+    def since(self) -> datetime | None:
+        return min(self.times, default=None)
 
     @property
-    def why(self) -> str:
-        return words.issue_why(self.issue)
+    def newest(self) -> datetime | None:
+        return max(self.times, default=None)
 
     @property
     def new(self) -> int:
-        return self.issue.new_since(self.midnight)
+        """How many are new today."""
+        return sum(at >= self._midnight for at in self.times)
 
     @property
-    def bars(self) -> list[tuple[int, str, str, bool]]:
-        """A bar for each of the last days: its place, its top, its height, and if it is today."""
-        days = self.issue.by_day(self.midnight)
-        most = max(*days, 1)
-        heights = [HEIGHT * count / most if count else 1 for count in days]
-        last = len(days) - 1
-        return [
-            (n * BAR, f"{HEIGHT + 2 - height:.1f}", f"{height:.1f}", n == last and bool(days[n]))
-            for n, height in enumerate(heights)
-        ]
-
-    @property
-    def rows(self) -> list[tuple[Case, str]]:
-        shown = self.issue.cases[:SHOWN]
-        return [(case, words.how_it_began(case.problem, case.step)) for case in shown]
+    def bars(self) -> list[Bar]:
+        return bars_of(by_day(self.times, self._midnight))
 
     @property
     def more(self) -> int:
-        return len(self.issue.cases) if len(self.issue.cases) > SHOWN else 0
+        return self.count if self.count > SHOWN and self.address else 0
+
+
+class CauseLine(Line):
+    """A rule that windows break, for the same providers."""
+
+    action = "inspector:repair-many"
+
+    def __init__(self, issue: Issue, midnight: datetime, is_used: bool) -> None:
+        super().__init__(midnight)
+        self.issue, self.id, self.times = issue, issue.id, issue.times
+        self.count = len(issue.cases)
+        self.title, self.why = words.issue_title(issue), words.issue_why(issue)
+        # Windows would fail now at a provider in use
+        self.is_red = is_used and issue.severity == "refused"
+        self.prevention = RULES[issue.rule].prevention
+        provider = issue.mendable_for or next(iter(issue.providers), "")
+        named = {"provider": provider, "rule": issue.rule}
+        self.fields = {name: value for name, value in named.items() if value}
+        self.address = f"{reverse('inspector:doctor')}?{urlencode(self.fields)}"
+        self.verb = words.verb_of(issue) if issue.mendable_for else ""
 
     @property
-    def verb(self) -> str:
-        """What would mend it; empty where no repair does."""
-        return words.verb_of(self.issue) if self.issue.severity == "refused" else ""
+    def rows(self) -> list[Row]:
+        return [
+            Row(
+                case.memory_id,
+                case.query,
+                words.how_it_began(case.problem, case.step),
+                case.problem.at,
+            )
+            for case in self.issue.cases[:SHOWN]
+        ]
+
+
+class ShortLine(Line):
+    """The windows that are smaller than their largest recorded turn, which nobody refuses yet."""
+
+    id, title, action = "short-windows", words.SHORT, "inspector:raise-limits"
+
+    def __init__(self, found: Sequence[ShortWindow], midnight: datetime) -> None:
+        super().__init__(midnight)
+        self.found, self.count = found, len(found)
+        self.times = [each.at for each in found if each.at]
+        self.why, self.verb = words.short_why(found[0]), words.short_verb(found)
 
     @property
-    def prevention(self) -> str:
-        return RULES[self.issue.rule].prevention
-
-    @property
-    def provider(self) -> str:
-        return self.issue.providers[0] if self.issue.providers else ""
-
-    @property
-    def address(self) -> str:
-        """The list of the conversations of this cause."""
-        given = {"provider": self.provider, "rule": self.issue.rule}
-        return f"{reverse('inspector:doctor')}?{urlencode({k: v for k, v in given.items() if v})}"
+    def rows(self) -> list[Row]:
+        return [
+            Row(each.memory_id, "", words.raised_words(each), each.at)
+            for each in self.found[:SHOWN]
+        ]
 
 
 class DoctorPage:
@@ -108,11 +156,13 @@ class DoctorPage:
     @property
     def used(self) -> list[Line]:
         is_used = self.made.is_made
-        return [Line(each, self._midnight, is_used) for each in self._issues.used]
+        causes = [CauseLine(each, self._midnight, is_used) for each in self._issues.used]
+        short = short_windows()
+        return [*causes, *([ShortLine(short, self._midnight)] if short else [])]
 
     @property
     def unused(self) -> list[Line]:
-        return [Line(each, self._midnight, is_used=False) for each in self._issues.unused]
+        return [CauseLine(each, self._midnight, is_used=False) for each in self._issues.unused]
 
     @property
     def elsewhere(self) -> int:
@@ -131,16 +181,16 @@ class DoctorPage:
     @cached_property
     def asked(self) -> Sequence[words.ProviderRow]:
         """The question that stands where nobody has chosen, with what each provider would find."""
-        return words.provider_rows(None, would_find(ALL))
+        return words.provider_rows(None, would_find(ALL), seen_in())
 
 
 class CausePage:
-    """The heading of a list of conversations with one cause."""
+    """The heading of a list of conversations with one cause, of which it shows some rows."""
 
-    def __init__(self, visit: Visit) -> None:
+    def __init__(self, visit: Visit, rows: Sequence[IllConversation]) -> None:
         self.title = words.cause_title(visit.provider, visit.rule)
         self.prevention = RULES[visit.rule].prevention if visit.rule else ""
         self.verb = words.verb(visit.rule) if visit.rule else "Repair these…"
         counts = doctor_counts("", visit.which.choices)
         self.count: int = counts.by_rule.get(visit.rule, 0) if visit.rule else counts.refused
-        self.is_mendable = not visit.rule or bool(RULES[visit.rule].repairs)
+        self.is_mendable = any(row.is_mendable for row in rows)

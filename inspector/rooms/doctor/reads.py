@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 
-from django.db.models import F, Q
+from django.db.models import Count, F, Q
 
 from chatmemory.core.exceptions import CorruptRow, InvalidValue
 from chatmemory.core.lint import PROVIDERS, RULES
@@ -22,7 +22,7 @@ from chatmemory.models import Memory
 from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.rows import MemoryRow, memory_row
 from inspector.rooms.doctor.choosing import Choices, choices
-from inspector.rooms.doctor.diagnosing import DiagnosisKeeper, kept_diagnosis
+from inspector.rooms.doctor.diagnosing import BITS, DiagnosisKeeper, kept_diagnosis
 from inspector.rooms.doctor.diagnosis import LISTED, Diagnosis, Problem
 from inspector.rooms.doctor.models import KeptDiagnosis
 from inspector.rooms.doctor.using import InUse
@@ -55,6 +55,11 @@ class IllConversation:
     @property
     def refused_by(self) -> tuple[str, ...]:
         return self.diagnosis.refused_by
+
+    @property
+    def is_mendable(self) -> bool:
+        """Whether a repair makes a window that a provider in use takes, which refuses it now."""
+        return any(each.mendable_for for each in self.problems)
 
     @property
     def known_until(self) -> int:
@@ -223,20 +228,20 @@ class Issue:
         return [case.problem.at for case in self.cases if case.problem.at]
 
     @property
-    def since(self) -> datetime | None:
-        return min(self.times, default=None)
-
-    @property
     def newest(self) -> datetime | None:
         return max(self.times, default=None)
 
-    def new_since(self, moment: datetime) -> int:
-        return sum(at >= moment for at in self.times)
+    @property
+    def mendable_for(self) -> str:
+        """The first provider for which a repair mends one of its windows; empty without any."""
+        mended = {name for case in self.cases for name in case.problem.mendable_for}
+        return next((name for name in self.providers if name in mended), "")
 
-    def by_day(self, today: datetime) -> list[int]:
-        """Return how many are new on each of the last days; the last is today."""
-        ages = Counter((today - at).days + 1 if at < today else 0 for at in self.times)
-        return [ages[age] for age in range(DAYS - 1, -1, -1)]
+
+def by_day(times: Iterable[datetime], today: datetime) -> list[int]:
+    """Return how many times are of each of the last days; the last is today."""
+    ages = Counter((today - at).days + 1 if at < today else 0 for at in times)
+    return [ages[age] for age in range(DAYS - 1, -1, -1)]
 
 
 @dataclass(frozen=True)
@@ -301,6 +306,13 @@ def would_find(use: InUse, id_prefix: str = "") -> dict[str, int]:
     for _, diagnosis in _kept(_minded(id_prefix)):
         counts.update(diagnosis.under(use).refused_by)
     return dict(counts)
+
+
+def seen_in() -> dict[str, int]:
+    """Return in how many conversations each provider was seen."""
+    rows = KeptDiagnosis.objects.filter(seen__gt=0).values_list("seen").annotate(n=Count("memory"))
+    counts = list(rows.order_by())
+    return {name: sum(n for bits, n in counts if bits & bit) for name, bit in BITS.items()}
 
 
 def missed_steps(ids: Sequence[str], lately: int) -> dict[str, int]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -11,17 +13,25 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chatmemory import ChatMemoryError, ChatMessage, explain, queries, services
+from chatmemory import ChatMemoryError, ChatMessage, Policy, explain, queries, services
 from chatmemory.access.roles import actor_of
 from chatmemory.core.lint import PROVIDERS, RULES
 from inspector.conversation.links import conversation_url
 from inspector.display import render_form
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import choices
-from inspector.rooms.doctor.forms import RepairForm, shown_versions
+from inspector.rooms.doctor.forms import RepairForm, shown_policies, shown_versions
+from inspector.rooms.doctor.largest import short_windows
 from inspector.rooms.doctor.reads import ill_ids
+from inspector.rooms.doctor.recalled import Recalled, recalled
 from inspector.rooms.doctor.visit import Visit
-from inspector.rooms.doctor.writes import current_diagnosis, snap
+from inspector.rooms.doctor.writes import (
+    Changed,
+    change_back,
+    change_policies,
+    current_diagnosis,
+    snapped,
+)
 
 AT_ONCE = 500  # conversations that one request repairs
 
@@ -115,7 +125,10 @@ def repair_many(request: HttpRequest) -> HttpResponse:
         dry_run=not confirmed,
         versions=versions,
     )
-    snapped = snap(repairs.done, actor) if confirmed and "snap" in request.POST else 0
+    can_snap = "begin_with_user" in RULES[visit.rule].repairs if visit.rule else False
+    snaps = snapped(repairs.done) if can_snap else {}
+    is_snapping = confirmed and "snap" in request.POST
+    changed = change_policies(snaps, actor) if is_snapping else Changed({}, {})
     context = {
         "visit": visit,
         "provider": words.provider_names([provider]),
@@ -123,13 +136,44 @@ def repair_many(request: HttpRequest) -> HttpResponse:
         "confirmed": confirmed,
         "versions": json.dumps(repairs.versions),
         "steps": json.dumps(repairs.steps),
+        "policies": json.dumps(changed.before),
         "example": _example(repairs, provider) if not confirmed else None,
-        "can_snap": "begin_with_user" in RULES[visit.rule].repairs if visit.rule else False,
-        "snapped": snapped,
+        "sums": [] if confirmed else words.repair_sums(repairs, _of_snapping(snaps)),
+        "can_snap": bool(snaps),
+        "snapped": len(changed.before),
         "most": AT_ONCE if len(ids) == AT_ONCE else 0,
         "back": f"{reverse('inspector:doctor')}?{urlencode(visit.given)}",
     }
     return render(request, "rooms/doctor/repaired.html", context)
+
+
+def _of_snapping(snaps: Mapping[str, Policy]) -> Recalled:
+    """Return what policies would hold if memory began with a user message."""
+    return recalled({id: (replace(each, snap_to_user=False), each) for id, each in snaps.items()})
+
+
+@require_POST
+def raise_limits(request: HttpRequest) -> HttpResponse:
+    """Show which limits are smaller than the largest recorded turn, and what that turn needs with
+    the system message. With `versions`, which are those that were shown, raise them.
+    """
+    confirmed = "versions" in request.POST
+    versions = shown_versions(request.POST["versions"], AT_ONCE) if confirmed else None
+    short = short_windows(most=AT_ONCE)
+    found = [each for each in short if versions is None or each.memory_id in versions]
+    raised = {each.memory_id: each.raised for each in found}
+    changed = change_policies(raised, actor_of(request), versions) if confirmed else Changed({}, {})
+    both = {each.memory_id: (each.policy, each.raised) for each in found}
+    context = {
+        "found": [(each, words.raised_words(each)) for each in found],
+        "confirmed": confirmed,
+        "changed": changed,
+        "versions": json.dumps({each.memory_id: each.version for each in found}),
+        "policies": json.dumps(changed.before),
+        "sums": [] if confirmed else words.recall_sums(recalled(both)),
+        "most": AT_ONCE if len(found) == AT_ONCE else 0,
+    }
+    return render(request, "rooms/doctor/raised.html", context)
 
 
 def _example(repairs: services.Repairs, provider: str) -> dict[str, Any] | None:
@@ -143,13 +187,18 @@ def _example(repairs: services.Repairs, provider: str) -> dict[str, Any] | None:
 
 @require_POST
 def undo_many(request: HttpRequest) -> HttpResponse:
-    """Undo repairs that were made together, each by one more step."""
-    steps = shown_versions(request.POST.get("steps", ""), AT_ONCE)
-    refused = {}
+    """Undo repairs and changes of policies that were made together, each by one more step."""
+    steps = shown_versions(request.POST.get("steps", "{}"), AT_ONCE)
+    policies = shown_policies(request.POST.get("policies", "{}"), AT_ONCE)
+    actor = actor_of(request)
+    back = change_back(policies, actor)
+    refused = dict(back.refused)
+    undone = 0
     for memory_id, step in steps.items():
         try:
-            services.undo_repair(memory_id, step, actor=actor_of(request))
+            services.undo_repair(memory_id, step, actor=actor)
+            undone += 1
         except ChatMemoryError as error:
             refused[memory_id] = str(error)
-    context = {"undone": len(steps) - len(refused), "refused": refused}
+    context = {"undone": undone, "changed": len(back.before), "refused": refused}
     return render(request, "rooms/doctor/undone.html", context)

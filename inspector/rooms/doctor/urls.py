@@ -18,6 +18,7 @@ urlpatterns = [
         name="doctor-providers-forget",
     ),
     path("doctor/repair/", write_required(repairing.repair_many), name="repair-many"),
+    path("doctor/raise/", write_required(repairing.raise_limits), name="raise-limits"),
     path("doctor/undo/", write_required(repairing.undo_many), name="undo-many"),
     path(f"{_conversation}repair/", write_required(repairing.repair), name="repair"),
     path(

@@ -14,12 +14,13 @@ from chatmemory.core.lint import PROVIDERS
 from chatmemory.core.lint.recognition import LONGEST, recognized
 from chatmemory.queries import flags
 from inspector.display import render_form, render_page_or_fragment
+from inspector.overview.causes import forget_headlines
 from inspector.overview.selection import midnight, pager
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import choices, choose_providers, forget_providers
 from inspector.rooms.doctor.forms import ProvidersForm
 from inspector.rooms.doctor.page import CausePage, DoctorPage
-from inspector.rooms.doctor.reads import doctor_page, would_find
+from inspector.rooms.doctor.reads import doctor_page, seen_in, would_find
 from inspector.rooms.doctor.using import ALL
 from inspector.rooms.doctor.visit import Visit
 
@@ -47,7 +48,7 @@ def _cause(request: HttpRequest, visit: Visit) -> HttpResponse:
         found = doctor_page(visit.which, size=PAGE_SIZE)
     context = {
         "visit": visit,
-        "page": CausePage(visit),
+        "page": CausePage(visit, found.rows),
         "rows": found.rows,
         **pager(visit.given, found),
     }
@@ -78,6 +79,7 @@ def providers(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             try:
                 choose_providers(form.cleaned_data["beginning"], form.chosen, actor_of(request))
+                forget_headlines()
                 return redirect("inspector:doctor")
             except ChatMemoryError as problem:
                 form.add_error(None, str(problem))
@@ -88,7 +90,7 @@ def providers(request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "made": made,
         "beginning": beginning,
-        "rows": words.provider_rows(chosen.use if chosen else None, would_find(ALL)),
+        "rows": words.provider_rows(chosen.use if chosen else None, would_find(ALL), seen_in()),
     }
     return render_form(request, "rooms/doctor/providers.html", form, **context)
 

@@ -9,12 +9,16 @@ from chatmemory.core.lint import PROVIDERS, RULES
 from chatmemory.core.lint.recognition import Recognized
 from chatmemory.core.lint.rules import Example, Law, Rule
 from chatmemory.core.texts import named
+from chatmemory.explain import in_unit, percent
 from chatmemory.explain.wording import capitalized, decapitalized
 from chatmemory.linting import example, outline
+from chatmemory.services import Repairs
 from inspector.rooms.doctor.choosing import Choices
 from inspector.rooms.doctor.diagnosing import KnownDiagnosis
 from inspector.rooms.doctor.diagnosis import Diagnosis, Problem
+from inspector.rooms.doctor.largest import ShortWindow
 from inspector.rooms.doctor.reads import Issue
+from inspector.rooms.doctor.recalled import Recalled
 from inspector.rooms.doctor.using import InUse
 
 
@@ -177,19 +181,27 @@ def in_use(made: Choices) -> str:
 
 @dataclass(frozen=True)
 class ProviderRow:
-    """A checkbox of a provider: whether it is in use, with its models and what it would refuse."""
+    """A checkbox of a provider: whether it is ticked, with its models, in how many conversations it
+    was seen, and how many it would refuse.
+    """
 
     name: str
     label: str
-    is_in_use: bool
+    is_ticked: bool
     models: str
+    seen: int
     would_fail: int
 
 
-def provider_rows(use: InUse | None, found: Mapping[str, int]) -> list[ProviderRow]:
-    models = use.models if use else {}
+def provider_rows(
+    use: InUse | None, found: Mapping[str, int], seen: Mapping[str, int]
+) -> list[ProviderRow]:
+    """Return the checkboxes: those in use are ticked, and where nobody has chosen, those seen."""
+    models = use.models if use else {name: () for name, count in seen.items() if count}
     return [
-        ProviderRow(name, label, name in models, ", ".join(models.get(name, ())), found[name])
+        ProviderRow(
+            name, label, name in models, ", ".join(models.get(name, ())), seen[name], found[name]
+        )
         for name, label in PROVIDERS.items()
     ]
 
@@ -199,3 +211,53 @@ def place_of(found: Recognized) -> str:
     if found.at is None:
         return "The error names no place."
     return f"It is about message {found.at + 1:,} of the request, which counts from 0: {found.at}."
+
+
+# Sums of a preview
+
+HELD = "What the assistant needed and would still hold"
+
+
+def repair_sums(repairs: Repairs, of_snapping: Recalled) -> list[tuple[str, str]]:
+    """Return what a preview of repairs sums up, each with its name."""
+    count, all_of_them = len(repairs.done), len(repairs.done) + len(repairs.refused)
+    found = [("Taken afterwards, each one checked", f"{count:,} of {all_of_them:,}")]
+    if count:
+        found.append(("Messages that leave memory, on average", f"{repairs.leaving / count:.1f}"))
+    if of_snapping.read:
+        found += recall_sums(of_snapping, " if memory begins with a user message after each trim")
+    return found
+
+
+def recall_sums(found: Recalled, when: str = "") -> list[tuple[str, str]]:
+    """Return what the assistant needed and would still hold, before and after."""
+    if not found.recalls:
+        return [(f"{HELD}{when}", "nothing was needed")]
+    some = "" if found.read == found.of else f", in {found.read:,} of {found.of:,} conversations"
+    before, after = (percent(each, found.recalls) for each in (found.before, found.after))
+    facts = f"{found.before:,} → {found.after:,} of {found.recalls:,}"
+    return [(f"{HELD}{when}", f"{before} → {after} ({facts}){some}")]
+
+
+def raised_words(each: ShortWindow) -> str:
+    """`5 → 7 messages`"""
+    return f"{each.policy.limit:,} → {in_unit(each.needed, each.policy)}"
+
+
+SHORT = "A window smaller than its largest recorded turn"
+
+
+def short_verb(found: Sequence[ShortWindow]) -> str:
+    """`Raise these to 7 messages…`, or each to its own limit."""
+    limits = {in_unit(each.needed, each.policy) for each in found}
+    which = "this" if len(found) == 1 else "these"
+    return f"Raise {which} to {limits.pop()}…" if len(limits) == 1 else "Raise the limits…"
+
+
+def short_why(newest: ShortWindow) -> str:
+    """Say what the newest one needs, and what it has."""
+    needed = in_unit(newest.needed, newest.policy)
+    return (
+        f"Not refused yet. {newest.memory_id[:60]}: with the system message its largest turn needs "
+        f"{needed}, and the limit is {newest.policy.limit:,}."
+    )

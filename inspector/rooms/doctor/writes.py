@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from chatmemory.core.exceptions import ChatMemoryError, CorruptRow, MemoryNotFound
+from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.written_policies import policy_from_text, text_of_policy
+from chatmemory.models import Memory
 from chatmemory.queries import memory
 from chatmemory.services import change
 from chatmemory.services.keeping import current
@@ -57,15 +59,51 @@ def diagnoses(
             yield each.memory.id, each.diagnosis
 
 
-def snap(memory_ids: Iterable[str], actor: str = "") -> int:
-    """Let memory begin with a user message after each trim, where a policy decides the windows of
-    these conversations. Return how many policies changed.
+@dataclass(frozen=True)
+class Changed:
+    """Policies that were changed: what each conversation had as text, and its version after it.
+    `refused` says why others were not.
     """
-    changed = 0
-    for memory_id in memory_ids:
-        with suppress(ChatMemoryError):
-            policy = memory(memory_id).policy
-            if can_decide(policy) and not policy.snap_to_user:
-                change(memory_id, policy=replace(policy, snap_to_user=True), actor=actor)
-                changed += 1
-    return changed
+
+    before: Mapping[str, tuple[str, int]]
+    refused: Mapping[str, str]
+
+
+def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
+    """Return the policies of these conversations with memory beginning with a user message after
+    each trim, where that would change something and a policy decides.
+    """
+    in_force = {row.pk: row.policy for row in Memory.objects.filter(id__in=list(memory_ids))}
+    return {
+        memory_id: replace(policy, snap_to_user=True)
+        for memory_id, policy in in_force.items()
+        if can_decide(policy) and not policy.snap_to_user
+    }
+
+
+def change_policies(
+    policies: Mapping[str, Policy], actor: str = "", versions: Mapping[str, int] | None = None
+) -> Changed:
+    """Set policies, each by a step. One that is not at its version in `versions` stays."""
+    before: dict[str, tuple[str, int]] = {}
+    refused: dict[str, str] = {}
+    for memory_id, policy in policies.items():
+        try:
+            old = memory(memory_id).policy
+            expected = None if versions is None else versions[memory_id]
+            made = change(memory_id, policy=policy, actor=actor, expected_version=expected)
+            if old is not None:
+                before[memory_id] = text_of_policy(old), made.last_step
+        except ChatMemoryError as error:
+            refused[memory_id] = str(error)
+    return Changed(before, refused)
+
+
+def change_back(before: Mapping[str, tuple[str, int]], actor: str = "") -> Changed:
+    """Give conversations the policies that they had before. One that has changed since stays."""
+    old = {memory_id: policy_from_text(text) for memory_id, (text, _) in before.items()}
+    return change_policies(
+        {memory_id: policy for memory_id, policy in old.items() if policy is not None},
+        actor,
+        {memory_id: version for memory_id, (_, version) in before.items()},
+    )

@@ -68,6 +68,11 @@ class Evidence(room.SiteRoom):
 
         return panel.cards(view)
 
+    def reports(self, view: ConversationState) -> Iterable[room.Report]:
+        from inspector.rooms.evidence import report
+
+        return report.reports(view)
+
     def badges(self, rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[room.Badge]]:
         from inspector.rooms.evidence import overview
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from chatmemory import Policy, can_decide, explain
 from chatmemory.queries import ConversationState
 from inspector.conversation.as_test import copied_incident
-from inspector.conversation.links import comparison_url, conversation_url
+from inspector.conversation.links import conversation_url
 from inspector.conversation.markdown import as_markdown
 from inspector.rooms.evidence import words
 from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident
@@ -99,15 +99,6 @@ class IncidentCard:
         """The replay of what was said under that limit, just before the fact came up again."""
         before = self._incident.step - 1
         return conversation_url(self._state.memory.id, at=before, limit=self.limit)
-
-    @property
-    def compare_url(self) -> str:
-        """The comparison of today's policy with the remedy, just before the fact came up again."""
-        if self._remedy is None:
-            return ""
-        policies = (self._state.memory.policy, self._remedy)
-        place = self._shown.said_before, self._incident.fact
-        return comparison_url(self._state, policies, *place)
 
     @property
     def markdown(self) -> str:

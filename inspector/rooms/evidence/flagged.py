@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from django.db.models import Q
 
 from chatmemory.core.recall.kinds import FORCED
 from chatmemory.flags import Flag
-
-if TYPE_CHECKING:
-    from chatmemory.models import Memory
 
 _HAVING = Q(keptincidents__newest_at__isnull=False)
 
@@ -22,10 +17,10 @@ def _losing() -> Q:
     return Q(keptcompactions__terms_lost__gt=0, id__in=corpus_now().losing)
 
 
-def _newest() -> tuple[Memory, str] | None:
-    from inspector.rooms.evidence.lists import newest_conversation
+def _newest_said_again(memory_id: str) -> str:
+    from inspector.rooms.evidence.lists import newest_said_again
 
-    return newest_conversation(_HAVING)
+    return newest_said_again(memory_id)
 
 
 USER_REPEATED = Flag(
@@ -37,7 +32,9 @@ USER_REPEATED = Flag(
     place=10,
     verb="Raise limits…",
     route="lab",
-    newest=_newest,
+    title="Users repeated themselves",
+    newest=_newest_said_again,
+    began_at="keptincidents__newest_at",
     newest_at="keptincidents__newest_at",
     former=("said_again",),
 )
@@ -49,4 +46,22 @@ COMPACTED_WITH_LOSS = Flag(
     beside_doctor=True,
     place=20,
 )
-FLAGS = (USER_REPEATED, COMPACTED_WITH_LOSS)
+USER_SUPPLIED = Flag(
+    "user_supplied",
+    "Users supplied what a tool had said",
+    Q(keptincidents__user_supplied__gt=0),
+    icon="again",
+    is_any=False,
+    is_fault=False,
+    place=22,
+)
+CALL_REPEATED = Flag(
+    "call_repeated",
+    "Tools called again",
+    Q(keptincidents__call_repeated__gt=0),
+    icon="again",
+    is_any=False,
+    is_fault=False,
+    place=24,
+)
+FLAGS = (USER_REPEATED, COMPACTED_WITH_LOSS, USER_SUPPLIED, CALL_REPEATED)

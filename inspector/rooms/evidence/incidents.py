@@ -40,7 +40,7 @@ from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory, Stay, Step
 from chatmemory.queries.feed import microseconds
 from chatmemory.queries.history import estimator_of, newest_said
-from chatmemory.signals import incidents_found
+from chatmemory.signals import cases_found, incidents_found
 from inspector.rooms.evidence.messages import injected_since, messages_of
 from inspector.rooms.evidence.models import KeptIncidents
 
@@ -112,6 +112,9 @@ class IncidentKeeper(Keeper):
         known = before.step if before else 0
         with row.reading() as values:
             new = Counter(each.kind for each in rows_of(values) if each.step > known)
+            is_forced = any(each.forced for each in rows_of(values) if each.step > known)
+        if is_forced:
+            cases_found.send_robust(Memory, memory_id=row.pk, cause="user_repeated")
         new.pop(IncidentKind.USED_UNSEEN.value, None)
         if new:
             incidents_found.send_robust(Memory, memory_id=row.pk, new=dict(new))

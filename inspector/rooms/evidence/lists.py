@@ -7,12 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef
 
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.recall.incidents import Incident
+from chatmemory.core.texts import named
 from chatmemory.ledger.windows import read_message
-from chatmemory.models import LIVED, Memory, Message, Step
+from chatmemory.models import LIVED, Message, Step
 from chatmemory.queries.feed import time_of
 from chatmemory.queries.searching import any_of
 from inspector.rooms.evidence.incidents import (
@@ -67,18 +68,19 @@ def latest_incidents(size: int) -> NewestIncidents:
     return _with_messages(list(shown.order_by("-newest_at", "memory_id")[:size]))
 
 
-def newest_conversation(where: Q) -> tuple[Memory, str] | None:
-    """Return the conversation that changed last among those with an incident that a condition
-    finds, and what came up again in it; None if there is none.
+def newest_said_again(memory_id: str) -> str:
+    """Return what a user had to say again last: `A-1182 was in #25, left at step 43, …`. Empty if
+    nothing is known.
     """
-    rows = Memory.objects.select_related("keptincidents").filter(where)
-    row = rows.order_by("-updated_at", "-pk").first()
-    if row is None:
-        return None
-    kept = row.keptincidents
-    is_current = kept.version == IncidentKeeper().version()
-    found = _with_messages([kept] if is_current else []).by_id.get(row.pk)
-    return row, came_up_again(found) if found else ""
+    found = newest_incidents([memory_id]).by_id.get(memory_id)
+    if found is None:
+        return ""
+    incident, first = found.incident, found.incident.shown
+    asked = f"asked for in {named(incident.asked)}, " if incident.asked else ""
+    return (
+        f"{incident.what} was in {named(first.said)}, left at step {first.left_step:,}, "
+        f"{asked}{incident.words.short} in {named(incident.again)}"
+    )
 
 
 def came_up_again(found: NewestIncident) -> str:

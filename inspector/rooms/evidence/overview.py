@@ -22,7 +22,7 @@ def badges(rows: Sequence[MemoryRow]) -> Mapping[str, list[Badge]]:
     found = newest_incidents([row.id for row in rows])
     again = {memory_id: [_badge(each)] for memory_id, each in found.by_id.items()}
     unreadable = {
-        memory_id: [Badge(f"{FOLDER}/_unreadable_row.html", {"unreadable": words}, is_below=True)]
+        memory_id: [Badge(f"{FOLDER}/_unreadable_row.html", {"unreadable": words})]
         for memory_id, words in found.unreadable.items()
     }
     return again | unreadable
@@ -31,7 +31,7 @@ def badges(rows: Sequence[MemoryRow]) -> Mapping[str, list[Badge]]:
 def _badge(found: NewestIncident) -> Badge:
     context = {"again": found, "came_up_again": came_up_again(found)}
     words = explain.incident_words(found.incident)
-    return Badge(f"{FOLDER}/_again_row.html", context, is_below=True, words=words)
+    return Badge(f"{FOLDER}/_again_row.html", context, words=words)
 
 
 def news(size: int) -> Iterator[News]:

@@ -10,7 +10,7 @@ from chatmemory.queries import ConversationState
 from inspector.rooms.evidence.card import IncidentCard, UsedTerms
 from inspector.rooms.evidence.compactions import evidence_at
 from inspector.rooms.evidence.lost import EvidenceCard
-from inspector.rooms.evidence.reads import incidents_at
+from inspector.rooms.evidence.report import incidents_shown
 from inspector.shell.room import Card
 
 FOLDER = "rooms/evidence"
@@ -18,7 +18,7 @@ FOLDER = "rooms/evidence"
 
 def cards(view: ConversationState) -> Iterator[Card]:
     """Yield the cards of a stored step. They stand beside the answer to a search, too."""
-    if view.is_simulated or view.trial is not None or view.stored is None:
+    if view.is_simulated or view.stored is None:
         return
     for read in (_lost, _incidents):
         try:
@@ -45,13 +45,7 @@ def _lost(view: ConversationState) -> Iterator[Card]:
 
 def _incidents(view: ConversationState) -> Iterator[Card]:
     """Yield the incident that is asked for or the newest, and what was used unseen."""
-    found = view.stored and incidents_at(
-        view.stored.memory,
-        view.at,
-        view.query.number("incident") or 1,
-        view.detail,
-        lists_used="used" in view.query.of_rooms,
-    )
+    found = incidents_shown(view)
     if not found:
         return
     if found.shown:

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from chatmemory.room import Erased
+from inspector.rooms.lab import flagged
 from inspector.shell import room
 
 if TYPE_CHECKING:
+    from chatmemory.keeper import Keeper
     from chatmemory.queries import ConversationState, MessageDetail
     from inspector.shell.agents import Answer
 
@@ -18,6 +20,7 @@ class Lab(room.SiteRoom):
     menu = (room.MenuItem("Lab", "lab", 20, ("lab-compactions",)),)
     styles = ("rooms/lab/lab.css",)
     also_on = ("conversation", "simulate", "add", "branch")
+    flags = flagged.FLAGS
 
     def ready(self) -> None:
         from chatmemory.signals import vacuuming
@@ -29,6 +32,18 @@ class Lab(room.SiteRoom):
         from inspector.rooms.lab.sections import sections
 
         return sections(view, message)
+
+    def keepers(self) -> Iterable[Keeper]:
+        from inspector.rooms.lab.costs import CostKeeper
+
+        return (CostKeeper(),)
+
+    def reports(self, view: ConversationState) -> Iterable[room.Report]:
+        from inspector.rooms.lab.costs import how_much_more
+
+        more = how_much_more(view.memory.id) if view.is_live else ""
+        if more:
+            yield room.Report("rooms/lab/_dear.html", {"more": more}, is_beside=True)
 
     def tools(self) -> Iterable[Callable[..., Answer]]:
         from inspector.rooms.lab.agents import recall

@@ -11,7 +11,7 @@ from django.utils.http import urlencode
 from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds
 from chatmemory.core.recall.frontier import ANY_LIMIT
 from inspector.forms.fields import number_in_text
-from inspector.rooms.lab.reads import FleetQuery
+from inspector.rooms.lab.reads import FleetQuery, usual_kind
 from inspector.shell.chosen import ChosenAsked, wrong_number
 from inspector.shell.prices import PricesAsked, wrong_price
 
@@ -23,12 +23,15 @@ DIGITS = 9
 class FleetAsked(ChosenAsked):
     """Which conversations, under which kind of policy, at which prices; `sample` 0 means all.
 
+    Without a kind in the address, it is the `usual_kind`: the one that most of them have.
+
     `problem` says what was wrong with the address; the rest of it is used.
     """
 
     options: str = ""
     estimator: str = ""
     kind: str = "token_window"
+    usual_kind: str = "token_window"
     limit: int | None = None
     sample: int = SAMPLE
     seed: int = 1
@@ -65,6 +68,15 @@ class FleetAsked(ChosenAsked):
             return replace(asked, options="", estimator="", problem=str(error))
         return asked
 
+    def with_usual_kind(self, given: Mapping[str, str]) -> FleetAsked:
+        """Return the same for the kind of policy that most of the conversations have, if the
+        address names none.
+        """
+        usual = usual_kind(self.which)
+        if usual not in policy_kinds():
+            return self
+        return replace(self, usual_kind=usual, kind=self.kind if given.get("kind") else usual)
+
     def policy(self, limit: int) -> Policy:
         """Return the policy with a limit. Raises InvalidValue, UnknownEstimator."""
         estimator = f"estimator={self.estimator}" if self.estimator else ""
@@ -88,8 +100,8 @@ class FleetAsked(ChosenAsked):
         return {
             name: str(value)
             for name, (value, usual) in values.items()
-            if value != usual and name not in ("prices", "problem")
-        } | self.prices.given
+            if value != usual and name not in ("prices", "problem", "kind", "usual_kind")
+        } | {**({"kind": self.kind} if self.kind != self.usual_kind else {}), **self.prices.given}
 
     def link(self, **changes: object) -> str:
         """Return the address with changed parameters; an empty one is left out."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.utils import timezone
 
+from chatmemory.kept import KeptRow
 from chatmemory.managers import TableManager
 
 
@@ -32,3 +33,22 @@ class Figures(models.Model):
 
     def __str__(self) -> str:
         return f"{self.memory_id} figures {self.key}"
+
+
+class KeptCost(KeptRow):
+    """What the prompts of a conversation cost beside sending everything, in whole percent, at the
+    cache price of each provider, and the step since which that is over `costs.OVER`.
+
+    Null where a client decides, and where there were few calls.
+    """
+
+    openai = models.IntegerField(null=True)
+    openai_step = models.BigIntegerField(null=True)
+    anthropic = models.IntegerField(null=True)
+    anthropic_step = models.BigIntegerField(null=True)
+    gemini = models.IntegerField(null=True)
+    gemini_step = models.BigIntegerField(null=True)
+
+    class Meta:
+        verbose_name = verbose_name_plural = "cost"
+        indexes = [models.Index("kept_at", name="lab_cost_by_time")]

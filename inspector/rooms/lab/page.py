@@ -11,10 +11,12 @@ from django.utils.http import urlencode
 from django.utils.text import Truncator
 
 from chatmemory import Policy, explain, policy_kinds, text_of_policy
+from chatmemory.core.known_models import known_model, smallest_prompt
 from chatmemory.core.policies import WHOLE
 from chatmemory.core.recall.advice import Advice, Chooser, Costed, Wanted, Why
 from chatmemory.core.recall.tallies import Tally
 from chatmemory.queries import FACTS_ENOUGH, KIND_WORDS, IncidentKind
+from chatmemory.room import providers_in_use
 from inspector.conf import inspector_configuration
 from inspector.conversation.links import conversation_url
 from inspector.rooms.lab.asked import FleetAsked
@@ -76,6 +78,12 @@ class FleetPage:
 
     def __init__(self, found: Fleet, asked: FleetAsked) -> None:
         self.found, self.asked = found, asked
+        self.models = sorted(
+            {each for names in (providers_in_use() or {}).values() for each in names}
+        )
+        # How many tokens the model takes: the number asked for, else that of the models in use
+        self.known_context = smallest_prompt(self.models)
+        self.context = asked.context or self.known_context
         self.kind = found.tried.kind
         self.losers_of: Sequence[Loser] = ()
         left_out = {each.chosen.id for each in found.left_out}
@@ -100,7 +108,7 @@ class FleetPage:
 
     def _chooser(self, measured: Sequence[Measured]) -> Chooser:
         saving = inspector_configuration().LEAST_SAVING / 100
-        wanted = Wanted(saving=saving, context=self.asked.context)
+        wanted = Wanted(saving=saving, context=self.context)
         figures = [each.figures for each in measured]
         return Chooser(self.found.tried, figures, self.asked.prices.prices, wanted)
 
@@ -117,6 +125,16 @@ class FleetPage:
         """The other parameters of the address, for the form of the prices."""
         mine = ("input", "cached", "write", "currency", "context")
         return [(name, value) for name, value in self.asked.given.items() if name not in mine]
+
+    @property
+    def context_words(self) -> str:
+        """What is known of the models in use, and from where; empty without a known model."""
+        if self.known_context is None:
+            return ""
+        known = known_model(self.models[0])
+        as_of = f", as of {known.as_of:%-d %b %Y}" if known else ""
+        names = ", ".join(self.models)
+        return f"{names}: prompts of up to {self.known_context:,} tokens{as_of}."
 
     # The answer
 
@@ -148,7 +166,7 @@ class FleetPage:
         pick, longest = self.advice.pick, self.sums.longest
         if pick is None or pick.policy is not None:
             return ""
-        context = self.asked.context
+        context = self.context
         fits = f", fits the model’s {context:,}" if context and longest <= context else ""
         return f"The longest prompt has {longest:,} tokens{fits}."
 

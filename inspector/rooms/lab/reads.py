@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
 
+from django.db.models import Count
+
 from chatmemory.conf import fact_words
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.advice import needs_of
@@ -224,6 +226,13 @@ def tried_of(query: FleetQuery) -> Tried:
     in_force = Counter(enforced.values_list("policy_limit", flat=True))
     often = [limit for limit, _ in in_force.most_common(LIMITS_IN_FORCE)]
     return tried_of_kind(query.kind, {*often, *([query.limit] if query.limit else [])}, query.rules)
+
+
+def usual_kind(which: MemoryFilter) -> str:
+    """Return the kind of policy that most of these conversations have; empty if none has any."""
+    rows = which.rows().filter(policy_kind__isnull=False).order_by()
+    kinds = rows.values_list("policy_kind").annotate(count=Count("pk"))
+    return str(max(kinds, key=lambda row: (row[1], row[0]), default=("",))[0])
 
 
 def missing(key: str, chosen: Sequence[Chosen]) -> list[Chosen]:

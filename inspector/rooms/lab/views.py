@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from django.http import HttpRequest, HttpResponse
@@ -18,6 +19,7 @@ from chatmemory import (
     text_of_policy,
 )
 from chatmemory.access.roles import actor_of
+from inspector.conversation.budget import BudgetBar
 from inspector.rooms.lab import reads, writes
 from inspector.rooms.lab.asked import FleetAsked
 from inspector.rooms.lab.page import FleetPage
@@ -41,22 +43,33 @@ COLUMNS = (
 def lab(request: HttpRequest) -> HttpResponse:
     """Show what is known of the chosen conversations. A POST computes some more of it first."""
     if request.method == "POST":
-        asked = FleetAsked.read(request.POST.dict())
+        asked = _asked(request.POST.dict())
         writes.compute_figures(asked.query)
         if not request.htmx:  # type: ignore[attr-defined]
             return redirect(asked.link())
         return _shown(request, asked)
-    asked = FleetAsked.read(request.GET.dict())
+    asked = _asked(request.GET.dict())
     if request.GET.get("as") == "csv":
         return no_numbers(asked.problem) if asked.problem else _csv(asked)
     return _shown(request, asked)
+
+
+def _asked(given: Mapping[str, str]) -> FleetAsked:
+    """Return what an address or a form asks for."""
+    return FleetAsked.read(given).with_usual_kind(given)
 
 
 def _shown(request: HttpRequest, asked: FleetAsked) -> HttpResponse:
     page = FleetPage(reads.fleet(asked.query), asked)
     if page.has_answer and page.shown_policy:
         page.losers_of = reads.losers(page.found.tried, page.measured, page.shown_policy)
-    context = {"page": page, "asked": asked, "is_stopped": "stop" in request.GET}
+    budget = BudgetBar(queries.budget_of_all(asked.which), page.kind.estimator)
+    context = {
+        "page": page,
+        "asked": asked,
+        "is_stopped": "stop" in request.GET,
+        "budget": budget if budget.budget.used else None,
+    }
     status = 422 if asked.problem else 200
     return render(request, "rooms/lab/lab.html", context, status=status)
 
@@ -85,7 +98,7 @@ def _csv(asked: FleetAsked) -> HttpResponse:
 @require_POST
 def adopt_for_many(request: HttpRequest) -> HttpResponse:
     """Show which conversations a policy would change; a confirmation changes them in slices."""
-    asked = FleetAsked.read(request.POST.dict())
+    asked = _asked(request.POST.dict())
     if asked.problem:
         return _shown(request, asked)
     try:
@@ -122,7 +135,7 @@ def _policy_of(request: HttpRequest, asked: FleetAsked) -> Policy | None:
 @require_POST
 def fix(request: HttpRequest) -> HttpResponse:
     """Show what is advised for each group; a confirmation adopts it in slices."""
-    asked = FleetAsked.read(request.POST.dict())
+    asked = _asked(request.POST.dict())
     if asked.problem:
         return _shown(request, asked)
     page = FleetPage(reads.fleet(asked.query), asked)

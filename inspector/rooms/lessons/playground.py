@@ -18,6 +18,7 @@ from django.utils.http import urlencode
 from chatmemory import ChatMessage, InvalidValue, Policy, policy_from_dict, policy_kinds
 from chatmemory.explain import caption
 from chatmemory.formats.script import read_script
+from chatmemory.room import providers_in_use
 from inspector.rooms.lessons.board import Board
 from inspector.rooms.lessons.rehearsal import rehearse
 from inspector.rooms.lessons.stage import Happening
@@ -118,7 +119,9 @@ class Playground:
         happening = self._happening()
         is_revealed = not play.asks or play.picked is not None
         self.board = Board(happening, is_revealed, play.asks, play.picked)
-        self.verdicts = self.board.scene.verdicts()
+        # Those of the providers in use; until somebody has chosen, those of the lessons
+        use, scene = providers_in_use(), self.board.scene
+        self.verdicts = scene.verdicts() if use is None else scene.verdicts_of(use)
         self.judgement = None if play.picked is None else judge_picks(happening, play.picked)
         change = self.scenes[self.at].change
         self.caption = None if play.asks or change is None else caption(change)

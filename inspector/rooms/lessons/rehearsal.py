@@ -7,13 +7,13 @@ a message that changes nothing, such as an equal system message, has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from chatmemory.core.compaction import SummaryPlan, summary_message
 from chatmemory.core.estimators import family_named
-from chatmemory.core.lint import Turn, Verdict, verdicts
+from chatmemory.core.lint import PROVIDERS, Turn, Verdict, findings_in, verdicts
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.phrases import has_phrase
 from chatmemory.core.policies import Policy
@@ -26,6 +26,7 @@ from chatmemory.ledger.adding import add_all, appended_count, change_policy, sum
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.windows import StoredWindow
+from chatmemory.linting import turns_of
 from chatmemory.models import Memory
 from chatmemory.queries.windows import WindowPlace, WindowView, recorded_places, view_of
 
@@ -96,6 +97,21 @@ class Scene:
         lines = {line.seq: line.message for line in self.lines}
         seqs = self.window.seqs
         return verdicts([Turn.of(index, seq, lines[seq]) for index, seq in enumerate(seqs)])
+
+    def verdicts_of(self, use: Mapping[str, Sequence[str]]) -> tuple[Verdict, ...]:
+        """Return what some providers, with their models, say to this memory."""
+        lines = {line.seq: line.message for line in self.lines}
+        said = [lines[seq] for seq in self.window.seqs]
+        turns = {name: turns_of(said, name, self.window.seqs) for name in use}
+        found = {
+            name: [
+                each
+                for model in models or (None,)
+                for each in findings_in(turns[name], name, model)
+            ]
+            for name, models in use.items()
+        }
+        return tuple(Verdict(PROVIDERS[name], each) for name, each in found.items())
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 import chatmemory
 from chatmemory import queries
 from chatmemory.database import connection
+from chatmemory.flags import flags
 from chatmemory.services import ChangeResult
 from inspector.project.metrics_files import reading
 
@@ -43,6 +44,11 @@ _problems = Counter(
     "chatmemory_problems",
     "Windows that break a rule of a provider, and did not at the look before",
     ["rule"],
+)
+_cases = Counter(
+    "chatmemory_cases",
+    "Conversations in which a red cause of the overview was found anew",
+    ["cause"],
 )
 _fill = Histogram(
     "chatmemory_window_fill",
@@ -144,6 +150,18 @@ def problems_found(new: tuple[str, ...], **_: Any) -> None:
     """Receives `chatmemory.signals.problems_found`."""
     for rule in new:
         _problems.labels(rule).inc()
+
+
+def begin_cases() -> None:
+    """Let each red cause begin at 0, so that its first case is an increase."""
+    for flag in flags():
+        if flag.verb and flag.is_fault:
+            _cases.labels(flag.name)
+
+
+def cases_found(cause: str, **_: Any) -> None:
+    """Receives `chatmemory.signals.cases_found`."""
+    _cases.labels(cause).inc()
 
 
 def incidents_found(new: Mapping[str, int], **_: Any) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from inspector.shell import room
@@ -21,3 +21,8 @@ class Settings(room.SiteRoom):
 
     def links(self, view: ConversationState) -> Iterable[room.Link]:
         yield room.Link("rooms/settings/_link.html", place=50)
+
+    def muted(self) -> Mapping[str, room.Muted]:
+        from inspector.rooms.settings import muting
+
+        return muting.muted()

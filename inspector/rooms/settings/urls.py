@@ -12,6 +12,7 @@ urlpatterns = [
     path(f"{_conversation}change/", write_required(views.change), name="change"),
     path("policies/", read_required(views.policies), name="policies"),
     path("policies/remove/", write_required(views.remove_policy), name="remove-policy"),
+    path("mute/", write_required(views.mute_cause), name="mute"),
     path("tokens/", token_management_required(views.tokens), name="tokens"),
     path(
         "tokens/<int:key>/revoke/",

@@ -12,9 +12,11 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chatmemory import ChatMemoryError, LongRecount, VersionConflict, queries, services
 from chatmemory.access import tokens as api_tokens
 from chatmemory.access.roles import WRITE, actor_of
-from inspector.conversation.simulation import PolicyChange
+from inspector.conversation.policy_change import PolicyChange
 from inspector.display import render_form
 from inspector.forms.fields import first_problem
+from inspector.overview.causes import forget_headlines
+from inspector.rooms.settings import muting
 from inspector.rooms.settings.forms import DefaultPolicyForm, SettingsForm, TokenForm
 
 OUTDATED = "Someone changed these settings meanwhile. Look at the preview, then save again."
@@ -130,3 +132,12 @@ def tokens(request: HttpRequest) -> HttpResponse:
 def revoke_token(request: HttpRequest, key: int) -> HttpResponse:
     api_tokens.revoke_token(key, actor=actor_of(request))
     return redirect("inspector:tokens")
+
+
+@require_POST
+def mute_cause(request: HttpRequest) -> HttpResponse:
+    """Fold a cause of the overview, or with `undo` show it again."""
+    change = muting.unmute if "undo" in request.POST else muting.mute
+    change(request.POST.get("flag", ""), actor_of(request))
+    forget_headlines()
+    return redirect("inspector:overview")

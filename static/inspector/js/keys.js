@@ -18,9 +18,10 @@ function leap(way, { repeat }) {
   if (document.querySelector("[data-place]")) whenShown(go, repeat);
 }
 
-// On the overview the focus goes from conversation to conversation.
+// On the overview the focus goes from cause to cause, then from conversation to conversation.
 function walk(direction) {
-  const links = [...document.querySelectorAll("[data-rows] tr")].map((row) => row.querySelector("a"));
+  const lines = document.querySelectorAll("[data-cause], [data-rows] tr");
+  const links = [...lines].map((line) => line.querySelector("a"));
   const at = links.indexOf(document.activeElement);
   (at < 0 ? links.at(direction > 0 ? 0 : -1) : links[at + direction])?.focus();
 }
@@ -76,6 +77,17 @@ function closeTime() {
 // In a group of radios the arrows choose.
 const isOfRadio = ({ key, target }) => target.matches("input[type=radio]") && (key.startsWith("Arrow") || key === " ");
 
+// The verb of the cause that has the focus, and what folds it.
+function cause(part) {
+  document.activeElement?.closest("[data-cause]")?.querySelector(part)?.click();
+}
+
+// On a conversation to its memory.
+function mute() {
+  if (document.querySelector("[data-place]")) document.querySelector("[data-pane=memory]")?.focus();
+  else cause("[data-mutes]");
+}
+
 const actions = {
   j: () => move(1),
   k: () => move(-1),
@@ -87,7 +99,8 @@ const actions = {
   p: () => press("pin"),
   s: () => simulate(),
   h: () => document.querySelector("[data-pane=history]")?.focus(),
-  m: () => document.querySelector("[data-pane=memory]")?.focus(),
+  m: () => mute(),
+  e: () => cause("[data-verb]"),
   "/": () => document.querySelector("[data-search]")?.focus(),
   "?": () => document.querySelector("#keys").togglePopover(),
 };

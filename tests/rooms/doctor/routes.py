@@ -12,6 +12,7 @@ PAGES = {
     "inspector:doctor-providers": ({}, {"get": Role.ADMIN, "post": Role.ADMIN}),
     "inspector:doctor-providers-forget": ({}, {"post": Role.ADMIN}),
     "inspector:repair-many": ({}, {"post": Role.OPERATOR}),
+    "inspector:raise-limits": ({}, {"post": Role.OPERATOR}),
     "inspector:undo-many": ({}, {"post": Role.OPERATOR}),
     "inspector:repair": (ONE, {"get": Role.OPERATOR, "post": Role.OPERATOR}),
     "inspector:undo-repair": (ONE | {"step": 1}, {"post": Role.OPERATOR}),

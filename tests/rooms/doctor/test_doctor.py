@@ -264,7 +264,7 @@ def test_a_repaired_window_lints_clean_and_comes_back(said, provider):
     before = seqs()
     plan = services.preview_repair("m", provider)
     if not plan.is_possible:
-        why = "no repair mends this" if plan.refused else "nothing that a repair would change"
+        why = "no repair can fix this" if plan.refused else "nothing that a repair would change"
         with pytest.raises(NotRepairable, match=why):
             services.repair("m", provider)
         return
@@ -331,7 +331,7 @@ def test_a_placeholder_has_the_pin_of_its_call():
 
 def test_what_no_repair_mends_is_named():
     create_and_add("m", MessageWindow(9), [HI, call("1", arguments="[]"), HI])
-    with pytest.raises(NotRepairable, match="no repair mends this: The arguments of tool call #2"):
+    with pytest.raises(NotRepairable, match="can fix this: The arguments of tool call #2"):
         services.repair("m", "anthropic")
     assert Memory.objects.get().last_step == 3
     with pytest.raises(InvalidValue, match="unknown provider"):

@@ -46,7 +46,7 @@ def use_of(rule: Rule) -> InUse:
     """Return the providers that mind a rule, with a model that refuses where it depends on that."""
     models = {}
     for name, law in rule.laws.items():
-        refusing = [each for each in (*MODELS, OLDER) if law.severity_for(each) == "refused"]
+        refusing = [each for each in (*MODELS, OLDER) if law.severity_unasked(each) == "refused"]
         models[name] = tuple(refusing[:1]) if law.severity == "conditional" else ()
     return InUse(models)
 
@@ -155,6 +155,7 @@ def test_a_rule_by_which_nothing_is_listed_is_in_the_panel_alone(name, operator_
 
 # Flags
 
+LONG = "a parcel that is late, and nobody knows where it is " * 25
 FLAGGED = {
     "user_repeated": lambda: create_and_add(
         "m", MessageWindow(2), users("My order is A-1182.", "a", "b", "A-1182, as I said.")
@@ -163,6 +164,20 @@ FLAGGED = {
         create_and_add("m", MessageWindow(9), users("My order is A-1182.", "b")),
         services.compact("m", "They said b.", keep_last=0),
         services.add("m", [UserMessage("Send A-1182."), AiMessage("A-1182 is sent.")]),
+    ),
+    "user_supplied": lambda: create_and_add(
+        "m",
+        MessageWindow(3),
+        [HI, call("1"), result("1", "The order is A-1182."), *users("a", "b", "It is A-1182.")],
+    ),
+    "call_repeated": lambda: create_and_add(
+        "m",
+        MessageWindow(3),
+        [HI, call("1"), result("1"), *users("a", "b"), call("2"), result("2")],
+    ),
+    "costly": lambda: (
+        choose_providers("", ["openai"]),
+        create_and_add("m", TokenWindow(3_000), [*users(LONG), AiMessage(LONG)] * 9),
     ),
     "never_in_memory": lambda: create_and_add(
         "m", TokenWindow(40), [HI, call("1"), result("1", "found " * 26), HI]

@@ -36,6 +36,7 @@ from inspector.rooms.evidence.incidents import KeptIncident, incidents
 from inspector.rooms.evidence.models import KeptIncidents
 from inspector.rooms.evidence.panel import cards
 from inspector.rooms.evidence.words import cure
+from inspector.rooms.simulation.showing import simulated_state
 from tests.conversations import create_and_add, numbered, users
 from tests.core.test_incidents import FACTS, said
 from tests.long_conversations import long_conversation
@@ -93,12 +94,10 @@ def test_a_click_on_a_message_stays_at_the_step(order):
     links = set(re.findall(r'href="([^"]+)"', card))
     own = "/c/order-7741/"
     messages = {f"{own}?at=50&amp;msg={seq}&amp;incident=1" for seq in (25, 46, 47)}
-    compared = "compare/?policy=token_window%3A800&amp;policy=token_window%3A902"
     others = {
         f"{own}?at=43",
         f"{own}?at=46&amp;limit=902",
         f"{own}?at=47",
-        f"{own}{compared}&amp;at=46&amp;phrase=A-1182",
     }
     assert links == messages | others
     live = order()
@@ -346,8 +345,8 @@ def assert_try_holds(memory_id: str, card, incident) -> None:
     """Memory holds the fact in the replay that Try shows, and not with one less."""
     for limit, holds in ((card.limit, True), (card.limit - 1, False)):
         if limit >= 1:
-            query = ConversationQuery(at=incident.step - 1, limit=limit)
-            window = queries.simulated_state(memory_id, query, None).window
+            query = ConversationQuery(at=incident.step - 1, of_rooms={"limit": f"{limit}"})
+            window = simulated_state(memory_id, query, None).window
             if incident.result:
                 assert (incident.result.last in window.seqs) is holds
                 continue
@@ -428,7 +427,7 @@ def test_the_demo_opens_with_its_incident(order):
     assert "asked for #46 I'm sorry, I no longer have it in front of me. Could you" in words
     assert "said again #47 A-1182. Two saucers, please." in words
     assert "902 tokens would have kept it (800 today)." in words
-    assert "Try 902 Compare Copy link" in words
+    assert "Try 902 Copy link" in words
     assert words.index("Copy link") < words.index("What happened at this step?")
 
 
@@ -459,7 +458,9 @@ def test_try_shows_what_memory_would_have_held(order):
 def test_try_holds_what_a_conversation_under_that_limit_holds(limit):
     said = queries.said("order-7741", 46)
     create_and_add("real", TokenWindow(limit), said)
-    state = queries.simulated_state("order-7741", ConversationQuery(at=46, limit=limit), None)
+    state = simulated_state(
+        "order-7741", ConversationQuery(at=46, of_rooms={"limit": f"{limit}"}), None
+    )
     assert state.window.seqs == queries.window("real").seqs
     assert (26 in state.window.seqs) is (limit == 902)
     assert queries.window("order-7741", 46).policy == TokenWindow(800)

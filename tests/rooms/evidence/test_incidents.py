@@ -102,6 +102,7 @@ def test_a_server_finds_them_within_five_seconds(served):
     assert served.finds_incidents("again", within=5)
     metrics = served.api.get(f"{served.url}/metrics", headers={"Authorization": ""}).text
     assert 'chatmemory_incidents_total{kind="user_repeated"}' in metrics
+    assert 'chatmemory_cases_total{cause="user_repeated"} 0.0' not in metrics
 
 
 # manage.py incidents, of files

@@ -65,7 +65,8 @@ def computed(client, query: str = "") -> str:
 
 
 def asked(query: str = MESSAGES) -> FleetAsked:
-    return FleetAsked.read(QueryDict(query).dict())
+    given = QueryDict(query).dict()
+    return FleetAsked.read(given).with_usual_kind(given)
 
 
 def table(client, query: str, caption: str = "Policies") -> dict[str, list[str]]:
@@ -317,11 +318,20 @@ def test_all_and_nothing_are_said_of_no_other_share():
 
 def test_it_is_computed_slice_by_slice(operator_client, conversations):
     assert writes.compute_figures(asked("kind=token_window").query, 0) == COUNT - 1
-    assert f"1 of {COUNT} conversations" in operator_client.get("/lab/").content.decode()
-    answer = operator_client.post("/lab/", {}, headers={"HX-Request": "true"})
+    tokens = {"kind": "token_window"}
+    assert f"1 of {COUNT} conversations" in operator_client.get("/lab/", tokens).text
+    answer = operator_client.post("/lab/", tokens, headers={"HX-Request": "true"})
     assert b"hold" in answer.content
-    assert operator_client.post("/lab/", {"kind": "token_window"})["Location"] == "/lab/"
-    assert "<progress" not in operator_client.get("/lab/").content.decode()
+    assert operator_client.post("/lab/", tokens)["Location"] == "/lab/?kind=token_window"
+    assert "<progress" not in operator_client.get("/lab/", tokens).text
+
+
+def test_it_opens_in_the_unit_of_most_conversations(operator_client, db):
+    create_and_add("m", TWO, SAID)
+    page = operator_client.get("/lab/").context["asked"]
+    assert (page.kind, page.given) == ("message_window", {})
+    page = operator_client.get("/lab/?kind=token_window").context["asked"]
+    assert (page.kind, page.given) == ("token_window", {"kind": "token_window"})
 
 
 def test_a_conversation_that_cannot_be_read_is_told(lab):
@@ -373,7 +383,7 @@ def test_the_lab_has_the_conversations_of_a_flag(operator_client, db):
     services.change("over", policy=TWO)
     create_and_add("fits", MessageWindow(9), SAID)
     html = operator_client.get(f"/lab/?{MESSAGES}&flagged=over_limit").content.decode()
-    assert "1 conversation flagged “over limit”" in words(html.encode())
+    assert "1 conversation flagged “Over the limit”" in words(html.encode())
     assert 'name="flagged"' in html
     assert operator_client.get("/lab/?flagged=nonsense").status_code == 422
     form = {"kind": "message_window", "limit": "4", "flagged": "over_limit", "confirmed": "1"}

@@ -10,6 +10,7 @@ PAGES = {
     "inspector:change": (ONE, {"post": Role.OPERATOR}),
     "inspector:policies": ({}, {"get": Role.VIEWER, "post": Role.OPERATOR}),
     "inspector:remove-policy": ({}, {"post": Role.OPERATOR}),
+    "inspector:mute": ({}, {"post": Role.OPERATOR}),
     "inspector:tokens": ({}, {"get": Role.ADMIN, "post": Role.ADMIN}),
     "inspector:revoke-token": ({"key": 1}, {"post": Role.ADMIN}),
 }

@@ -32,12 +32,17 @@ MISTRAL_CHECKS = (
 MEDIA_PAGE = "https://ai.google.dev/gemini-api/docs/image-understanding"
 
 
-def refused(error: str, source: str) -> Law:
-    return Law("refused", error, source)
+def refused(error: str, source: str, date: str = "") -> Law:
+    return Law("refused", error, _address(source), date=date)
 
 
-def mishandled(source: str, error: str = "") -> Law:
-    return Law("mishandled", error, source)
+def mishandled(source: str, error: str = "", date: str = "") -> Law:
+    return Law("mishandled", error, _address(source), date=date)
+
+
+def _address(source: str) -> str:
+    """Return the address of a source, which is a thread of GitHub unless it is an address."""
+    return source if source.startswith("https://") else GITHUB + source
 
 
 # Messages of the examples

@@ -150,7 +150,7 @@ FIELDS = [
                 "dashes, with a maximum length of 64.",
                 "mistralai/mistral-common/blob/main/src/mistral_common/protocol/instruct/"
                 "validator.py",
-                "2026-11",
+                "2026-06",
                 _names(64),
             ),
             BEDROCK: _law(

@@ -427,9 +427,10 @@ OWN = [
                 "conditional",
                 "This model's maximum context length is {most} tokens. However, your messages "
                 "resulted in {length} tokens. Please reduce the length of the messages.",
-                "https://platform.openai.com/docs/models",
+                "https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json",
                 condition="the context length is that of the model",
                 refusing=rendered.KNOWN_CONTEXTS,
+                sure=rendered.SMALLEST_CONTEXTS,
                 date="2026-11",
             ),
         },
@@ -449,6 +450,8 @@ OWN = [
                 f"{_GITHUB}datapizza-labs/datapizza-ai/issues/98",
                 _OF_MISTRAL.faults,
                 date="2025-12",
+                conflict="mistral-common takes a user after a tool since 2026-04: "
+                f"{_GITHUB}mistralai/mistral-common/pull/218",
             ),
             BEDROCK: Law(
                 "refused",

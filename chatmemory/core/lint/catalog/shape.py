@@ -15,12 +15,10 @@ from chatmemory.core.lint.catalog.examples import (
     GITHUB,
     HELLO,
     HI,
-    MEDIA_PAGE,
     MESSAGES_PAGE,
     MISTRAL_CHECKS,
     PAIR,
     PDF,
-    PICTURES_PAGE,
     RESPONSES_PAGE,
     TOOLS_PAGE,
     VISION_PAGE,
@@ -53,35 +51,42 @@ from chatmemory.core.messages import (
 
 _SAME_NUMBER = refused(
     "Not the same number of function calls and responses",
-    MISTRAL_CHECKS,
+    "mistralai/client-ts/issues/106",
+    date="2025-06",
 )
 _TOOL_USES = refused(
     "Expected toolResult blocks at messages.{at}.content for the following Ids: {ids}",
-    f"{GITHUB}langchain-ai/langchain-aws/issues/130",
+    "camel-ai/camel/issues/3954",
+    date="2026-03",
 )
 _TOOL_RESULTS = refused(
     "The number of toolResult blocks at messages.{at}.content exceeds the number of toolUse "
     "blocks of previous turn.",
-    f"{GITHUB}langchain-ai/langchainjs/issues/6724",
+    "langgenius/dify-official-plugins/issues/765",
+    date="2025-04",
 )
 _ANSWERED_BY = refused(
     "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
     "'tool_call_id'. (insufficient tool messages following tool_calls message)",
-    DEEPSEEK_PAGE,
+    "langgenius/dify/issues/32222",
+    date="2026-02",
 )
 _RESULT_TURN = refused(
     "Please ensure that function response turn comes immediately after a function call turn.",
-    FUNCTIONS_PAGE,
+    "lobehub/lobehub/issues/7298",
+    date="2025-04",
 )
 _AS_MANY_RESULTS = refused(
     "Please ensure that the number of function response parts is equal to the number "
     "of function call parts of the function call turn.",
-    FUNCTIONS_PAGE,
+    "google-gemini/gemini-cli/issues/4217",
+    date="2025-07",
 )
 _ONE_OUTPUT = refused(
     "Duplicate function_call_output for call_id '{id}'. Each function_call must have "
     "exactly one matching function_call_output",
     "https://github.com/NousResearch/hermes-agent/issues/102629",
+    date="2026-09",
 )
 
 SHAPE = [
@@ -92,18 +97,28 @@ SHAPE = [
             OPENAI: refused(
                 "Invalid 'messages': empty array. Expected an array with minimum length 1, but "
                 "got an empty array instead.",
-                CHAT_PAGE,
+                "CopilotKit/CopilotKit/issues/529",
+                date="2024-08",
             ),
             RESPONSES: refused("Missing required parameter: 'input'.", RESPONSES_PAGE),
-            ANTHROPIC: refused("messages: at least one message is required", MESSAGES_PAGE),
-            GEMINI: refused(
-                "* GenerateContentRequest.contents: contents is not specified", CONTENT_PAGE
+            ANTHROPIC: refused(
+                "messages: at least one message is required",
+                "devoxx/DevoxxGenieIDEAPlugin/issues/567",
+                date="2025-03",
             ),
-            MISTRAL: refused("Conversation must have at least one message", MISTRAL_CHECKS),
+            GEMINI: refused(
+                "* GenerateContentRequest.contents: contents is not specified",
+                "langchain-ai/langchain-google/issues/1393",
+                date="2025-11",
+            ),
+            MISTRAL: refused(
+                "Conversation must have at least one message", MISTRAL_CHECKS, date="2026-06"
+            ),
             BEDROCK: refused(
                 "A conversation must start with a user message. Try again with a conversation that "
                 "starts with a user message.",
                 f"{GITHUB}langgenius/dify/issues/12340",
+                date="2025-01",
             ),
             DEEPSEEK: refused("Empty input messages", DEEPSEEK_PAGE),
         },
@@ -120,25 +135,33 @@ SHAPE = [
             OPENAI: refused(
                 "Invalid parameter: messages with role 'tool' must be a response to a preceeding "
                 "message with 'tool_calls'.",
-                "https://github.com/BerriAI/litellm/issues/4931",
+                "miurla/morphic/issues/136",
+                date="2024-05",
             ),
             RESPONSES: refused(
                 "No tool call found for function call output with call_id {id}.",
-                "https://github.com/vercel/ai/issues/8216",
+                "continuedev/continue/issues/10092",
+                date="2026-02",
             ),
             ANTHROPIC: refused(
                 "messages.{at}.content.0: unexpected `tool_use_id` found in `tool_result` blocks: "
                 "{id}. Each `tool_result` block must have a corresponding `tool_use` block in the "
                 "previous message.",
                 "https://github.com/anthropics/claude-code/issues/18947",
+                date="2026-01",
             ),
             GEMINI: _RESULT_TURN,
-            MISTRAL: refused("Unexpected role 'tool' after role '{before}'", MISTRAL_CHECKS),
+            MISTRAL: refused(
+                "Unexpected role 'tool' after role '{before}'",
+                "charmbracelet/crush/issues/279",
+                date="2025-07",
+            ),
             BEDROCK: _TOOL_RESULTS,
             DEEPSEEK: refused(
                 "Messages with role 'tool' must be a response to a preceding message with "
                 "'tool_calls'",
-                DEEPSEEK_PAGE,
+                "FoundationAgents/OpenManus/issues/23",
+                date="2025-03",
             ),
         },
         bad=[DUE, result("1"), HI],
@@ -156,16 +179,19 @@ SHAPE = [
                 "responding to each 'tool_call_id'. The following tool_call_ids did not have "
                 "response messages: {ids}",
                 "https://github.com/minoism/freecc/issues/2",
+                date="2025-07",
             ),
             RESPONSES: refused(
                 "No tool output found for function call {ids}.",
                 "https://github.com/bytedance/trae-agent/issues/245",
+                date="2025-08",
             ),
             ANTHROPIC: refused(
                 "messages.{at}: `tool_use` ids were found without `tool_result` blocks "
                 "immediately after: {ids}. Each `tool_use` block must have a corresponding "
                 "`tool_result` block in the next message.",
                 "https://github.com/anthropics/claude-code/issues/8210",
+                date="2025-09",
             ),
             GEMINI: _AS_MANY_RESULTS,
             MISTRAL: _SAME_NUMBER,
@@ -187,16 +213,19 @@ SHAPE = [
                 "responding to each 'tool_call_id'. The following tool_call_ids did not have "
                 "response messages: {id}",
                 "https://github.com/minoism/freecc/issues/2",
+                date="2025-07",
             ),
             RESPONSES: refused(
                 "No tool call found for function call output with call_id {id}.",
                 "https://github.com/leookun/cursor-byok/issues/307",
+                date="2026-08",
             ),
             ANTHROPIC: refused(
                 "messages.{call}: `tool_use` ids were found without `tool_result` blocks "
                 "immediately after: {id}. Each `tool_use` block must have a corresponding "
                 "`tool_result` block in the next message.",
                 "https://github.com/anthropics/claude-code/issues/8210",
+                date="2025-09",
             ),
             GEMINI: _RESULT_TURN,
             MISTRAL: _SAME_NUMBER,
@@ -216,7 +245,8 @@ SHAPE = [
             OPENAI: refused(
                 "Invalid parameter: Duplicate value for 'tool_call_id' of '{id}', in "
                 "messages[{other}] and messages[{at}].",
-                "https://github.com/agno-agi/agno/issues/5116",
+                "fatwang2/search2ai/issues/30",
+                date="2024-06",
             ),
             RESPONSES: _ONE_OUTPUT,
             ANTHROPIC: refused(
@@ -241,15 +271,17 @@ SHAPE = [
         {
             OPENAI: refused(
                 "Invalid parameter: Duplicate value for 'tool_call_id' of '{id}'.",
-                "https://github.com/openclaw/openclaw/pull/47136",
+                "neuron-core/neuron-ai/issues/46",
+                date="2025-04",
             ),
             RESPONSES: _ONE_OUTPUT,
             ANTHROPIC: refused(
                 "messages.{at}.content.1: `tool_use` ids must be unique",
-                "https://github.com/anthropics/claude-code/issues/28515",
+                "NVIDIA-NeMo/Switchyard/issues/502",
+                date="2026-09",
             ),
             GEMINI: mishandled(FUNCTIONS_PAGE),
-            MISTRAL: mishandled(MISTRAL_CHECKS),
+            MISTRAL: mishandled(MISTRAL_CHECKS, date="2026-06"),
             BEDROCK: refused(
                 "The toolUse blocks at messages.{at}.content contain duplicate Ids: {id}",
                 CONVERSE_PAGE,
@@ -287,19 +319,21 @@ SHAPE = [
         # Not refused: whatever sends the messages must make ids up, as our formats do.
         {
             OPENAI: mishandled(
-                "https://github.com/langchain-ai/langchain/issues/22600",
+                "MadcowD/ell/issues/325",
                 "Missing parameter 'tool_call_id': messages with role 'tool' must have a "
                 "'tool_call_id'.",
+                date="2024-10",
             ),
             RESPONSES: mishandled(
                 RESPONSES_PAGE, "Missing required parameter: 'input[{at}].call_id'."
             ),
             ANTHROPIC: mishandled(
-                "https://github.com/anomalyco/opencode/issues/1279",
+                "LibreChat-AI/agents/pull/153",
                 "messages.{at}.content.0.tool_use.id: String should match pattern "
                 "'^[a-zA-Z0-9_-]+$'",
+                date="2026-05",
             ),
-            MISTRAL: mishandled(MISTRAL_CHECKS, "Tool call id has to be defined."),
+            MISTRAL: mishandled(MISTRAL_CHECKS, "Tool call id has to be defined.", date="2026-06"),
             BEDROCK: mishandled(CONVERSE_PAGE),
             DEEPSEEK: mishandled(DEEPSEEK_PAGE),
         },
@@ -317,17 +351,19 @@ SHAPE = [
             ANTHROPIC: refused(
                 "messages.{at}.content.0.tool_use.input: Input should be a valid dictionary",
                 "https://github.com/anthropics/claude-code/issues/6696",
+                date="2025-08",
             ),
             GEMINI: refused(
                 "Invalid value at 'contents[{at}].parts[0].function_call.args' "
                 "(type.googleapis.com/google.protobuf.Struct)",
                 CONTENT_PAGE,
             ),
-            MISTRAL: mishandled(MISTRAL_CHECKS),
+            MISTRAL: mishandled(MISTRAL_CHECKS, date="2026-06"),
             BEDROCK: refused(
                 "The format of the value at messages.{at}.content.0.toolUse.input is invalid. "
                 "Provide a json object for the field and try again.",
-                CONVERSE_PAGE,
+                "vercel/ai/pull/19023",
+                date="2026-08",
             ),
             DEEPSEEK: mishandled(DEEPSEEK_PAGE),
         },
@@ -343,7 +379,8 @@ SHAPE = [
             GEMINI: refused(
                 "Please ensure that function call turn comes immediately after a user turn or "
                 "after a function response turn.",
-                FUNCTIONS_PAGE,
+                "google-gemini/gemini-cli/issues/11814",
+                date="2025-10",
             )
         },
         bad=[call("1"), result("1")],
@@ -361,10 +398,12 @@ SHAPE = [
                 "messages.{at}: all messages must have non-empty content except for the optional "
                 "final assistant message",
                 "https://github.com/microsoft/autogen/issues/6083",
+                date="2025-03",
             ),
             GEMINI: refused(
                 "* GenerateContentRequest.contents[{at}].parts: contents.parts must not be empty.",
-                CONTENT_PAGE,
+                "langchain-ai/langchain-google/issues/691",
+                date="2025-01",
             ),
         },
         bad=[HELLO, AiMessage(""), DUE],
@@ -379,14 +418,18 @@ SHAPE = [
             OPENAI: refused(
                 "Invalid value for 'content': expected a string, got null.",
                 "https://github.com/run-llama/llama_index/issues/17555",
+                date="2025-01",
             ),
             RESPONSES: mishandled(RESPONSES_PAGE),
             MISTRAL: refused(
                 "Assistant message must have either content or tool_calls, but not none.",
-                MISTRAL_CHECKS,
+                "solbrowse/extension/issues/16",
+                date="2025-06",
             ),
             DEEPSEEK: refused(
-                "Invalid assistant message: content or tool_calls must be set", DEEPSEEK_PAGE
+                "Invalid assistant message: content or tool_calls must be set",
+                "carlrobertoh/ProxyAI/issues/830",
+                date="2025-01",
             ),
         },
         bad=[HELLO, AiMessage(None), DUE],
@@ -402,6 +445,7 @@ SHAPE = [
                 "You uploaded an unsupported image. Please make sure your image has of one the "
                 "following formats: ['png', 'jpeg', 'gif', 'webp'].",
                 "https://github.com/STranslate/STranslate/issues/277",
+                date="2024-12",
             ),
             RESPONSES: refused(
                 "You uploaded an unsupported image. Please make sure your image has of one the "
@@ -411,9 +455,14 @@ SHAPE = [
             ANTHROPIC: refused(
                 "messages.{at}.content.0.image.source.base64.media_type: Input should be "
                 "'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
-                PICTURES_PAGE,
+                "anthropics/claude-code/issues/8184",
+                date="2025-09",
             ),
-            GEMINI: refused("Unsupported MIME type: {kind}", MEDIA_PAGE),
+            GEMINI: refused(
+                "Unsupported MIME type: {kind}",
+                "brianpetro/obsidian-smart-connections/issues/1238",
+                date="2025-10",
+            ),
             BEDROCK: refused(
                 "Value at 'messages.{at}.member.content.1.member.image.format' failed to satisfy "
                 "constraint: Member must satisfy enum value set: [jpeg, png, gif, webp]",
@@ -433,6 +482,7 @@ SHAPE = [
                 "The file type you uploaded is not supported. Please try again with a pdf",
                 f"{RECORDED}test_multimodal_tool_returns/test_multimodal_tool_return_matrix"
                 "%5Bdirect-url-audio-openai_responses%5D.yaml",
+                date="2026-01",
             )
         },
         bad=[DUE, call("1"), sound_as_file()],
@@ -461,6 +511,7 @@ SHAPE = [
                 "Item '{id}' of type 'reasoning' was provided without its required following item.",
                 f"{RECORDED}test_openai_responses/"
                 "test_openai_responses_thinking_with_modified_history.yaml",
+                date="2026-01",
             )
         },
         bad=[DUE, reasoned("assistant#0"), HELLO],
@@ -493,7 +544,8 @@ SHAPE = [
         "A first message that is not the user's",
         {
             ANTHROPIC: mishandled(
-                f"{RECORDED}test_anthropic/test_anthropic_model_empty_message_on_history.yaml"
+                f"{RECORDED}test_anthropic/test_anthropic_model_empty_message_on_history.yaml",
+                date="2026-03",
             ),
             GEMINI: mishandled(CONTENT_PAGE),
             BEDROCK: Law(

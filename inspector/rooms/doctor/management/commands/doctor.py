@@ -18,7 +18,7 @@ class Command(ReportCommand):
     about_files = doctor
 
     def of_stored(self, options: Mapping[str, Any], printer: Printer) -> int:
-        if options["error"]:
+        if options["error"] or options["laws"]:
             return doctor.report(options, printer)
         provider = options["provider"] or ""
         if not provider and not choices().is_made:

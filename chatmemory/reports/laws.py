@@ -1,0 +1,56 @@
+"""The laws of providers, each tried on the two examples of its rule as they are rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from chatmemory.core.lint import PROVIDERS, RULES, Rule
+from chatmemory.linting import example, lint
+from chatmemory.reports.printing import Printer
+
+CLEAN = "clean"
+
+
+class Tried(NamedTuple):
+    """A law, and what it finds in the bad and in the good example of its rule: a severity, or
+    `clean`. It `holds` if the bad one has the severity of the law, and the good one is clean.
+    """
+
+    rule: str
+    provider: str
+    severity: str
+    bad: str
+    good: str
+    source: str
+    dated: str
+
+    @property
+    def holds(self) -> bool:
+        return self.bad == self.severity and self.good == CLEAN
+
+
+def tried_laws() -> Iterator[Tried]:
+    """Yield each law of each rule."""
+    for rule in RULES.values():
+        for provider, law in rule.laws.items():
+            bad, good = (_verdict(rule, provider, each) for each in ("bad", "good"))
+            yield Tried(rule.id, provider, law.severity, bad, good, law.source, law.dated)
+
+
+def _verdict(rule: Rule, provider: str, which: str) -> str:
+    messages = example(getattr(rule, which), rule.told_for)
+    found = (each for each in lint(messages, provider=provider) if each.rule == rule.id)
+    return next((each.severity for each in found), CLEAN)
+
+
+def print_laws(printer: Printer) -> int:
+    """Print each law with its two verdicts. Return 1 if one does not hold, else 0."""
+    count = broken = 0
+    for each in tried_laws():
+        count += 1
+        broken += not each.holds
+        told = f"{PROVIDERS[each.provider]}, {each.rule}: {each.bad} (bad), {each.good} (good)"
+        printer.row({**each._asdict(), "holds": each.holds}, f"{told}; {each.source}, {each.dated}")
+    printer.total({"laws": count, "broken": broken}, f"{count:,} laws, {broken:,} do not hold")
+    return 1 if broken else 0

@@ -1,0 +1,69 @@
+"""Which prompts providers would refuse if policies had made the windows of what files hold."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chatmemory.core.lint import PROVIDERS
+from chatmemory.core.policies import Policy
+from chatmemory.core.recall import histories_for
+from chatmemory.core.recall.facts import NO_WORDS
+from chatmemory.core.recall.history import History
+from chatmemory.core.recall.prompts import Refusals, prompts_of
+from chatmemory.core.written_policies import policies_from_text, text_of_policy
+from chatmemory.linting import turns_of
+from chatmemory.reports.files import transcripts
+from chatmemory.reports.printing import Printer
+
+Sums = Counter[str]  # prompts, refused ones, conversations with one, and last windows refused
+
+
+def print_refused(options: Mapping[str, Any], providers: Sequence[str], printer: Printer) -> int:
+    """Print for each policy and provider how many prompts would be refused. Return 0.
+
+    A prompt is the window before an AI message. The last window is the one that is sent next.
+    """
+    policies = policies_from_text(options["policies"])
+    models = dict.fromkeys(providers, (options["model"],) if options["model"] else ())
+    found: dict[tuple[Policy | None, str], Sums] = {}
+    conversations = 0
+    for each in transcripts(options["files"], options["format"], printer):
+        conversations += 1
+        turns = {name: turns_of(each.messages, name) for name in providers}
+        for policy, history in zip(
+            policies, histories_for(each.messages, policies, NO_WORDS), strict=True
+        ):
+            refusals = Refusals(history, turns, models)
+            for name, sums in _of(history, policy, refusals, providers).items():
+                found.setdefault((policy, name), Counter()).update(sums)
+    for (policy, name), sums in found.items():
+        values = {each: sums[each] for each in ("prompts", "refused", "conversations", "last")}
+        told = (
+            f"{text_of_policy(policy)}: {PROVIDERS[name]} refuses {sums['refused']:,} of "
+            f"{sums['prompts']:,} prompts, in {sums['conversations']:,} conversations, and the "
+            f"last window of {sums['last']:,}"
+        )
+        printer.row({"policy": text_of_policy(policy), "provider": name, **values}, told)
+    printer.total({"conversations": conversations}, f"{conversations:,} conversations")
+    return printer.code
+
+
+def _of(
+    history: History, policy: Policy | None, refusals: Refusals, providers: Sequence[str]
+) -> dict[str, Sums]:
+    left = history.loads.left_at(policy)
+    keeps_first = policy is not None and policy.always_keep_system_message_first
+    prompts = prompts_of(history, left, keeps_first, refusals)
+    end = OrderedDict.fromkeys(n for n, until in enumerate(left) if until >= len(left))
+    last = refusals.of(end)
+    return {
+        name: Counter(
+            prompts=prompts.calls,
+            refused=(refused := prompts.refused[PROVIDERS[name]]),
+            conversations=int(refused > 0),
+            last=int(PROVIDERS[name] in last),
+        )
+        for name in providers
+    }

@@ -1,0 +1,199 @@
+"""The first thing that the overview says: what needs somebody, a line for each cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from time import perf_counter
+
+from django.core.cache import cache
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
+from django.utils.http import urlencode
+
+from chatmemory import queries
+from chatmemory.flags import Flag, flag_named, flags
+from inspector.overview.selection import midnight
+from inspector.shell import room
+from inspector.shell.days import Bar, bars_of
+
+CACHED_AS = "inspector.overview.headlines"
+LEAST_SECONDS, MOST_SECONDS = 1, 30
+SHARE = 20
+MOST_LINES = 4
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A line of what needs somebody: its cases, what happened in the newest one, and what to do.
+
+    `address` leads to a preview for all of them. The flag is known by its name, because lines are
+    cached and a flag may hold functions.
+    """
+
+    name: str
+    cases: queries.Cases
+    words: str
+    address: str
+
+    @property
+    def flag(self) -> Flag:
+        return flag_named(self.name)
+
+    @property
+    def count(self) -> int:
+        return self.cases.count
+
+    @property
+    def bars(self) -> list[Bar]:
+        change = self.cases.change
+        return bars_of(self.cases.by_day, change.day if change else None)
+
+    @property
+    def change(self) -> str:
+        """What followed the newest change of a policy: `3 a day before the change of 24 Nov, 1
+        after`. Empty where no case is a day older than the change.
+        """
+        change, since = self.cases.change, self.cases.since
+        if change is None or since is None or change.at - since < timedelta(days=1):
+            return ""
+        day = f"{timezone.localtime(change.at):%-d %b}"
+        return f"{change.before:.1f} a day before the change of {day}, {change.after:.1f} after"
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A cause without a line: its number, and who muted it at which number."""
+
+    name: str
+    count: int
+    muted: room.Muted | None = None
+
+    @property
+    def flag(self) -> Flag:
+        return flag_named(self.name)
+
+
+@dataclass(frozen=True)
+class Headlines:
+    """What was counted of all conversations, when, and until when it is kept.
+
+    What changed after `moment` may be missing. `needing` are the conversations of all lines, each
+    counted once, and `questions` what rooms ask before they can say more.
+    """
+
+    at: datetime
+    until: datetime
+    moment: int
+    stats: queries.OverviewStats
+    needing: int = 0
+    causes: tuple[Cause, ...] = ()
+    folded: tuple[Folded, ...] = ()
+    questions: tuple[room.Fragment, ...] = ()
+
+    @property
+    def quiet(self) -> list[Folded]:
+        return [each for each in self.folded if not each.muted]
+
+    @property
+    def muted(self) -> list[Folded]:
+        return [each for each in self.folded if each.muted]
+
+    def milliseconds_left(self) -> int:
+        """Return after how long it is counted again."""
+        return max(0, round((self.until - timezone.now()) / timedelta(milliseconds=1)))
+
+
+def current_headlines(moment: int) -> Headlines:
+    """Return what was counted last, or count again: `moment` is the newest change that the caller
+    has seen, which the numbers hold then.
+
+    They read all steps of today, so they are kept for 20 times as long as the counting took, from
+    1 to 30 seconds, whoever asks.
+    """
+    kept: Headlines | None = cache.get(CACHED_AS)
+    if kept is not None:
+        return kept
+    started = perf_counter()
+    counted = counted_headlines(moment)
+    seconds = kept_seconds(perf_counter() - started)
+    counted = Headlines(
+        **{**vars(counted), "until": timezone.now() + timedelta(seconds=seconds)},
+    )
+    cache.set(CACHED_AS, counted, seconds)
+    return counted
+
+
+def forget_headlines() -> None:
+    """Count again at the next request: somebody changed what the lines are."""
+    cache.delete(CACHED_AS)
+
+
+def kept_seconds(took: float) -> float:
+    """Return for how long numbers are kept that took so many seconds to count."""
+    return min(max(SHARE * took, LEAST_SECONDS), MOST_SECONDS)
+
+
+@queries.one_snapshot()
+def counted_headlines(moment: int) -> Headlines:
+    """Count all conversations, in one state of the database."""
+    at = timezone.now()
+    stats = queries.overview_stats(midnight())
+    shown = [flag for flag in flags() if flag.verb and flag.counts and _has(stats, flag)]
+    muted = room.muted() if shown else {}
+    lines = [flag for flag in shown if not _is_muted(flag, stats, muted)][:MOST_LINES]
+    folded = [
+        Folded(flag.name, stats.flagged[flag.name], muted.get(flag.name))
+        for flag in flags()
+        if flag.icon
+        and not flag.in_rows
+        and flag not in lines
+        and flag.counts
+        and _has(stats, flag)
+    ]
+    return Headlines(
+        at,
+        at,
+        moment,
+        stats,
+        needing=_needing(lines, stats),
+        causes=tuple(_causes(lines, at)),
+        folded=tuple(folded),
+        questions=tuple(room.questions()),
+    )
+
+
+def _has(stats: queries.OverviewStats, flag: Flag) -> bool:
+    return stats.flagged[flag.name] > 0
+
+
+def _is_muted(flag: Flag, stats: queries.OverviewStats, muted: Mapping[str, room.Muted]) -> bool:
+    """Whether somebody folded this line, and its number has not grown by half since."""
+    mute = muted.get(flag.name)
+    return mute is not None and 2 * stats.flagged[flag.name] < 3 * mute.count
+
+
+def _needing(lines: Sequence[Flag], stats: queries.OverviewStats) -> int:
+    """Return how many conversations the lines are about, each counted once."""
+    if len(lines) < 2:
+        return sum(stats.flagged[flag.name] for flag in lines)
+    return queries.count_with_any(lines)
+
+
+def _causes(lines: Sequence[Flag], now: datetime) -> Iterator[Cause]:
+    today = midnight()
+    days = [today - timedelta(days=n) for n in reversed(range(queries.DAYS))]
+    changed = queries.newest_policy_change(days[0]) if lines else None
+    for flag in lines:
+        cases = queries.cases_of(flag, days, now, changed)
+        words = flag.newest(cases.newest) if flag.newest and cases.newest else ""
+        yield Cause(flag.name, cases, words, _address(flag))
+
+
+def _address(flag: Flag) -> str:
+    """Return where a flag's verb leads; empty if that room is not installed."""
+    with suppress(NoReverseMatch):
+        return f"{reverse(f'inspector:{flag.route}')}?{urlencode({'flagged': flag.name})}"
+    return ""

@@ -1,0 +1,108 @@
+"""Windows that are smaller than their largest recorded turn: its beginning leaves before its end.
+
+A turn is a message of the user and what follows up to the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+
+from django.db.models import F
+
+from chatmemory.core.messages import MessageType
+from chatmemory.core.policies import Policy, has_own_rule
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.feed import microseconds, time_of
+
+RECORDED = 2_000  # messages in which turns are looked for, the latest
+
+
+class Said(NamedTuple):
+    """A message of the history: its type, its cost under the policy, and the step it came in."""
+
+    type: str
+    cost: int
+    step: int
+
+
+class Needed(NamedTuple):
+    """The limit that the largest turn needs with the system message, and since which step."""
+
+    limit: int
+    step: int
+
+
+def limit_needed(said: Iterable[Said], policy: Policy) -> Needed | None:
+    """Return what the largest turn needs; None if the policy's limit has room for each."""
+    system = turn = 0
+    found: Needed | None = None
+    for each in said:
+        if each.type == MessageType.SYSTEM:
+            system = each.cost
+            continue
+        turn = each.cost if each.type == MessageType.USER else turn + each.cost
+        needed = policy.overhead + system + turn
+        if needed > max(policy.limit, found.limit if found else 0):
+            found = Needed(needed, found.step if found else each.step)
+    return found
+
+
+def needed_by(memory: Memory) -> dict[str, int | None]:
+    """Return what is kept of the largest recorded turn, as columns: the limit that it needs, and
+    since when; None where the limit is enough, or where no limit of a common kind decides.
+    """
+    policy = memory.policy
+    nothing: dict[str, int | None] = {"needed_limit": None, "short_at": None}
+    if not can_decide(policy) or policy.meters_only or has_own_rule(type(policy)):
+        return nothing
+    found = limit_needed(_said(memory, policy), policy)
+    if found is None:
+        return nothing
+    at = Step.objects.filter(memory=memory, n=found.step).values_list("at", flat=True).first()
+    return {"needed_limit": found.limit, "short_at": microseconds(at) if at else None}
+
+
+def _said(memory: Memory, policy: Policy) -> Sequence[Said]:
+    rows = Stay.objects.filter(memory=memory).order_by("-n")
+    rows = rows.exclude(message__origin=Message.Origin.SYNTHETIC)
+    newest = rows.values_list("seq", "type", "tokens", "entered_step")[:RECORDED]
+    first_stays = {seq: Said(type, policy.cost(tokens), step) for seq, type, tokens, step in newest}
+    return [first_stays[seq] for seq in sorted(first_stays)]
+
+
+@dataclass(frozen=True)
+class ShortWindow:
+    """A conversation whose limit is smaller than its largest recorded turn needs."""
+
+    memory_id: str
+    policy: Policy
+    needed: int
+    at: datetime | None
+    version: int
+
+    @property
+    def raised(self) -> Policy:
+        """The policy with the limit that is needed."""
+        return replace(self.policy, limit=self.needed)
+
+
+def short_windows(id_prefix: str = "", most: int = 20_000) -> list[ShortWindow]:
+    """Return the conversations whose limit is too small, those that became so last first."""
+    rows = Memory.objects.beginning_with(id_prefix)
+    rows = rows.filter(keptdiagnosis__needed_limit__gt=F("policy_limit"))
+    rows = rows.select_related("keptdiagnosis").order_by("-keptdiagnosis__short_at", "-id")[:most]
+    return [
+        ShortWindow(
+            row.pk,
+            row.policy,
+            row.keptdiagnosis.needed_limit,
+            time_of(row.keptdiagnosis.short_at) if row.keptdiagnosis.short_at else None,
+            row.last_step,
+        )
+        for row in rows
+        if row.policy is not None
+    ]

@@ -1,0 +1,39 @@
+"""Which providers a conversation was seen with: what its messages tell by their attributes, and by
+the ids that providers give to calls. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from chatmemory.core.lint.turns import ANTHROPIC, BEDROCK, GEMINI, OPENAI, RESPONSES
+from chatmemory.core.messages import AiMessage, ChatMessage
+
+# The namespaces of attributes, which are the formats that messages came in
+_FORMATS = {
+    "openai_chat": OPENAI,
+    "openai_responses": RESPONSES,
+    "codex": RESPONSES,
+    "anthropic": ANTHROPIC,
+    "claude_code": ANTHROPIC,
+    "gemini": GEMINI,
+    "gemini_cli": GEMINI,
+    "bedrock": BEDROCK,
+}
+_IDS = {"call_": OPENAI, "toolu_": ANTHROPIC, "srvtoolu_": ANTHROPIC, "tooluse_": BEDROCK}
+
+
+def providers_seen(messages: Iterable[ChatMessage]) -> set[str]:
+    """Return the providers that messages came from or went to, as far as they tell.
+
+    Calls with ids of OpenAI's are those of chat completions, unless something was in the format of
+    Responses.
+    """
+    formats, by_id = set(), set()
+    for message in messages:
+        attributes = getattr(message, "attributes", None) or {}
+        formats |= {_FORMATS[name] for name in attributes if name in _FORMATS}
+        calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
+        ids = [call.id for call in calls if call and call.id]
+        by_id |= {name for id in ids for begin, name in _IDS.items() if id.startswith(begin)}
+    return formats | (by_id - {OPENAI} if RESPONSES in formats else by_id)

@@ -1,0 +1,122 @@
+"""Which conversations cost more than sending everything, at the cache price of the provider in use.
+
+A policy that drops a message with each turn changes the beginning of each prompt, so the provider
+reads nothing from its cache. What a conversation cost so is kept for each provider with a price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Any
+
+from django.db.models import Q
+
+from chatmemory.core.recall.cost import ONE, Bill, Call, Prices, Provider, bill_of, providers
+from chatmemory.core.recall.frontier import FEWEST_CALLS
+from chatmemory.core.recall.history import History
+from chatmemory.core.recall.prompts import prompts_of
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.keeper import Keeper, version_of
+from chatmemory.kept import KeptRow
+from chatmemory.models import Memory, Stay
+from chatmemory.queries.history import history_without_words
+from chatmemory.queries.recall import COMPARED_MAX
+from inspector.rooms.lab.models import KeptCost
+from inspector.shell.room import providers_in_use
+
+OVER = 105  # percent of sending everything
+RULES = 1  # raise it with each change of what is kept
+PRICED = ("openai", "anthropic", "gemini")
+
+
+def provider_that_prices() -> Provider | None:
+    """Return the first provider in use whose cache has a price; None if there is none."""
+    for name in providers_in_use():
+        own = name.split("_")[0]  # OpenAI's Responses have the price of its chats
+        if own in PRICED:
+            return providers()[own]
+    return None
+
+
+def has_price() -> bool:
+    return provider_that_prices() is not None
+
+
+def costs_more() -> Q:
+    """Return the condition for conversations that cost at least 5 % more than everything."""
+    provider = provider_that_prices()
+    if provider is None:
+        return Q(id="")  # no conversation has an empty id
+    return Q(**{f"keptcost__{provider.name}__gte": OVER})
+
+
+def began_step() -> str:
+    """Return the column with the step since which conversations cost more."""
+    provider = provider_that_prices()
+    return f"keptcost__{provider.name}_step" if provider else ""
+
+
+def how_much_more(memory_id: str) -> str:
+    """`11 % more at the price of OpenAI`; empty if it is not known."""
+    provider = provider_that_prices()
+    row = KeptCost.objects.filter(pk=memory_id).first()
+    percent = getattr(row, provider.name) if provider and row else None
+    if provider is None or percent is None or percent < OVER:
+        return ""
+    label = provider.label.partition(",")[0]
+    return f"{percent - 100} % more at the price of {label}, because each prompt begins otherwise"
+
+
+class CostKeeper(Keeper):
+    """Keeps what each conversation cost, from the sizes of its newest 10,000 messages."""
+
+    model = KeptCost
+
+    def version(self) -> str:
+        return version_of(RULES, OVER, [providers()[name] for name in PRICED])
+
+    def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
+        policy = memory.policy
+        if not can_decide(policy) or policy.meters_only:
+            return {}
+        history = history_without_words(memory, COMPARED_MAX)
+        keeps_first = policy.always_keep_system_message_first
+        sent = prompts_of(history, history.loads.left_at(policy), keeps_first).sent
+        if len(sent) < FEWEST_CALLS:
+            return {}
+        everything = prompts_of(history, history.loads.left_at(None)).sent
+        return _columns(memory, history, sent, everything)
+
+
+def _columns(
+    memory: Memory, history: History, sent: Sequence[Call], everything: Sequence[Call]
+) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in PRICED:
+        percents = relative_costs(sent, everything, providers()[name])
+        found[name] = percents[-1]
+        if percents[-1] >= OVER:
+            first = max((n + 1 for n, each in enumerate(percents) if each < OVER), default=0)
+            found[f"{name}_step"] = _step_of(memory, history.numbers[sent[first].position])
+    return found
+
+
+def relative_costs(
+    sent: Sequence[Call], everything: Sequence[Call], provider: Provider
+) -> list[int]:
+    """Return what the calls up to each one cost, in whole percent of what sending everything did,
+    rounded down.
+    """
+    prices = Prices(ONE, provider.cached, provider.write)
+
+    def sums(calls: Sequence[Call]) -> list[Bill]:
+        return list(accumulate(bill_of([call], provider.rules) for call in calls))
+
+    pairs = zip(sums(sent), sums(everything), strict=True)
+    return [int(100 * (prices.relative(ours, whole) or 0)) for ours, whole in pairs]
+
+
+def _step_of(memory: Memory, seq: int) -> int | None:
+    entered = Stay.objects.filter(memory=memory, seq=seq).order_by("n")
+    return entered.values_list("entered_step", flat=True).first()

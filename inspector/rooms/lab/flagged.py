@@ -1,0 +1,49 @@
+"""The flag of conversations that cost more than sending everything, where a price is known."""
+
+from __future__ import annotations
+
+from django.db.models import Q
+
+from chatmemory.flags import Flag
+
+
+def _costs_more() -> Q:
+    from inspector.rooms.lab.costs import costs_more
+
+    return costs_more()
+
+
+def _has_price() -> bool:
+    from inspector.rooms.lab.costs import has_price
+
+    return has_price()
+
+
+def _began_step() -> str:
+    from inspector.rooms.lab.costs import began_step
+
+    return began_step()
+
+
+def _how_much_more(memory_id: str) -> str:
+    from inspector.rooms.lab.costs import how_much_more
+
+    return how_much_more(memory_id)
+
+
+FLAGS = (
+    Flag(
+        "costly",
+        "Costs more than sending everything",
+        _costs_more,
+        is_any=False,
+        alarms=_has_price,
+        is_fault=False,
+        place=45,
+        verb="Cut in blocks…",
+        route="lab",
+        title="Cost at least 5 % more than everything",
+        newest=_how_much_more,
+        began_step=_began_step,
+    ),
+)

@@ -1,0 +1,21 @@
+"""The table of the settings: the causes that people folded on the overview."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from chatmemory.managers import TableManager
+
+
+class MutedCause(models.Model):
+    """A cause whose line is folded until its number has grown by half."""
+
+    flag = models.CharField(max_length=64, primary_key=True)
+    count = models.IntegerField(help_text="its conversations when it was muted")
+    muted_by = models.CharField(max_length=255, blank=True)
+    muted_at = models.DateTimeField()
+
+    objects = TableManager()
+
+    def __str__(self) -> str:
+        return self.flag

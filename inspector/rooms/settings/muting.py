@@ -1,0 +1,37 @@
+"""Muting a cause of the overview: for everybody, until its number has grown by half."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+
+from chatmemory import database
+from chatmemory.flags import flag_named
+from chatmemory.models import Memory
+from chatmemory.services.transaction import audit
+from inspector.rooms.settings.models import MutedCause
+from inspector.shell.room import Muted
+
+
+def muted() -> dict[str, Muted]:
+    """Return the causes that are muted, by the names of their flags."""
+    return {
+        each.flag: Muted(each.count, each.muted_by, each.muted_at)
+        for each in MutedCause.objects.order_by("flag")
+    }
+
+
+def mute(name: str, actor: str = "") -> None:
+    """Mute a cause at its number of today. Raises InvalidValue for an unknown flag."""
+    flag = flag_named(name)
+    with database.atomic():
+        count = Memory.objects.filter(flag.where).count()
+        MutedCause(flag=flag.name, count=count, muted_by=actor, muted_at=timezone.now()).save()
+        audit(f"mute {flag.name} at {count}", action="mute", actor=actor, flag=flag.name)
+
+
+def unmute(name: str, actor: str = "") -> None:
+    """Show a cause again. A second time changes nothing. Raises InvalidValue."""
+    flag = flag_named(name)
+    with database.atomic():
+        if MutedCause.objects.filter(flag=flag.name).delete()[0]:
+            audit(f"unmute {flag.name}", action="unmute", actor=actor, flag=flag.name)

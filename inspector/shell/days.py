@@ -1,0 +1,36 @@
+"""New cases on each of some days, as the bars of a small chart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+BAR, HEIGHT = 6, 22  # of a day
+
+
+class Bar(NamedTuple):
+    """The bar of a day: its place, its top and its height. It `is_new` if it is today's, and the
+    day `is_marked` if a policy changed in it.
+    """
+
+    left: int
+    top: str
+    height: str
+    is_new: bool
+    is_marked: bool = False
+
+
+def bars_of(days: Sequence[int], marked: int | None = None) -> list[Bar]:
+    """Return a bar for each of the days, today last."""
+    most, last = max(*days, 1), len(days) - 1
+    heights = [HEIGHT * count / most if count else 1 for count in days]
+    return [
+        Bar(
+            n * BAR,
+            f"{HEIGHT + 2 - height:.1f}",
+            f"{height:.1f}",
+            n == last and bool(days[n]),
+            n == marked,
+        )
+        for n, height in enumerate(heights)
+    ]

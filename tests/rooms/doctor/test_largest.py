@@ -1,0 +1,81 @@
+"""Windows that are smaller than their largest recorded turn, and limits that are raised; which
+providers conversations were seen with.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, services
+from chatmemory.models import Memory
+from inspector.rooms.doctor.largest import Needed, Said, limit_needed, short_windows
+from inspector.rooms.doctor.reads import seen_in
+from inspector.rooms.doctor.seen import providers_seen
+
+from ...conversations import BRIEF, HI, call, create_and_add, result
+from ...inspector.markup import words
+from .diagnosed import diagnosed
+
+
+def test_the_largest_turn_and_the_system_message_need_this_limit():
+    turn = [Said("USER", 1, 2), Said("AI", 1, 3), Said("TOOL_EXECUTION_RESULT", 1, 4)]
+    said = [Said("SYSTEM", 1, 1), *turn, Said("USER", 1, 5)]
+    assert limit_needed(said, MessageWindow(3)) == Needed(4, 4)
+    assert limit_needed(said, MessageWindow(2)) == Needed(4, 3)
+    assert limit_needed(said, MessageWindow(4)) is limit_needed([], MessageWindow(1)) is None
+    assert limit_needed([Said("AI", 9, 1)] * 2, TokenWindow(10)) == Needed(21, 1)
+
+
+def test_what_messages_tell_of_their_provider():
+    assert providers_seen([HI, AiMessage("Hm.")]) == set()
+    assert providers_seen([call("call_1"), call("toolu_1")]) == {"openai", "anthropic"}
+    own = UserMessage("Hi", attributes={"openai_responses": {}, "mine": {}})
+    assert providers_seen([own, call("call_1")]) == {"openai_responses"}
+
+
+@pytest.fixture
+def short(db):
+    """A window of 4 messages, whose largest turn has 5 beside the system message."""
+    said = [BRIEF, HI, call("call_1"), result("call_1"), call("call_2"), result("call_2")]
+    create_and_add("short", MessageWindow(4), said)
+    create_and_add("long", MessageWindow(9), said)
+    for name in ("short", "long"):
+        diagnosed(name)
+
+
+@pytest.mark.django_db
+@pytest.mark.database
+def test_a_limit_is_raised_to_the_largest_turn_after_a_preview_and_taken_back(
+    short, operator_client
+):
+    assert [(each.memory_id, each.needed) for each in short_windows()] == [("short", 6)]
+    page = words(operator_client.get("/doctor/").content)
+    assert "A window smaller than its largest recorded turn" in page
+    assert "Raise this to 6 messages…" in page
+    assert "its largest turn needs 6 messages, and the limit is 4." in page
+    assert "seen in 2 conversations" in page
+    preview = operator_client.post("/doctor/raise/")
+    assert "4 → 6 messages" in words(preview.content)
+    services.add("short", [UserMessage("Hello?")])
+    late = operator_client.post("/doctor/raise/", {"versions": preview.context["versions"]})
+    assert "version" in words(late.content)
+    versions = json.dumps({"short": Memory.objects.get(pk="short").last_step})
+    done = operator_client.post("/doctor/raise/", {"versions": versions})
+    assert queries.policy("short") == MessageWindow(6)
+    assert short_windows() == []
+    undone = operator_client.post("/doctor/undo/", {"policies": done.context["policies"]})
+    assert "1 policy as before" in words(undone.content)
+    assert queries.policy("short") == MessageWindow(4)
+    assert seen_in()["openai"] == 2
+
+
+@pytest.mark.django_db
+def test_a_policy_that_has_changed_since_is_not_taken_back(short, operator_client):
+    before = json.dumps({"short": ["message_window:9", 3], "gone": ["message_window:9", 1]})
+    undone = words(operator_client.post("/doctor/undo/", {"policies": before}).content)
+    assert queries.policy("short") == MessageWindow(4)
+    assert "version" in undone
+    for wrong in ("[1]", '{"short": 1}', "no JSON"):
+        assert operator_client.post("/doctor/undo/", {"policies": wrong}).status_code == 409

@@ -1,0 +1,60 @@
+"""What conversations cost beside sending everything, and the line that says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import AiMessage, TokenWindow, UserMessage, services
+from chatmemory.core.recall.cost import ONE, Prices, providers
+from chatmemory.core.recall.frontier import figures_of, tried_of_kind
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.queries import recall_history
+from inspector.overview.causes import counted_headlines
+from inspector.rooms.lab.costs import PRICED, CostKeeper
+
+from ...conversations import create_and_add
+
+pytestmark = pytest.mark.django_db
+WORDS = "a parcel that is late, and nobody knows where it is " * 12
+TALK = [
+    each for n in range(30) for each in (UserMessage(f"{n} {WORDS}"), AiMessage(f"{n} {WORDS}"))
+]
+WINDOW = TokenWindow(3_000)
+
+
+def in_use(monkeypatch, *names: str) -> None:
+    monkeypatch.setattr("inspector.rooms.lab.costs.providers_in_use", lambda: list(names))
+
+
+def test_what_is_kept_is_what_the_lab_says():
+    create_and_add("dear", WINDOW, TALK)
+    services.keep("dear")
+    kept = CostKeeper().row(find_memory("dear"))
+    for name in PRICED:
+        provider = providers()[name]
+        tried = tried_of_kind(WINDOW, {WINDOW.limit}, provider.rules)
+        found = figures_of(recall_history("dear", WINDOW.estimator), tried, WINDOW)
+        prices = Prices(ONE, provider.cached, provider.write)
+        bills = (each.bill(found.calls) for each in (found.today, found.everything))
+        assert getattr(kept, name) == int(100 * prices.relative(*bills))
+        assert getattr(kept, name) > 105
+
+
+def test_the_line_needs_a_price_and_names_it(operator_client, monkeypatch):
+    create_and_add("dear", WINDOW, TALK)
+    create_and_add("cheap", TokenWindow(100_000), TALK)
+    for memory_id in ("dear", "cheap"):
+        services.keep(memory_id)
+    for names in ((), ("mistral",)):
+        in_use(monkeypatch, *names)
+        assert "costly" not in [cause.name for cause in counted_headlines(0).causes]
+    in_use(monkeypatch, "openai_responses")
+    (line,) = (cause for cause in counted_headlines(0).causes if cause.name == "costly")
+    assert line.count == 1
+    assert line.cases.newest == "dear"
+    assert "% more at the price of OpenAI" in line.words
+    assert line.address == "/lab/?flagged=costly"
+    assert line.cases.new_today == 1
+    assert not line.flag.is_red
+    rows = operator_client.get("/?flagged=costly").context["rows"]
+    assert [row.memory.id for row in rows] == ["dear"]
