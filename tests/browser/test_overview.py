@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.services import protocol
-from inspector.overview import table
+from inspector.overview import causes
 
 from ..conversations import create_and_add, users
 
@@ -56,7 +56,7 @@ def test_a_row_and_the_numbers_move(reader, served):
 def test_numbers_that_lack_the_last_change_are_counted_again_soon(
     open_page, between_requests, transactional_db, monkeypatch
 ):
-    monkeypatch.setattr(table, "LEAST_SECONDS", 2)
+    monkeypatch.setattr(causes, "LEAST_SECONDS", 2)
     create_and_add("counted", MessageWindow(1), [UserMessage("one")])
     page = open_page("/")
     forgotten = page.locator(".causes__head .push")
