@@ -36,7 +36,9 @@ rooms: $(VENV)/installed-dev
 # fuzzing and of load: CI runs them on
 # SQLite alone.
 ONLY_ON_SQLITE := browser growth inspector explain golden integrations mounted fuzz load rooms/lessons rooms/agents rooms/lab \
-  rooms/evidence_file rooms/observability rooms/settings deploy/test_container.py deploy/test_monitors.py \
+  rooms/evidence_file rooms/observability rooms/settings rooms/evidence/test_incident_card.py \
+  rooms/evidence/test_evidence_card.py rooms/evidence/test_lab_compactions.py rooms/simulation/test_compare.py \
+  rooms/simulation/test_compare_incidents.py rooms/simulation/test_simulate.py deploy/test_container.py deploy/test_monitors.py \
   deploy/test_nginx.py deploy/test_static_files.py deploy/test_unit.py test_command.py test_docs.py test_roles.py \
   test_rooms.py api/test_schema.py api/test_generated_client.py
 
@@ -80,7 +82,7 @@ typescript: $(VENV)/installed-dev $(NODE)/installed
 # all sessions of agents and runs of bots, of which it imports some.
 conformance: $(VENV)/installed-dev
 	CONFORMANCE=all $(PYTEST) tests/conformance tests/rooms/transfer/test_import_sessions.py \
-	  tests/inspector/test_compare_incidents.py $(ARGS)
+	  tests/rooms/simulation/test_compare_incidents.py $(ARGS)
 
 # Each search of tests/fuzz goes on for MINUTES, and properties are tested with that many times ten
 # the examples that they name; `make test` runs a few fixed examples of each search, and half of those.

@@ -32,7 +32,6 @@ __all__ = [
     "Message",
     "Stay",
     "Step",
-    "Trial",
 ]
 
 _OPEN = Q(left_step__isnull=True)
@@ -271,29 +270,3 @@ class Step(PolicyColumns):
 
     def __str__(self) -> str:
         return f"{self.memory_id} step {self.n}"
-
-
-class Trial(models.Model):
-    """Drafts and another limit that somebody tries on a conversation. It is no part of it.
-
-    The URL of a simulation names it by its key, so a row never changes, except for its time.
-    """
-
-    pk = models.CompositePrimaryKey("memory_id", "key")
-    memory = models.ForeignKey(Memory, models.CASCADE, related_name="+", db_index=False)
-    key = models.CharField(max_length=16, help_text="digest of the drafts and the limit")
-    drafts = models.TextField(help_text="a JSON list of messages")
-    limit = models.BigIntegerField(null=True, blank=True)
-    tried_by = models.CharField(max_length=255, blank=True)
-    tried_at = models.DateTimeField()
-
-    objects = TableManager()
-
-    class Meta:
-        indexes = [
-            models.Index("tried_at", name="trial_by_age"),
-            models.Index("tried_by", "tried_at", name="trial_by_person"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.memory_id} trial {self.key}"

@@ -5,6 +5,7 @@ import chatmemory.reports  # noqa: F401  (refuses another package named chatmemo
 # Each is a capability in folders of its own: docs/rooms.md
 ROOMS = [
     "inspector.rooms.evidence",
+    "inspector.rooms.simulation",
     "inspector.rooms.doctor",
     "inspector.rooms.integrity",
     "inspector.rooms.lessons",

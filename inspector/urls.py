@@ -9,7 +9,6 @@ from inspector.access import (
 from inspector.shell.room import urlpatterns as urlpatterns_of_rooms
 from inspector.views import (
     accounts,
-    compare,
     conversation,
     monitoring,
     overview,
@@ -25,13 +24,7 @@ urlpatterns = [
     path("bulk/", read_required(overview.bulk), name="bulk"),
     path(_conversation, read_required(conversation.conversation), name="conversation"),
     path(f"{_conversation}pin/<int:seq>/", write_required(conversation.pin), name="pin"),
-    path(f"{_conversation}simulate/", read_required(conversation.simulate), name="simulate"),
-    path(f"{_conversation}verdict/", read_required(conversation.verdict), name="verdict"),
     path(f"{_conversation}compact/", write_required(conversation.compact), name="compact"),
-    path(f"{_conversation}add/", write_required(conversation.add), name="add"),
-    path(f"{_conversation}branch/", write_required(conversation.branch), name="branch"),
-    path(f"{_conversation}compare/", read_required(compare.compare_policies), name="compare"),
-    path(f"{_conversation}adopt/", write_required(compare.adopt), name="adopt"),
     path("demo/", write_required(overview.add_demo), name="demo"),
     *urlpatterns_of_rooms(),
     path("sign-in/", accounts.SignIn.as_view(), name="sign-in"),

@@ -33,9 +33,10 @@ from chatmemory import (
 from chatmemory.conf import MESSAGE_MAX, Configuration
 from chatmemory.core.phrases import SEARCHED
 from chatmemory.ledger.verification import verify
-from chatmemory.models import Memory, Message, Step, Trial
+from chatmemory.models import Memory, Message, Step
 from chatmemory.services import NewMessage, protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
+from inspector.rooms.simulation.models import Trial
 
 from .conversations import create_and_add, numbered
 

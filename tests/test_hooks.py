@@ -48,6 +48,23 @@ def test_a_card_is_shown_where_nothing_is_selected(operator_client: Client):
     assert "Card 7" in searched
 
 
+def test_a_room_shows_something_in_the_place_of_a_step(operator_client):
+    page = operator_client.get(f"{PAGE}?counted=instead").text
+    assert "A panel" in page
+    assert "Shown instead" in page
+    assert "What happened at this step?" not in page
+    assert f"{PAGE}?at=4&amp;counted=instead" in page
+    assert "A panel" not in operator_client.get(PAGE).text
+
+
+def test_a_room_has_parts_of_the_page(operator_client):
+    page = operator_client.get(PAGE).text
+    above, head, memory, below = (
+        page.index(words) for words in ("Above the head", "<h1", 'id="h-m"', "Below memory")
+    )
+    assert above < head < memory < below
+
+
 def test_a_number_of_a_room_is_checked(operator_client):
     assert "Card 12" in operator_client.get(f"{PAGE}?numbered=12").text
     assert operator_client.get(f"{PAGE}?numbered=x").status_code == 404
@@ -98,6 +115,7 @@ def test_styles_are_served_where_the_room_says(operator_client):
         ("links", PAGE),
         ("badges", "/"),
         ("news", "/"),
+        ("parts", PAGE),
     ],
 )
 def test_a_hook_of_a_page_that_fails_costs_a_line(operator_client, room, caplog, hook, path):

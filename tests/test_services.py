@@ -28,11 +28,13 @@ from chatmemory import (
 )
 from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
-from chatmemory.models import AuditEntry, DefaultPolicy, Memory, Message, Step, Trial
+from chatmemory.models import AuditEntry, DefaultPolicy, Memory, Message, Step
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import NewMessage, protocol
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
+from inspector.rooms.simulation.models import Trial
+from inspector.rooms.simulation.trials import trial
 from inspector.rooms.transfer.imports import import_all
 
 from .conversations import BRIEF, texts, users
@@ -387,7 +389,7 @@ READS = {
     "history": queries.history,
     "step": lambda memory_id: queries.step(memory_id, 1),
     "copies": lambda memory_id: queries.copies(memory_id, 1),
-    "trial": lambda memory_id: queries.trial(memory_id, "key"),
+    "trial": lambda memory_id: trial(memory_id, "key"),
     "default_policy": services.default_policy,
     "branch": lambda memory_id: services.branch(memory_id, "other", []),
     "get_messages": STORE.get_messages,

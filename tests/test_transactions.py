@@ -34,6 +34,8 @@ from chatmemory.queries import ConversationQuery
 from chatmemory.services import protocol
 from chatmemory.services.transaction import PLANNED_AT_MOST
 from chatmemory.signals import memory_changed
+from inspector.rooms.simulation.showing import simulated_state
+from inspector.rooms.simulation.trials import WhatIf
 
 from .a_program import LettersEstimator
 from .connecting import connected
@@ -337,10 +339,10 @@ def test_a_state_is_read_at_once(committing, after):
 
 def test_so_is_the_state_of_a_simulation(committing):
     make(12)
-    trial = queries.WhatIf((UserMessage("a draft"),), 2)
-    before = queries.simulated_state("m", QUERY, trial)
+    trial = WhatIf((UserMessage("a draft"),), 2)
+    before = simulated_state("m", QUERY, trial)
     with connection.execute_wrapper(MadeAnew(14)):
-        after = queries.simulated_state("m", QUERY, trial)
+        after = simulated_state("m", QUERY, trial)
     assert (after.simulated, after.window) == (before.simulated, before.window)
 
 

@@ -173,19 +173,6 @@ class AddRequest(MessagesRequest):
         return attrs
 
 
-class SimulationRequest(MessagesRequest):
-    """Messages that are not added, and where to try them."""
-
-    policy = fields.PolicyField(
-        required=False, help_text="The policy to try; by default the one in force."
-    )
-    at = _whole("The step to start from; by default the last one.")
-    recount = fields.FlagField(
-        default=False,
-        help_text="Count more than 5,000 messages anew if the policy has another estimator.",
-    )
-
-
 class _Priced(_Named):
     """Prices of prompts, and the provider whose cache it is."""
 

@@ -228,15 +228,6 @@ class MessageChangesSerializer(ChangesSerializer):
     lost = lost_of_request()
 
 
-class SimulationSerializer(Json):
-    policy = StoredPolicyField()
-    changes = ChangeSerializer(many=True)
-    window = TotalsSerializer()
-    limit = serializers.IntegerField()
-    load = serializers.IntegerField(read_only=True)
-    lost = lost_of_request()
-
-
 class RecallRowSerializer(Json):
     """What one policy would have held."""
 

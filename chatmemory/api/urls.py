@@ -21,8 +21,8 @@ from chatmemory.api.views.messages import (
     Pin,
     Store,
 )
+from chatmemory.api.views.recall import RecallOf
 from chatmemory.api.views.schema import Docs, Schema
-from chatmemory.api.views.trials import RecallOf, Simulate
 from chatmemory.room import patterns_of, rooms
 
 app_name = "chatmemory"
@@ -40,7 +40,6 @@ _v1 = [
     path(f"{_one}steps/", MemorySteps.as_view(), name="steps"),
     path(f"{_one}steps/<int:n>/", MemoryStep.as_view(), name="step"),
     path(f"{_one}remembers/", MemoryRemembers.as_view(), name="remembers"),
-    path(f"{_one}simulate/", Simulate.as_view(), name="simulate"),
     path("recall/", RecallOf.as_view(), name="recall"),
     path("store/<memory:memory_id>/", Store.as_view(), name="store"),
     *patterns_of(room.api_urls for room in rooms()),

@@ -26,7 +26,6 @@ from chatmemory.queries.conversation_state import (
     ConversationQuery,
     ConversationState,
     conversation_state,
-    simulated_state,
 )
 from chatmemory.queries.conversations import (
     any_memory,
@@ -90,11 +89,8 @@ from chatmemory.queries.simulation import (
     Outlook,
     PinPreview,
     Simulation,
-    WhatIf,
     pin_preview,
     simulate,
-    simulate_trial,
-    trial,
 )
 from chatmemory.queries.steps import (
     Arrival,

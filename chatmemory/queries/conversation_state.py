@@ -5,7 +5,7 @@ Presenters are functions of a `ConversationState` and make no queries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -14,35 +14,29 @@ from typing import Any
 
 from django.db.models import Case, Q, When
 from django.db.models.functions import Left
-from django.utils import timezone
 
-from chatmemory.core.codec import attributes_beside, frame_of, message_from_frame
-from chatmemory.core.exceptions import InvalidMessage, MessageNotFound
+from chatmemory.core.codec import message_from_frame
+from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.lint import Turn
 from chatmemory.core.lint.since import CallIds
-from chatmemory.core.messages import ChatMessage, MessageType, text_of
-from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.messages import MessageType
 from chatmemory.core.texts import readable_text
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.linting import waiting_turn
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries.call_ids import ids_in, ids_of_calls
+from chatmemory.queries.call_ids import ids_of_calls
 from chatmemory.queries.history import Part, history_page, message_in, said_before
-from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep, replayed_window
+from chatmemory.queries.keeping import WhatWouldKeep, find_what_would_keep
 from chatmemory.queries.phrase import (
     PhraseMatches,
     change_at,
     phrase_matches,
-    simulated_matches,
 )
 from chatmemory.queries.rows import MemoryRow, MessageDetail, Page, StepDetail, memory_row
 from chatmemory.queries.simulation import (
     NO_OUTLOOK,
     Outlook,
-    Simulation,
-    WhatIf,
-    simulated_trial,
 )
 from chatmemory.queries.steps import StepSamples, evictions_around, step_detail, step_samples
 from chatmemory.queries.summaries import StandsFor, standing_for, stands_for
@@ -62,9 +56,8 @@ class ConversationQuery:
     `at` is a step (None: now), `msg` the selected message (-2: the second draft of a simulation),
     `before` and `after` bound the part of the history, `find` is a phrase, `other` is another step
     for comparison, of which messages above `past` are listed. `replay` asks for what would have
-    kept the selected message even in a long history. `limit` asks for a replay under that limit
-    from the first message on, in which nothing is searched. `of_rooms` has the
-    texts of parameters that rooms own, by name.
+    kept the selected message even in a long history. `of_rooms` has the texts of parameters that
+    rooms own, by name.
     """
 
     at: int | None = None
@@ -75,7 +68,6 @@ class ConversationQuery:
     other: int | None = None
     past: int | None = None
     replay: bool = False
-    limit: int | None = None
     of_rooms: Mapping[str, str] = field(default_factory=dict)
 
     def number(self, name: str) -> int | None:
@@ -90,10 +82,10 @@ class ConversationState:
 
     `detail` is that step, or None at step 0. `part` is the slice of the window's rows that is shown
     below a leading system message; `texts` are the beginnings of their texts by seq. `left_by` is
-    the change by which the selected message left, or None while it is in memory. With a `trial`,
-    `drafts`, `simulated` and `outlook` are set, `window` is the resulting window and
-    `stored_window` the one before it (see `simulated_state`). `trim` is what a limit that is tried
-    without drafts evicts at the next add. `injected` are the messages of the
+    the change by which the selected message left, or None while it is in memory. Where a room shows
+    a simulation, `drafts`, `simulated` and `outlook` are set, `window` is the resulting window and
+    `stored_window` the one before it. `trim` is what a limit that is tried without drafts evicts at
+    the next add. `injected` are the messages of the
     window that were never said: a client put them there. `when_said` are the tokens when they were
     said of messages that count otherwise in the window.
     `said_before` is when the message before the part of the history was said.
@@ -124,7 +116,6 @@ class ConversationState:
     simulated: tuple[ChangeResult, ...] | None = None
     trim: ChangeResult | None = None
     outlook: Outlook = NO_OUTLOOK
-    trial: WhatIf | None = None
     injected: frozenset[int] = frozenset()
     when_said: Mapping[int, int] = field(default_factory=dict)
     said_before: datetime | None = None
@@ -188,30 +179,8 @@ class ConversationState:
 def conversation_state(memory_id: str, query: ConversationQuery) -> ConversationState:
     """Return the state of a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
     stored = StoredState.of(memory_id, query.at)
-    return _with_calls(_stored_state(stored, query))
-
-
-@one_snapshot()
-def simulated_state(
-    memory_id: str, query: ConversationQuery, trial: WhatIf | None
-) -> ConversationState:
-    """Return the state with the drafts added at the query's step, under the limit that is tried, or
-    the replay that the query asks for.
-
-    Without a trial, and where no policy decides the window, nothing is simulated. Raises the
-    exceptions of `conversation_state` and `simulate`.
-    """
-    stored = StoredState.of(memory_id, query.at)
-    if query.limit is not None:
-        query, trial = replace(query, find=""), None
-    asks_for_draft = trial is not None and query.msg is not None and query.msg < 0
-    state = _stored_state(stored, replace(query, msg=None) if asks_for_draft else query)
-    state = replace(state, query=query, trial=trial)
-    if query.limit is not None:
-        state = _with_replay(state, stored, query.limit)
-    elif trial is not None and can_decide(state.window.policy):
-        state = _with_simulation(state, simulated_trial(stored, trial), trial.drafts)
-    return _with_calls(state)
+    state = _stored_state(stored, query)
+    return replace(state, calls=calls_in(memory_id, state.window.rows))
 
 
 def _stored_state(stored: StoredState, query: ConversationQuery) -> ConversationState:
@@ -221,7 +190,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
     previous = next((each for each in samples.part if each.step == row.n - 1), None)
     detail = step_detail(row, previous) if row.n else None
     window = stored.window
-    part = _window_part(window, query.msg)
+    part = window_part(window, query.msg)
     selected = message_in(memory, query.msg) if query.msg else None
     mentions = phrase_matches(stored, query.find, detail)
     history = _history(row, query, mentions, samples.stays)
@@ -241,7 +210,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         history=history,
         samples=samples,
         evictions=evictions_around(memory.pk, row.n),
-        texts=_texts(memory.pk, known, window, part, (detail.change,) if detail else ()),
+        texts=texts_of(memory.pk, known, window, part, (detail.change,) if detail else ()),
         mentions=mentions,
         selected=selected,
         left_by=left_by,
@@ -258,59 +227,6 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
     )
 
 
-def _with_replay(state: ConversationState, stored: StoredState, limit: int) -> ConversationState:
-    window = replayed_window(stored.step, limit)
-    if window is None:
-        return state
-    part = _window_part(window, state.query.msg)
-    return replace(
-        state,
-        window=window,
-        part=part,
-        texts=_texts(state.memory.id, state.texts, window, part, ()),
-        left_by=None,
-        would_keep=None,
-        simulated=(),
-        injected=frozenset(),
-        when_said={},
-        is_replay=True,
-    )
-
-
-def _with_simulation(
-    state: ConversationState, simulation: Simulation, messages: Sequence[ChatMessage]
-) -> ConversationState:
-    """Return a stored state after a simulation of drafts, and of another limit."""
-    query, changes, window = state.query, simulation.changes, simulation.window
-    drafts = tuple(_drafts(state.memory.id, messages, changes))
-    part = _window_part(window, query.msg)
-    known = {**state.texts, **{draft.seq: draft.readable for draft in drafts}}
-    evicting = (simulation.trim,) if simulation.trim else changes
-    left_by = (change for change in changes if query.msg and change.eviction_of(query.msg))
-    return replace(
-        state,
-        window=window,
-        part=part,
-        texts=_texts(state.memory.id, known, window, part, evicting),
-        mentions=simulated_matches(
-            state.mentions, query.find, drafts, frozenset(window.seqs), changes
-        ),
-        drafts=drafts,
-        simulated=changes,
-        trim=simulation.trim,
-        outlook=simulation.outlook(),
-        selected=_draft(drafts, query.msg) if (query.msg or 0) < 0 else state.selected,
-        left_by=next(left_by, state.left_by),
-    )
-
-
-def _with_calls(state: ConversationState) -> ConversationState:
-    """Return a state with the ids of the tool calls in its window and its drafts."""
-    calls = calls_in(state.memory.id, state.window.rows)
-    drafts = {draft.seq: ids_in(draft.frame) for draft in state.drafts}
-    return replace(state, calls=calls | drafts)
-
-
 def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
     """Return several changes as one, or None if there are none."""
     if len(changes) < 2:
@@ -325,7 +241,7 @@ def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
     )
 
 
-def _window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
+def window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
     """Return the slice of the window that a page shows: the last rows, or those around `msg`.
 
     A leading system message is not in it, because it is always shown.
@@ -368,7 +284,7 @@ def _left_summaries(redacted: MessageDetail) -> tuple[int, ...]:
     return tuple(each.seq for each in standing if each.redacted_step is None)
 
 
-def _texts(
+def texts_of(
     memory_id: str,
     known: Mapping[int, str],
     window: WindowView[WindowPlace],
@@ -382,35 +298,6 @@ def _texts(
     shown = (row.seq for row in (*window.rows[:1], *window.rows[part]))
     missing = {*shown, *evicted} - known.keys()
     return {**known, **(beginnings(memory_id, sorted(missing), TEXT_SIZE) if missing else {})}
-
-
-def _drafts(
-    memory_id: str, messages: Sequence[ChatMessage], changes: Sequence[ChangeResult]
-) -> Iterator[MessageDetail]:
-    """Yield the drafts as rows of the history; one that changes nothing has no row."""
-    now = timezone.now()
-    for message, change in zip(messages, changes, strict=True):
-        for arrived in change.arrived:
-            yield MessageDetail(
-                memory_id=memory_id,
-                seq=arrived.seq,
-                type=message.type,
-                has_calls=message.has_tool_execution_requests,
-                text=text_of(message),
-                frame=frame_of(message),
-                attributes=attributes_beside(message),
-                tokens=arrived.tokens,
-                origin="DRAFT",
-                said_at=now,
-                client_id=None,
-            )
-
-
-def _draft(drafts: Sequence[MessageDetail], seq: int | None) -> MessageDetail:
-    for draft in drafts:
-        if draft.seq == seq:
-            return draft
-    raise MessageNotFound("this simulation has no such draft")
 
 
 def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:

@@ -12,11 +12,9 @@ from copy import copy
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from chatmemory.core.codec import messages_from_json
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import group_of
 from chatmemory.core.exceptions import LongRecount, PolicyRequired
-from chatmemory.core.given import storable_id
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
@@ -26,7 +24,7 @@ from chatmemory.ledger.adding import add_all, change_policy, required_policy
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.models import Memory, Trial
+from chatmemory.models import Memory
 from chatmemory.queries.windows import (
     NoRoom,
     StoredState,
@@ -96,33 +94,6 @@ class Simulation:
         )
 
 
-@dataclass(frozen=True)
-class WhatIf:
-    """Drafts to add and another limit to try. `key` names a trial that is kept."""
-
-    drafts: tuple[ChatMessage, ...] = ()
-    limit: int | None = None
-    key: str = ""
-
-    def policy(self, current: Policy | None) -> Policy | None:
-        """Return the current policy with the limit, or None if it would not change."""
-        if not can_decide(current) or self.limit in (None, current.limit):
-            return None
-        return replace(current, limit=self.limit)
-
-
-def trial(memory_id: str, key: str) -> WhatIf | None:
-    """Return a kept trial of a conversation, or None if it is not kept any more.
-
-    Raises UnstorableText.
-    """
-    row = Trial.objects.filter(memory_id=storable_id(memory_id), key=key).first()
-    if row is None:
-        return None
-    drafts = tuple(draft for draft in messages_from_json(row.drafts) if draft is not None)
-    return WhatIf(drafts, row.limit, row.key)
-
-
 @one_snapshot()
 def simulate(
     memory_id: str,
@@ -137,29 +108,10 @@ def simulate(
     5,000 only with `recount`. Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step
     nor the call has a policy), PolicyUnavailable, LongRecount, MessageTooLarge, UnstorableText.
     """
-    return _simulated(
-        StoredState.of(memory_id, at), given_policy(policy), messages, recount=recount
-    )
+    return simulated(StoredState.of(memory_id, at), given_policy(policy), messages, recount=recount)
 
 
-@one_snapshot()
-def simulate_trial(
-    memory_id: str, trial: WhatIf, at: int | None = None, since: int = 0
-) -> Simulation:
-    """Return the result of a trial now or at step `at`, as seen from the draft at `since` on.
-
-    Raises the exceptions of `simulate`.
-    """
-    return simulated_trial(StoredState.of(memory_id, at), trial, since)
-
-
-def simulated_trial(stored: StoredState, trial: WhatIf, since: int = 0) -> Simulation:
-    """Return the same of a conversation that is already read."""
-    policy = trial.policy(stored.policy)
-    return _simulated(stored, policy, trial.drafts, since=since, are_drafts=True)
-
-
-def _simulated(
+def simulated(
     stored: StoredState,
     other: Policy | None,
     messages: Iterable[ChatMessage],
@@ -168,7 +120,9 @@ def _simulated(
     since: int = 0,
     are_drafts: bool = False,
 ) -> Simulation:
-    """Return what another policy and adds do, recorded without an actor: nothing is written."""
+    """Return what another policy and adds do to a conversation that is already read, as seen from
+    the message at `since` on: nothing is written, and no actor recorded.
+    """
     recorder = Recorder(copy(stored.memory), at=None if stored.at is None else stored.step)
     counted_by = recorder.window.counted_by
     if other is not None:

@@ -61,7 +61,6 @@ from chatmemory.services.repair import (
 from chatmemory.services.slices import import_conversation
 from chatmemory.services.sqlite_files import empty_leftover_log, try_to_empty_log
 from chatmemory.services.transaction import CHANNEL
-from chatmemory.services.trials import forget_old_trials, keep_trial
 from chatmemory.services.validation import storable_messages
 
 __all__ = [
@@ -94,10 +93,8 @@ __all__ = [
     "delete_all",
     "empty_leftover_log",
     "finish_deletions",
-    "forget_old_trials",
     "import_conversation",
     "keep",
-    "keep_trial",
     "keepers",
     "known_branches",
     "label",

@@ -22,7 +22,6 @@ from chatmemory.models import (
     Message,
     Stay,
     Step,
-    Trial,
 )
 from chatmemory.queries.conversations import source_of
 from chatmemory.room import Erased, rooms
@@ -168,15 +167,14 @@ def known_branches(memory_ids: Iterable[str]) -> list[str] | None:
 
 
 def _erase_findings(memory: Memory) -> None:
-    """Erase what was tried on a conversation, or found of it."""
-    Trial.objects.filter(memory=memory).delete()
+    """Erase what was found of a conversation."""
     for keeper in keepers():
         keeper.model.objects.filter(memory=memory).delete()
 
 
 def erase_derived(memory: Memory, seqs: Sequence[int]) -> None:
     """Erase what else may contain the words of messages, or lets somebody guess them: stored
-    responses, trials, what was found, and what rooms have of them.
+    responses, what was found, and what rooms have of them.
     """
     _erase_responses(memory.pk)
     _erase_findings(memory)

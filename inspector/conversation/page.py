@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from chatmemory import explain, queries
+from chatmemory import MessageNotFound, explain, queries
 from chatmemory.explain import Caption
-from chatmemory.queries import ConversationState, Totals
+from chatmemory.queries import ConversationQuery, ConversationState, Totals
 from inspector.conversation.budget import BudgetBar
 from inspector.conversation.history import HistoryPane
 from inspector.conversation.links import chosen, conversation_url, query_of
@@ -22,31 +24,40 @@ from inspector.conversation.measures import (
 )
 from inspector.conversation.memory import MemoryPane
 from inspector.conversation.panel import Panel
-from inspector.conversation.simulation import (
-    DraftRow,
-    SimulationView,
-    Writing,
-    trying,
-)
 from inspector.conversation.timeline import Timeline
 from inspector.conversation.timeline.strip import cells
 from inspector.shell import room
-from inspector.shell.room import Card, Link, Section
+from inspector.shell.room import Card, Fragment, Link, Part, Section, View
 
-NEW_ID_LENGTH = 200
 LINKS = "inspector/conversation/links"
-OWN_LINKS = (
-    Link(f"{LINKS}/simulate.html", place=10),
-    Link(f"{LINKS}/compact.html", place=20),
-    Link(f"{LINKS}/compare.html", place=30),
-)
+OWN_LINKS = (Link(f"{LINKS}/compact.html", place=20),)
+
+
+def page_of(
+    memory_id: str, query: ConversationQuery, read: dict[str, Any], is_posted: bool = False
+) -> ConversationPage:
+    """Return the page of a conversation, which is that of a room if the query asks for one.
+
+    `read` is what rooms know already, and gets what they read. Raises MemoryNotFound, StepNotFound,
+    MessageNotFound, and what rooms raise.
+    """
+    is_draft = (query.msg or 0) < 0
+    state = queries.conversation_state(memory_id, replace(query, msg=None) if is_draft else query)
+    state = replace(state, query=query, read=read)
+    view = room.view(state)
+    if view is None and is_draft:
+        raise MessageNotFound("no simulation is shown, and so no draft")
+    return ConversationPage(view or state, is_posted)
 
 
 class ConversationPage:
-    """The presenter of a state for the page, which may answer a POST to another address."""
+    """The presenter of a state for the page, or of what a room shows in its place. It may answer a
+    POST to another address.
+    """
 
-    def __init__(self, state: ConversationState, is_posted: bool = False) -> None:
-        self.state = state
+    def __init__(self, shown: ConversationState | View, is_posted: bool = False) -> None:
+        self._view = shown if isinstance(shown, View) else View(shown)
+        self.state = state = self._view.state
         self._is_posted = is_posted
         self.memory = state.memory
         self.window = state.window
@@ -57,7 +68,7 @@ class ConversationPage:
         self.is_simulation = state.is_simulated
         self.is_replay = state.is_replay
         self.drafts = state.drafts
-        self.trial = state.trial.key if state.trial else ""
+        self.tried, self.is_lasting = self._view.tried, self._view.is_lasting
         self._measure = Measure.of(state.window.policy)
         self.limit, self.unit = self._measure.limit, self._measure.unit
         self.previous_step = self.at - 1 if self.at > 0 else None
@@ -84,6 +95,7 @@ class ConversationPage:
         # What rooms add, which they read here
         cards = [] if self.msg else room.cards(state)
         self._cards = [card for card in cards if card.in_searches or not self.find]
+        self._parts = room.parts(state)
         self.reports = [] if state.is_simulated or state.is_replay else room.reports(state)
         self._sections = room.sections(state, state.selected) if state.selected else []
         links = sorted([*OWN_LINKS, *room.links(state)], key=lambda link: link.place)
@@ -108,7 +120,7 @@ class ConversationPage:
 
     @cached_property
     def panel(self) -> Panel:
-        return Panel(self.state, self.simulation)
+        return Panel(self.state, self._view.receipts)
 
     @property
     def sections(self) -> list[Section]:
@@ -139,19 +151,19 @@ class ConversationPage:
         strip = cells(self.state, self._measure, self.cell_link, dots)
         return Timeline(self.state, self._measure, strip, dots) if strip else None
 
-    @cached_property
-    def simulation(self) -> SimulationView | None:
-        return SimulationView(self.state) if self.is_simulation else None
-
-    @cached_property
-    def draft_rows(self) -> list[DraftRow]:
-        drafts = self.state.trial.drafts if self.state.trial else ()
-        return [DraftRow(self.state, n, draft) for n, draft in enumerate(drafts, 1)]
+    @property
+    def panel_instead(self) -> Fragment | None:
+        """What a room says in the panel in the place of the step."""
+        return self._view.panel
 
     @property
-    def tried(self) -> Writing | None:
-        """What the drafts and the limit would do."""
-        return trying(self.state)
+    def parts_above(self) -> list[Part]:
+        """The parts of rooms above the head."""
+        return [part for part in self._parts if not part.below_memory]
+
+    @property
+    def parts_below_memory(self) -> list[Part]:
+        return [part for part in self._parts if part.below_memory]
 
     @property
     def pane(self) -> str:
@@ -193,13 +205,8 @@ class ConversationPage:
 
     @cached_property
     def caption(self) -> Caption:
-        if self.state.is_replay:
-            held = frozenset(self.state.stored_window.seqs)
-            more = [seq for seq in self.window.seqs if seq not in held]
-            fewer = sorted(held - self.state.in_window)
-            return explain.replayed(self.limit or 0, more, fewer)
-        if self.simulation:
-            return self.simulation.caption
+        if self._view.caption:
+            return self._view.caption
         if self.state.change is None:
             way = "Step forward to see the first message."
             if self.next_step is None:
@@ -207,11 +214,6 @@ class ConversationPage:
             return Caption("Nothing has been said yet", detail=way)
         note = self.state.detail.row.note if self.state.detail else ""
         return explain.caption(self.state.change, note)
-
-    @property
-    def new_id(self) -> str:
-        """The default id for saving a simulation as a new conversation."""
-        return f"{self.memory.id[:NEW_ID_LENGTH]}-from-{self.at}"
 
     # Links
 
@@ -229,14 +231,13 @@ class ConversationPage:
     @cached_property
     def live_url(self) -> str:
         """The URL of the live page with the drafts, the selection and the search."""
-        return conversation_url(
-            self.memory.id, trial=self.trial, **chosen(self.msg), find=self.find
-        )
+        tried = self.tried if self.is_lasting else {}
+        return conversation_url(self.memory.id, **tried, **chosen(self.msg), find=self.find)
 
     @property
     def follows(self) -> bool:
         """Whether new messages move the page; they move no simulation."""
-        return self.is_live and not self.trial and not self.is_replay
+        return self.is_live and not self.tried
 
     @property
     def pinned_url(self) -> str:
@@ -267,9 +268,8 @@ class ConversationPage:
         place = {"at": None if stays_live else at} | chosen(parameters.pop("msg", None))
         compared = {"with": self.state.query.other, "past": self.state.query.past}
         parameters = parameters if "with" in parameters else compared | parameters
-        tried = {"limit": self.limit} if self.is_replay else {"trial": self.trial}
         phrase = self.find if find is None else find
-        return query_of(place | parameters | tried | {"find": phrase})
+        return query_of(place | parameters | {**self.tried} | {"find": phrase})
 
     @cached_property
     def _kept_query(self) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,14 +32,15 @@ from chatmemory.queries import (
     WindowView,
     pin_preview,
 )
+from chatmemory.services import ChangeResult
 from inspector.conversation.found import Found
 from inspector.conversation.history import SHOWN, without_escapes
 from inspector.conversation.links import comparison_url
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.markdown import as_markdown
 from inspector.conversation.rich import fields_of, from_markdown
-from inspector.conversation.simulation import SimulationView
 
+Receipts = Sequence[tuple[ChangeResult, Receipt]]
 UNFOLDED_MAX = 100_000
 MOVED_MAX = 100
 INLINE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
@@ -99,9 +100,9 @@ class Why:
     """The explanation of the selected message. `tokens` count at the step, or did when it left."""
 
     def __init__(
-        self, state: ConversationState, row: MessageDetail, simulation: SimulationView | None
+        self, state: ConversationState, row: MessageDetail, receipts: Callable[[], Receipts]
     ) -> None:
-        self._state, self.row, self._simulation = state, row, simulation
+        self._state, self.row, self._receipts = state, row, receipts
         self.tokens = row.tokens_at(state.at)
         self.look = LOOKS[row.type, row.has_calls]
         self.is_in = row.seq in state.in_window
@@ -118,8 +119,7 @@ class Why:
         if state.is_replay and not self.is_in:
             return explain.not_in_replay(seq, state.window)
         if state.left_by is not None:
-            simulated = self._simulation.receipts if self._simulation else ()
-            known = (lines for change, lines in simulated if change is state.left_by)
+            known = (lines for change, lines in self._receipts() if change is state.left_by)
             return explain.why_left(state.left_by, seq, next(known, None))
         if self.is_in:
             return explain.why_in(state.window, seq, is_summary=self.row.is_summary)
@@ -297,16 +297,15 @@ class Why:
 class Panel:
     """The presenter of the panel."""
 
-    def __init__(self, state: ConversationState, simulation: SimulationView | None) -> None:
-        self._state = state
-        self._simulation = simulation
+    def __init__(self, state: ConversationState, receipts: Callable[[], Receipts]) -> None:
+        self._state, self._receipts = state, receipts
         self.other = state.query.other
 
     @cached_property
     def why(self) -> Why | None:
         """The explanation of the selected message."""
         row = self._state.selected
-        return Why(self._state, row, self._simulation) if row else None
+        return Why(self._state, row, self._receipts) if row else None
 
     @cached_property
     def receipt(self) -> Receipt:

@@ -21,6 +21,7 @@ from chatmemory import room as kernel
 from inspector.asgi import Application, Scope
 
 if TYPE_CHECKING:
+    from chatmemory.explain import Caption
     from chatmemory.queries import ConversationState, MemoryRow, MessageDetail
 
 logger = logging.getLogger(__name__)
@@ -67,6 +68,30 @@ class Fragment:
 
     template: str
     context: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a room shows in the place of a stored step, such as a simulation: its `state`.
+
+    The `caption` and the `panel` take the place of those of the step, if there are any. `receipts`
+    returns its changes, each with its receipt. Addresses keep the parameters in `tried`; those of a
+    search and of the live page do only if it `is_lasting`.
+    """
+
+    state: ConversationState
+    caption: Caption | None = None
+    panel: Fragment | None = None
+    receipts: Callable[[], Sequence[tuple[Any, Any]]] = tuple
+    tried: Mapping[str, int | str] = field(default_factory=dict)
+    is_lasting: bool = True
+
+
+@dataclass(frozen=True)
+class Part(Fragment):
+    """What a room has on the conversation page itself: above its head, or `below_memory`."""
+
+    below_memory: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,6 +191,18 @@ class SiteRoom(kernel.Room):
 
     def stopping(self) -> None:
         """End what would keep a server process from stopping."""
+
+    def view(self, view: ConversationState) -> View | None:
+        """Return what is shown in the place of a stored step, if the address asks for it.
+
+        `view.query.of_rooms` has the texts of the room's parameters, and `view.read` what a form of
+        the room has read before. An exception ends the request.
+        """
+        return None
+
+    def parts(self, view: ConversationState) -> Iterable[Part]:
+        """Yield what the page has above its head and below memory."""
+        return ()
 
     def cards(self, view: ConversationState) -> Iterable[Card]:
         """Yield what the panel says where no message is selected.
@@ -271,6 +308,16 @@ def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]
 def application_of(scope: Scope) -> Application | None:
     """Return the application of the room that answers a request in the place of Django; or None."""
     return next(filter(None, (room.application(scope) for room in rooms())), None)
+
+
+def view(view: ConversationState) -> View | None:
+    """Return what the first room that has something shows in the place of a stored step."""
+    return next((shown for room in rooms() if (shown := room.view(view))), None)
+
+
+def parts(view: ConversationState) -> list[Part]:
+    """Return the parts of all rooms."""
+    return _of_each(Part, lambda room: room.parts(view))
 
 
 def cards(view: ConversationState) -> list[Card]:

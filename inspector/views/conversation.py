@@ -1,6 +1,4 @@
-"""The page of one conversation at any step, and the composer under it: simulate drafts, add them,
-or save them as a branch.
-"""
+"""The page of one conversation at any step, pins and summaries."""
 
 from __future__ import annotations
 
@@ -10,41 +8,33 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
-from django_htmx.http import HttpResponseClientRedirect
 
 from chatmemory import (
     ChatMemoryError,
-    DeletionUnfinished,
     InvalidValue,
-    MemoryExists,
     MessageNotFound,
     NoRoomBesidePins,
     queries,
     services,
 )
 from chatmemory.access.roles import actor_of
-from chatmemory.queries import ConversationQuery, WhatIf
+from chatmemory.queries import ConversationQuery
 from inspector.conversation.covering import Covering
 from inspector.conversation.links import conversation_url
-from inspector.conversation.page import ConversationPage
-from inspector.conversation.simulation import trying, writing
+from inspector.conversation.page import ConversationPage, page_of
 from inspector.display import render_form, render_page_or_fragment
 from inspector.forms.actions import CompactForm
-from inspector.forms.composer import BranchForm, DraftForm
-from inspector.forms.fields import first_problem, number_in_text, searchable
+from inspector.forms.fields import number_in_text, searchable
 from inspector.shell.room import parameters
 
-PAGE, WRITING = "inspector/conversation/conversation.html", "inspector/conversation/_writing.html"
+PAGE = "inspector/conversation/conversation.html"
 NUMBER_DIGITS = 18
 JUMP = re.compile(rf"#([0-9]{{1,{NUMBER_DIGITS}}})")
-COUNTED_WHILE_WRITING = 50_000
-TOO_LONG_TO_COUNT = "Preview counts a text of this length."
-NO_LONGER_KEPT = "This simulation is no longer kept. Its drafts have to be written again."
 
 
 @require_safe
@@ -62,25 +52,20 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
     if request.GET.get("time") or request.GET.get("client_id"):
         return redirect(_sought_url(request, memory_id))
     query, jump = _asked(request)
-    key, problem = searchable(request.GET.get("trial", "")), ""
-    trial = queries.trial(memory_id, key) if key else None
-    if key and trial is None:
-        raise Http404("this simulation is no longer kept")
+    read: dict[str, Any] = {}
     with queries.one_snapshot():
         try:
-            state = queries.simulated_state(memory_id, query, trial)
+            page = page_of(memory_id, query, read)
         except MessageNotFound:
             if not jump:
                 raise
-            query = replace(query, msg=None, find=jump)
-            state = queries.simulated_state(memory_id, query, trial)
+            page = page_of(memory_id, replace(query, msg=None, find=jump), read)
         except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses what is tried
-            problem, query = str(error), replace(query, limit=None)
+            read["problem"] = str(error)
             msg = query.msg if query.msg is not None and query.msg > 0 else None  # no draft
             state = queries.conversation_state(memory_id, replace(query, msg=msg))
-        page = ConversationPage(state)
-    form = DraftForm.of(trial, _number(request, "edit"))
-    return render_page_or_fragment(request, PAGE, {"page": page, "form": form, "problem": problem})
+            page = ConversationPage(replace(state, read=read))
+    return render_page_or_fragment(request, PAGE, {"page": page})
 
 
 @require_POST
@@ -123,89 +108,6 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
     )
 
 
-@require_POST
-def simulate(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Keep the drafts and the limit as a trial, and go to the page that simulates it."""
-    form = DraftForm(request.POST)
-    key = ""
-    try:
-        trial = _trial(form, memory_id)
-        if trial.drafts or trial.limit:
-            queries.simulate_trial(memory_id, trial, form.step)
-            key = services.keep_trial(memory_id, trial.drafts, trial.limit, actor=actor_of(request))
-    except ChatMemoryError as error:
-        return _refused(request, memory_id, form, str(error))
-    return redirect(_page_url(memory_id, form, at=form.step, trial=key))
-
-
-@require_POST
-def verdict(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Show what the text in the composer would do, while it is being written. Keep nothing."""
-    form = DraftForm(request.POST)
-    context: dict[str, object] = {}
-    if len(request.POST.get("text", "")) > COUNTED_WHILE_WRITING:
-        return render(request, WRITING, {"problem": TOO_LONG_TO_COUNT})
-    try:
-        trial = _trial(form, memory_id)
-        if form.cleaned_data["written"]:
-            first = form.first_written(trial)
-            since = 0 if form.changes_limit else first
-            simulation = queries.simulate_trial(memory_id, trial, form.step, since)
-            context["writing"] = writing(simulation, first)
-        else:
-            query = ConversationQuery(at=form.step)
-            context["writing"] = trying(queries.simulated_state(memory_id, query, trial))
-    except ChatMemoryError as error:
-        context["problem"] = "" if form.asks_nothing else str(error)
-    context["unknown_role"] = form.unknown_role
-    return render(request, WRITING, context)
-
-
-@require_POST
-def add(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Change the limit and add the drafts, then go to the live page."""
-    form = DraftForm(request.POST)
-    try:
-        trial = _trial(form, memory_id)
-        services.change_and_add(
-            memory_id,
-            trial.drafts,
-            policy=trial.policy(queries.policy(memory_id)),
-            actor=actor_of(request),
-        )
-    except ChatMemoryError as error:
-        return _refused(request, memory_id, form, str(error))
-    return redirect(_page_url(memory_id, form))
-
-
-@require_POST
-def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
-    """Save the simulation as a new conversation. The original is not changed.
-
-    HTMX loads the new page as a whole: it follows another conversation.
-    """
-    form = BranchForm(request.POST)
-    try:
-        trial = _trial(form, memory_id)
-        new_id = form.cleaned_data["new_id"]
-        services.branch(
-            memory_id,
-            new_id,
-            trial.drafts,
-            at=form.step,
-            policy=trial.policy(queries.policy(memory_id, form.step)),
-            actor=actor_of(request),
-        )
-    except (MemoryExists, DeletionUnfinished) as error:
-        form.add_error("new_id", str(error))
-        return _refused(request, memory_id, form, str(error))
-    except ChatMemoryError as error:
-        return _refused(request, memory_id, form, str(error))
-    url = conversation_url(new_id)
-    is_htmx = request.htmx  # type: ignore[attr-defined]
-    return HttpResponseClientRedirect(url) if is_htmx else redirect(url)
-
-
 def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
     """Return what the address asks for, and the search that selects a message instead."""
     find = searchable(request.GET.get("find", ""))
@@ -219,7 +121,6 @@ def _asked(request: HttpRequest) -> tuple[ConversationQuery, str]:
         past=_number(request, "past"),
         find="" if jump else find,
         replay="replay" in request.GET,
-        limit=_number(request, "limit"),
         of_rooms=_of_rooms(request),
     )
     return query, find if jump else ""
@@ -270,39 +171,3 @@ def _number(request: HttpRequest, name: str) -> int | None:
     if number is None:
         raise Http404(f"in the address, '{name}' must be a number")
     return number
-
-
-def _trial(form: DraftForm, memory_id: str) -> WhatIf:
-    """Return the trial that the form makes of the one of its page. Raises InvalidValue."""
-    if not form.is_valid():
-        raise InvalidValue(first_problem(form))
-    key = form.cleaned_data["trial"]
-    kept = queries.trial(memory_id, key) if key else WhatIf()
-    if kept is None:
-        raise InvalidValue(NO_LONGER_KEPT)
-    return form.revised(kept, queries.policy(memory_id, form.step))
-
-
-def _page_url(memory_id: str, form: DraftForm, **parameters: int | str | None) -> str:
-    """Return the URL of the page with the form's selection and search."""
-    chosen = {name: form.cleaned_data[name] for name in ("msg", "find")}
-    return conversation_url(memory_id, **parameters, **chosen)
-
-
-def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str) -> HttpResponse:
-    """Show the page with the drafts, the text and the error: in the composer, or at the id."""
-    data = form.cleaned_data
-    query = ConversationQuery(at=form.page_step, msg=data.get("msg"), find=data.get("find", ""))
-    trial = queries.trial(memory_id, data["trial"]) if data.get("trial") else None
-    with queries.one_snapshot():
-        try:
-            state = queries.simulated_state(memory_id, query, trial)
-        except ChatMemoryError:
-            state = queries.conversation_state(memory_id, ConversationQuery())
-        page = ConversationPage(state, is_posted=True)
-    is_at_field = bool(page.trial) and "new_id" in form.errors
-    context = {"page": page, "form": form, "problem": "" if is_at_field else problem}
-    response = render_page_or_fragment(request, PAGE, context)
-    response.status_code = 422
-    response["HX-Push-Url"] = "false"
-    return response

@@ -9,6 +9,7 @@ from django.db.models import Q
 from chatmemory.core.eviction import Reason
 from chatmemory.core.recall.incidents import Forgotten, Incident
 from chatmemory.core.recall.kinds import IncidentKind
+from chatmemory.explain import Caption
 from chatmemory.flags import Flag
 from chatmemory.room import NextNeed
 from inspector.shell import room
@@ -42,6 +43,18 @@ class ARoom(room.SiteRoom):
     erased: list[room.kernel.Erased] = []
     recorded: list[tuple[str, list[str]]] = []
     observed: list[tuple[str, str, int]] = []
+
+    def view(self, view):
+        if view.query.of_rooms.get("counted") != "instead":
+            return None
+        caption = Caption("Shown instead")
+        panel = room.Fragment("a_room/_said.html", {"said": "A panel"})
+        return room.View(view, caption, panel, tried={"counted": "instead"})
+
+    def parts(self, view):
+        self._fail("parts")
+        yield room.Part("a_room/_said.html", {"said": "Above the head"})
+        yield room.Part("a_room/_said.html", {"said": "Below memory"}, below_memory=True)
 
     def cards(self, view):
         self._fail("cards")

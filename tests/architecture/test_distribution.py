@@ -26,7 +26,7 @@ def test_each_table_has_its_place():
     placed = {each.table: each.column for each in placements()}
     assert {MODELS[table].__name__: column for table, column in placed.items()} == {
         "Memory": "id",
-        **dict.fromkeys(("Message", "Stay", "Step", "Trial"), "memory_id"),
+        **dict.fromkeys(("Message", "Stay", "Step"), "memory_id"),
         **dict.fromkeys(OF_ROOMS, "memory_id"),
         **dict.fromkeys(("IdempotentAnswer", "AuditEntry"), None),
     }

@@ -133,28 +133,14 @@ STATES = {
     "order-eviction": State(f"{ORDER}?at=43"),
     "order-after-eviction": State(f"{ORDER}?at=44&msg=25"),
     "order-live": State(ORDER),
-    "order-replayed": State(f"{ORDER}?at=46&limit=902"),
     "order-kept-message": State(f"{ORDER}?msg=50"),
     "order-phrase": State(f"{ORDER}?find=A-1182"),
-    "order-verdict": State(
-        f"{ORDER}verdict/", form={"role": "user", "text": "A-1182 again."}, htmx=True
-    ),
-    "order-incident-compared": State(
-        "/c/order-7741/compare/?policy=token_window:800&policy=token_window:902&at=46&find=A-1182"
-    ),
-    "order-compared": State(f"{ORDER}compare/?{POLICIES}&at=43&phrase=A-1182"),
-    "order-adopt": State(f"{ORDER}adopt/", form={"policy": "message_window:10"}),
     "class-viewer": State(f"{CLASS}?msg=3", by="viewer"),
     "class-step-fragment": State(f"{CLASS}?at=9&msg=2", htmx=True),
     "class-earlier-history": State(f"{CLASS}?before=9"),
     "class-phrase-earlier": State(f"{CLASS}?at=9&find=green"),
     "class-phrase-never-said": State(f"{CLASS}?find=walrus"),
     "class-compared-steps": State(f"{CLASS}?at=12&with=4"),
-    "class-drafts": State(f"{CLASS}?trial={{both}}"),
-    "class-draft-edited": State(f"{CLASS}?trial={{drafts}}&draft=1&edit=1"),
-    "class-limit-tried": State(f"{CLASS}?trial={{limit}}"),
-    "class-simulation-viewer": State(f"{CLASS}?at=9&trial={{drafts}}", by="viewer"),
-    "class-draft-refused": State(f"{CLASS}simulate/", form={"role": "user", "text": " "}),
     "branch": State("/c/classroom-from-9/"),
     "system-messages": State("/c/lisbon-guide/"),
     "tau-live": State("/c/tau-38-1/"),

@@ -102,8 +102,8 @@ OF_NO_WINDOW = {
     "NamedDefault", "NewMessage", "Recount", "RepairPreview", "Repairs", "Rounds",
     "CHANNEL", "keepers", "QUICK_MESSAGES", "adopt_policy", "atomic", "chosen_policy",
     "create", "default_policies", "default_policy", "delete_all",
-    "empty_leftover_log", "finish_deletions", "forget_old_trials",
-    "keep_trial", "known_branches", "label", "newest_kept", "remove_default_policy",
+    "empty_leftover_log", "finish_deletions",
+    "known_branches", "label", "newest_kept", "remove_default_policy",
     "set_default_policy", "try_to_empty_log", "unaudited_deletions",
 }  # fmt: skip
 

@@ -17,8 +17,8 @@ from chatmemory import (
     queries,
     services,
 )
-from chatmemory.queries import WhatIf
-from inspector.conversation.simulation import writing
+from inspector.rooms.simulation.presenting import trying, writing
+from inspector.rooms.simulation.trials import WhatIf, simulate_trial
 
 from ..conversations import create_and_add, numbered
 from ..core.letters import CALL, RESULT
@@ -53,6 +53,11 @@ def preview(client, text: str, **values):
     """The page that simulates what was written."""
     typed = {"role": "user", "text": text, **values}
     return client.post("/c/c/simulate/", typed, follow=True).context["page"]
+
+
+def written(page):
+    """What the composer says of the drafts of a page."""
+    return trying(page.state, page.state.read["trial"])
 
 
 @pytest.mark.parametrize(
@@ -117,20 +122,21 @@ def test_the_composer_counts_from_what_is_seen(operator_client, lowered, text, l
 
 def test_a_message_that_follows_a_preview_counts_from_it(operator_client, lowered):
     page = preview(operator_client, "one")
-    assert (page.tried.before, page.tried.after) == (5, 5)
+    shown = written(page)
+    assert (shown.before, shown.after) == (5, 5)
     words = "Would evict 1 message: #5. 5 → 5 / 5 msg"
-    assert words in verdict(operator_client, "two", trial=page.trial)
+    assert words in verdict(operator_client, "two", trial=page.tried["trial"])
 
 
 def test_a_new_limit_is_told_with_the_drafts_before_the_text(operator_client, lowered):
     """As Preview tells it. The tokens beside the text are its own."""
     page = preview(operator_client, "one")
-    typed = {"limit": 3, "shown": 5, "trial": page.trial}
+    typed = {"limit": 3, "shown": 5, "trial": page.tried["trial"]}
     told = verdict(operator_client, "two", **typed)
     assert "Would evict 4 messages: #4, #5, #6 and #7; #1, #2 and #3 are hidden" in told
     assert "5 → 3 / 3 msg" in told
     assert "5 tok" in told
-    previewed = preview(operator_client, "two", **typed).tried
+    previewed = written(preview(operator_client, "two", **typed))
     assert previewed.verdict.detail in told
     assert (previewed.before, previewed.after) == (5, 3)
 
@@ -153,7 +159,7 @@ def test_what_leaves_and_comes_back_makes_up_the_difference(
         window = queries.outline("m")
         try:
             trial = WhatIf(tuple(numbered(drafts)), limit)
-            simulation = queries.simulate_trial("m", trial, since=first)
+            simulation = simulate_trial("m", trial, since=first)
         except ChatMemoryError:
             return
         outlook, kept = simulation.outlook(), set(simulation.window.seqs)
@@ -189,7 +195,7 @@ def test_what_has_not_happened_is_told_in_the_conditional(db, policy, sequence, 
             RESULT,
         ]
         try:
-            simulation = queries.simulate_trial("m", WhatIf(tuple(more)))
+            simulation = simulate_trial("m", WhatIf(tuple(more)))
         except ChatMemoryError:
             return
         for change in simulation.changes:

@@ -13,8 +13,8 @@ from chatmemory import AiMessage, MessageWindow, UserMessage, queries, services
 from chatmemory.queries import ConversationQuery
 from chatmemory.queries.steps import _points, _stays_of
 from inspector import demo
-from inspector.conversation.page import ConversationPage
-from inspector.forms.composer import DraftForm
+from inspector.conversation.page import ConversationPage, page_of
+from inspector.rooms.simulation.trials import WhatIf
 
 from ..conversations import create_and_add, numbered
 from ..rooms import of_rooms
@@ -114,18 +114,16 @@ ASKED = [
 
 
 def rendered(page: ConversationPage) -> str:
-    context = {"page": page, "form": DraftForm()}
-    return render_to_string("inspector/conversation/_conversation.html", context)
+    return render_to_string("inspector/conversation/_conversation.html", {"page": page})
 
 
 def test_no_template_of_a_conversation_asks_the_database(db, django_assert_num_queries):
     demo.load()
     services.keep("order-7741")
-    states = [queries.conversation_state("order-7741", query) for query in ASKED]
-    trial = queries.WhatIf((UserMessage("what if"), AiMessage("then this")))
+    pages = [page_of("order-7741", query, {}) for query in ASKED]  # for which rooms read
+    trial = WhatIf((UserMessage("what if"), AiMessage("then this")))
     simulated = ConversationQuery(find="A-1182", msg=-1)
-    states.append(queries.simulated_state("order-7741", simulated, trial))
-    pages = [ConversationPage(state) for state in states]  # for which rooms read
+    pages.append(page_of("order-7741", simulated, {"trial": trial}))
     with django_assert_num_queries(0):
         for page in pages:
             assert "order-7741" in rendered(page)

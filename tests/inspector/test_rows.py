@@ -26,6 +26,8 @@ from chatmemory.queries.conversation_state import beginnings, calls_in
 from chatmemory.services import protocol
 from inspector import demo
 from inspector.conversation.page import ConversationPage
+from inspector.rooms.simulation.showing import simulated_state
+from inspector.rooms.simulation.trials import WhatIf
 
 from ..conversations import create_and_add, numbered, users
 from .markup import said
@@ -233,7 +235,7 @@ class TestAnotherEstimator:
     def test_what_is_forgotten_is_counted_as_it_was_said(self):
         assert self.shown().hidden, "what the limit hides is not forgotten"
         assert [self.shown(at=at).forgotten.load for at in (0, 12, 13)] == [0] * 3
-        simulated = queries.simulated_state("c", ConversationQuery(), queries.WhatIf((MORE,)))
+        simulated = simulated_state("c", ConversationQuery(), WhatIf((MORE,)))
         services.add("c", [MORE])
         page = self.shown()
         for each in (page, ConversationPage(simulated)):

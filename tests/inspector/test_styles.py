@@ -19,7 +19,6 @@ SCRIPTS = sorted((ROOT / "static").glob("**/*.js"))
 TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
 PRESENTERS = [
     *(ROOT / "inspector/conversation").rglob("*.py"),
-    *(ROOT / "inspector/lab").glob("*.py"),
     *(ROOT / "inspector/rooms").rglob("*.py"),
     *(ROOT / "inspector/templatetags").glob("*.py"),
     *(ROOT / "chatmemory/explain").glob("*.py"),

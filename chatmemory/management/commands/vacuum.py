@@ -20,7 +20,6 @@ class Command(DatabaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         forget_expired_answers()
-        services.forget_old_trials()
         vacuuming.send(self)
         drop_leftover_tables()
         connection = database.connection()

@@ -18,7 +18,7 @@ FOLDER = "rooms/evidence"
 
 def cards(view: ConversationState) -> Iterator[Card]:
     """Yield the cards of a stored step. They stand beside the answer to a search, too."""
-    if view.is_simulated or view.trial is not None or view.stored is None:
+    if view.is_simulated or view.stored is None:
         return
     for read in (_lost, _incidents):
         try:

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chatmemory import ChatMemoryError, LongRecount, VersionConflict, queries, services
 from chatmemory.access import tokens as api_tokens
 from chatmemory.access.roles import WRITE, actor_of
-from inspector.conversation.simulation import PolicyChange
+from inspector.conversation.policy_change import PolicyChange
 from inspector.display import render_form
 from inspector.forms.fields import first_problem
 from inspector.overview.causes import forget_headlines

@@ -23,6 +23,7 @@ from chatmemory import (
 from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Step
+from inspector.rooms.simulation.trials import trial
 from inspector.rooms.transfer.imports import import_all
 
 from ...conversations import create_and_add
@@ -60,11 +61,11 @@ def test_a_text_that_only_looks_redacted_is_not(secrets):
 def test_a_redaction_erases_trials_and_a_second_one_changes_nothing(secrets):
     key = services.keep_trial("m", [UserMessage(SECRET)])
     assert services.redact("m", 2) is not None
-    assert queries.trial("m", key) is None
+    assert trial("m", key) is None
     key = services.keep_trial("m", [UserMessage("hi")])
     assert services.redact("m", 2) is None
     assert (queries.memory("m").last_step, AuditEntry.objects.count()) == (7, 1)
-    assert queries.trial("m", key) is not None
+    assert trial("m", key) is not None
 
 
 def test_what_cannot_be_redacted_is_refused(secrets):

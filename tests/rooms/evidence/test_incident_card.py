@@ -36,6 +36,7 @@ from inspector.rooms.evidence.incidents import KeptIncident, incidents
 from inspector.rooms.evidence.models import KeptIncidents
 from inspector.rooms.evidence.panel import cards
 from inspector.rooms.evidence.words import cure
+from inspector.rooms.simulation.showing import simulated_state
 from tests.conversations import create_and_add, numbered, users
 from tests.core.test_incidents import FACTS, said
 from tests.long_conversations import long_conversation
@@ -344,8 +345,8 @@ def assert_try_holds(memory_id: str, card, incident) -> None:
     """Memory holds the fact in the replay that Try shows, and not with one less."""
     for limit, holds in ((card.limit, True), (card.limit - 1, False)):
         if limit >= 1:
-            query = ConversationQuery(at=incident.step - 1, limit=limit)
-            window = queries.simulated_state(memory_id, query, None).window
+            query = ConversationQuery(at=incident.step - 1, of_rooms={"limit": f"{limit}"})
+            window = simulated_state(memory_id, query, None).window
             if incident.result:
                 assert (incident.result.last in window.seqs) is holds
                 continue
@@ -457,7 +458,9 @@ def test_try_shows_what_memory_would_have_held(order):
 def test_try_holds_what_a_conversation_under_that_limit_holds(limit):
     said = queries.said("order-7741", 46)
     create_and_add("real", TokenWindow(limit), said)
-    state = queries.simulated_state("order-7741", ConversationQuery(at=46, limit=limit), None)
+    state = simulated_state(
+        "order-7741", ConversationQuery(at=46, of_rooms={"limit": f"{limit}"}), None
+    )
     assert state.window.seqs == queries.window("real").seqs
     assert (26 in state.window.seqs) is (limit == 902)
     assert queries.window("order-7741", 46).policy == TokenWindow(800)

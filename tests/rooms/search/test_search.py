@@ -19,6 +19,8 @@ from chatmemory.queries import searching
 from chatmemory.queries.history import nearest
 from inspector.rooms.search import checking
 from inspector.rooms.search.sqlite import EMPTY, TABLES, SqliteIndex, _trigrams
+from inspector.rooms.simulation.showing import simulated_state
+from inspector.rooms.simulation.trials import WhatIf
 
 from ...conversations import create_and_add, numbered, users
 
@@ -332,13 +334,13 @@ def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypat
     services.create("m", MessageWindow(9))
     said = [at_the_edge(near, far), UserMessage("hello")]
     services.add("m", said)
-    drafts = queries.WhatIf(drafts=(said[0],))
+    drafts = WhatIf(drafts=(said[0],))
 
     def counts(words: str) -> list[int]:
         asked = queries.ConversationQuery(find=words)
         return [
             queries.conversation_state("m", asked).mentions.count,
-            queries.simulated_state("m", asked, drafts).mentions.count,
+            simulated_state("m", asked, drafts).mentions.count,
             len(queries.comparison("m", [MessageWindow(3)], phrase=words).mentions),
         ]
 

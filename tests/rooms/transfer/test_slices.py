@@ -34,9 +34,10 @@ from chatmemory.core.exceptions import (
 from chatmemory.core.phrases import SEARCHED
 from chatmemory.formats import read_transcripts
 from chatmemory.ledger.verification import verify
-from chatmemory.models import AuditEntry, Memory, Message, Stay, Step, Trial
+from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from chatmemory.search import INDEXED_AT_ONCE
 from chatmemory.stores.database import DjangoChatMemoryStore
+from inspector.rooms.simulation.models import Trial
 from inspector.rooms.transfer.imports import import_all
 
 from ...conversations import create_and_add, numbered

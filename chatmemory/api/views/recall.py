@@ -1,0 +1,60 @@
+"""What policies would have held, of stored conversations and of those that are sent."""
+
+from __future__ import annotations
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatmemory import queries
+from chatmemory.access.roles import READ
+from chatmemory.api import requests
+from chatmemory.api.errors import field_at_fault
+from chatmemory.api.guard import Resource, prefix_of
+from chatmemory.api.operations import Asked, reads
+from chatmemory.api.responses import (
+    RecallSerializer,
+    recall_answer,
+    response,
+)
+from chatmemory.conf import fact_words
+from chatmemory.core.recall import RecallSums, histories_for
+from chatmemory.core.recall.cost import Prices, rules_of
+
+
+class RecallOf(Resource):
+    needs = {"POST": READ}
+
+    @reads(RecallSerializer, query=requests.RecallQuery, name="get_recall")
+    def get(self, request: Request, asked: Asked) -> Response:
+        """Measure policies on stored conversations.
+
+        How much of what the assistant needed each policy would have held, in up to 20,000 messages.
+        """
+        policies, own = asked.pop("policies"), prefix_of(request)
+        prices, rules = _prices(asked), rules_of(asked.pop("provider", ""))
+        prefix = asked.pop("prefix", "")
+        if not (prefix.startswith(own) or own.startswith(prefix)):
+            return _recalls(queries.recall_sums([], policies), prices)
+        which = queries.MemoryFilter(**asked, id_prefix=max(prefix, own, key=len))
+        with field_at_fault("prefix"):
+            found = queries.recall_of_stored(which, policies, queries.READ_AT_ONCE, rules)
+        return _recalls(found, prices)
+
+    @reads(RecallSerializer, body=requests.RecallRequest, name="recall")
+    def post(self, request: Request, asked: Asked) -> Response:
+        """Measure policies on the conversations sent.
+
+        How much of what the assistant needed each policy would have held. Nothing is stored.
+        """
+        policies, rules = asked["policies"], rules_of(asked.get("provider", ""))
+        histories = (histories_for(said, policies, fact_words()) for said in asked["said"])
+        return _recalls(queries.recall_sums(histories, policies, rules), _prices(asked))
+
+
+def _prices(asked: Asked) -> Prices:
+    with field_at_fault("cached"):
+        return Prices(*(asked.pop(name, None) for name in ("input", "cached", "write")))
+
+
+def _recalls(found: RecallSums, prices: Prices) -> Response:
+    return response(RecallSerializer, recall_answer(found, prices))

@@ -1,0 +1,80 @@
+"""REST: what adding messages would do."""
+
+from __future__ import annotations
+
+from django.urls import path
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatmemory import queries
+from chatmemory.access.roles import READ
+from chatmemory.api import fields
+from chatmemory.api.guard import Resource
+from chatmemory.api.operations import Asked, reads
+from chatmemory.api.requests import NUMBER_MAX, MessagesRequest
+from chatmemory.api.responses import (
+    ChangeSerializer,
+    Json,
+    StoredPolicyField,
+    TotalsSerializer,
+    lost_of_request,
+    response,
+)
+from chatmemory.conf import PAGE_MAX
+
+
+class SimulationRequest(MessagesRequest):
+    """Messages that are not added, and where to try them."""
+
+    policy = fields.PolicyField(
+        required=False, help_text="The policy to try; by default the one in force."
+    )
+    at = fields.WholeNumberField(
+        min_value=0,
+        max_value=NUMBER_MAX,
+        required=False,
+        help_text="The step to start from; by default the last one.",
+    )
+    recount = fields.FlagField(
+        default=False,
+        help_text="Count more than 5,000 messages anew if the policy has another estimator.",
+    )
+
+
+class SimulationSerializer(Json):
+    policy = StoredPolicyField()
+    changes = ChangeSerializer(many=True)
+    window = TotalsSerializer()
+    limit = serializers.IntegerField()
+    load = serializers.IntegerField(read_only=True)
+    lost = lost_of_request()
+
+
+class Simulate(Resource):
+    needs = {"POST": READ}
+
+    @reads(SimulationSerializer, body=SimulationRequest, name="simulate", refusals=(409,))
+    def post(self, request: Request, memory_id: str, asked: Asked) -> Response:
+        """Show what adding messages would do.
+
+        Under the policy of the conversation or another, now or after a step. Nothing is stored.
+        """
+        sent = asked["sent"]
+        tried = queries.simulate(
+            memory_id, sent.messages, asked.get("policy"), asked.get("at"), asked["recount"]
+        )
+        answer = {
+            "policy": tried.policy,
+            "changes": tried.changes,
+            "window": tried.totals,
+            "limit": tried.policy.limit,
+            "load": tried.policy.load(*tried.totals),
+            "lost": sent.losses[:PAGE_MAX],
+        }
+        return response(SimulationSerializer, answer)
+
+
+urlpatterns = [
+    path("memories/<memory:memory_id>/simulate/", Simulate.as_view(), name="simulate"),
+]

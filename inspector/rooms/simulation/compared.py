@@ -1,0 +1,446 @@
+"""The page of one conversation under several policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from functools import cached_property
+from itertools import accumulate, islice, pairwise
+from typing import Any, NamedTuple
+
+from chatmemory import Policy, explain, policy_kinds, text_of_policy
+from chatmemory.queries import (
+    FACTS_ENOUGH,
+    KIND_WORDS,
+    Bill,
+    Compared,
+    ComparedRow,
+    Comparison,
+    Followed,
+    IncidentKind,
+    Use,
+    advised,
+    examples_first,
+)
+from inspector.conversation.links import conversation_url
+from inspector.conversation.looks import glyph
+from inspector.rooms.simulation.asked import ComparisonAsked, hold
+
+USER_REPEATED, CALL_REPEATED = IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED
+LISTED = 12
+STYLES = ("p-a", "p-b", "p-c", "p-d")
+COLUMNS_MAX = 400
+HEIGHT = 100
+
+
+class LostFact(NamedTuple):
+    """A lost recall: `follow` follows the fact, just before it was needed."""
+
+    text: str
+    follow: str
+    said: int
+    said_link: str
+    needed: int
+    needed_link: str
+
+
+class Value(NamedTuple):
+    """A cell of the table; `css` marks the best of its row, and what is bad."""
+
+    text: str
+    note: str = ""
+    css: str = ""
+
+
+class ValueRow(NamedTuple):
+    label: str
+    note: str
+    values: Sequence[Value]
+
+
+class ComparedColumn:
+    """One policy of the page: its name, its line in the chart, what it lost, and its links.
+
+    `keeps` is the smallest limit of its kind that holds the phrase, and `try_it` the address with
+    that limit.
+    """
+
+    def __init__(self, page: ComparePage, css: str, each: Compared, followed: Followed) -> None:
+        policy, found, asked = each.policy, page.found, page.asked
+        self.css = css
+        self.name = "Everything" if policy is None else policy.label
+        self.short = "All" if policy is None else policy.short_unit.capitalize()
+        self.limit = "" if policy is None else f"{policy.limit:,}"
+        self.options = ", ".join(explain.option_words(policy))
+        self.text = text_of_policy(policy)
+        self.is_current = policy is not None and policy == found.in_force
+        sizes = each.prompt_sizes()
+        self.tokens = sizes[page.at - 1] if page.at else 0
+        self.path = _stepped(sizes, page.top)
+        self.limit_path = page.limit_path(policy)
+        self.strip = _strip(each, page.at)
+        self.remove = asked.without(policy) if len(found.policies) > 1 else ""
+        self.keeps = _keeps(each, followed)
+        least = followed.keeping.limit if followed.keeping else None
+        kept = replace(policy, limit=least) if policy and least else None
+        self.try_it = asked.plus(kept)
+        self.lost = list(map(page.lost_fact, islice(examples_first(each.lost), LISTED)))
+        self.more_lost = len(each.lost) - len(self.lost)
+
+
+class ComparePage:
+    """The presenter of a comparison: its answer, its chart, and its tables."""
+
+    def __init__(self, found: Comparison, asked: ComparisonAsked) -> None:
+        policies = tuple(each.policy for each in found.policies)
+        self.found = found
+        at = asked.at if asked.step is None else found.at
+        self.asked = replace(asked, policies=policies, at=at, step=None)
+        self.size = len(found.history)
+        self.at = found.at
+        self.phrase = found.phrase
+        self.top = max(1, sum(found.history.tokens) + found.history.overhead)
+        self.columns = len(_columns(self.size))
+        # The chosen place in words, and the x of its playhead
+        self.place = f"#{found.history.numbers[self.at - 1]:,}" if self.at else "the beginning"
+        self.head = self.at * self.columns / self.size if self.size else 0.0
+        self.earlier = self.asked.link(at=max(0, self.at - 1))
+        self.later = self.asked.link(at=min(self.size, self.at + 1))
+        self.csv = self.asked.link(form="csv")
+        self.json = self.asked.link(form="json")
+        self.kinds = [(name, kind.label) for name, kind in policy_kinds().items()]
+
+    @cached_property
+    def numbers(self) -> list[dict[str, Any]]:
+        """What programs read of each policy."""
+        return list(map(self._numbers, self.found.policies, self.found.followed))
+
+    def _numbers(self, each: Compared, followed: Followed) -> dict[str, Any]:
+        sums, at = each.prompts, followed.forgotten
+        cost = self._cost(each)
+        return {
+            "policy": text_of_policy(each.policy),
+            "messages": self.size,
+            "recalls": each.recalls,
+            "held": each.held,
+            "lost": len(each.lost),
+            "user_repeated": each.count_of(USER_REPEATED),
+            "call_repeated": each.count_of(CALL_REPEATED),
+            "forgotten": each.forgotten,
+            "calls": sums.calls,
+            "prompt_tokens": sums.tokens,
+            "output_tokens": sums.output,
+            "cache_breaks": sums.breaks,
+            "reusable_tokens": sums.reusable,
+            "read_tokens": self._bill(each).read,
+            "relative_cost": self._relative(each),
+            "priced": self.asked.prices.prices.priced,
+            "cost": None if cost is None else str(cost),
+            **{_column(name): count for name, count in sums.refused.items()},
+            "phrase": self.phrase or None,
+            "phrase_forgotten_at": None if at is None else self.found.history.numbers[at],
+            "phrase_kept_by": followed.keeping.limit if followed.keeping else None,
+        }
+
+    def _bill(self, each: Compared) -> Bill:
+        return each.prompts.bill(self.asked.prices.rules)
+
+    def _cost(self, each: Compared) -> Decimal | None:
+        """Return what the prompts and the answers cost; None without an input price."""
+        asked = self.asked.prices
+        prompts = asked.prices.cost(self._bill(each)) if asked.has_money else None
+        return None if prompts is None else prompts + each.prompts.output * asked.answer
+
+    def _relative(self, each: Compared) -> float | None:
+        """Return what the prompts cost relative to sending everything."""
+        return self.asked.prices.prices.relative(self._bill(each), self._everything)
+
+    @cached_property
+    def _everything(self) -> Bill:
+        return self.found.policies[0].everything.bill(self.asked.prices.rules)
+
+    # The answer
+
+    @property
+    def answer(self) -> tuple[str, str]:
+        """The sentence on top: which limit still holds the phrase, or is enough for most facts.
+
+        The first part is the limit.
+        """
+        if self.phrase and self.found.mentions:
+            kept = [each.keeps for each in self.policies if each.keeps]
+            if kept:
+                limits = " or ".join(dict.fromkeys(kept))
+                return limits, f"still {hold(limits)} “{self.phrase}” at {self.place}."
+        offered, today = self.found.offered, self._today
+        if self.found.recalls < FACTS_ENOUGH and (self.found.recalls or self.found.quiet):
+            return f"{explain.counted(self.found.recalls, 'fact')}:", "too few to choose by."
+        if not self.found.recalls:
+            return "No limit", "loses a fact here: the assistant used none of them again."
+        if offered is None:
+            return "No limit", "is known to hold 95 % of what the assistant needed here."
+        if today:
+            limit = explain.in_unit(today.limit, today)
+            return (
+                f"Today’s {limit}",
+                f"already {hold(limit)} 95 % of what the assistant needed here.",
+            )
+        limit = explain.in_unit(offered.limit, offered)
+        return limit, f"{hold(limit)} 95 % of what the assistant needed here."
+
+    @property
+    def _today(self) -> Policy | None:
+        """The policy in force, if its limit is enough."""
+        offered, today = self.found.offered, self.found.in_force
+        is_enough = offered and today and replace(offered, limit=today.limit) == today
+        return today if is_enough and offered and today and today.limit >= offered.limit else None
+
+    @property
+    def again(self) -> str:
+        """From which limit on nobody has to repeat anything; empty if nobody does so under any."""
+        quiet = self.found.quiet
+        if quiet is None:
+            return ""
+        limit = explain.in_unit(quiet.limit, quiet)
+        return f"From {limit} on, nothing has to be said or fetched again."
+
+    @cached_property
+    def suggested(self) -> Policy | None:
+        """The cheapest limit with its low water that holds as many facts as today, if it saves."""
+        asked = self.asked.prices
+        pick = advised(self.found, asked.prices, asked.rules).pick
+        return pick.policy if pick and pick.policy != self.found.in_force else None
+
+    @property
+    def suggestion(self) -> str:
+        """The address with the suggested policy, if it is not among the policies."""
+        return self.asked.plus(self.suggested)
+
+    @property
+    def suggestion_words(self) -> str:
+        policy = self.suggested
+        return f"Compare with {explain.policy_words(policy)}" if policy else ""
+
+    @property
+    def offer(self) -> str:
+        """The address with the limit of the answer, if it is not among the policies."""
+        if self.phrase and self.found.mentions:
+            return next((each.try_it for each in self.policies if each.try_it), "")
+        return self.asked.plus(self.found.offered)
+
+    @property
+    def offer_words(self) -> str:
+        offered = self.found.offered
+        if offered is None or (self.phrase and self.found.mentions):
+            return "Compare with this limit"
+        limit = explain.in_unit(offered.limit, offered)
+        return f"Compare with {'this limit' if self.answer[0] == limit else limit}"
+
+    # The policies
+
+    @cached_property
+    def policies(self) -> list[ComparedColumn]:
+        found = zip(STYLES, self.found.policies, self.found.followed, strict=False)
+        return [ComparedColumn(self, *each) for each in found]
+
+    def lost_fact(self, use: Use) -> LostFact:
+        numbers = self.found.history.numbers
+        said, needed = numbers[use.mention], numbers[use.position]
+        return LostFact(
+            use.fact,
+            self.asked.link(at=use.position, phrase=use.fact),
+            said,
+            self._message_link(said),
+            needed,
+            self._message_link(needed, find=use.fact),
+        )
+
+    def _message_link(self, number: int, **more: str) -> str:
+        return conversation_url(self.asked.memory_id, msg=number, **more)
+
+    # The chart
+
+    @property
+    def said_path(self) -> str:
+        """The area of everything that was said."""
+        history = self.found.history
+        sums = [tokens + history.overhead for tokens in accumulate(history.tokens)]
+        path = _stepped(sums, self.top)
+        return f"{path}V{HEIGHT}Z" if path else ""
+
+    def limit_path(self, policy: Policy | None) -> str:
+        """Return the line of a limit in tokens, if it is within the chart."""
+        if policy is None or policy.unit != "tokens" or policy.limit > self.top:
+            return ""
+        return f"M0 {HEIGHT - policy.limit * HEIGHT / self.top:.2f}H{self.columns}"
+
+    # The table
+
+    @property
+    def rows(self) -> Iterator[ValueRow]:
+        policies, ranked = self.found.policies, self._ranked
+        recalls, calls = policies[0].recalls, policies[0].prompts.calls
+        yield ranked("Facts still held", f"of {recalls:,} needed again", lambda p: p.held, max)
+        yield ranked("Facts lost", "had left before", lambda p: len(p.lost))
+        again = "messages, of what was forgotten"
+        yield ranked(KIND_WORDS[USER_REPEATED].title, again, lambda p: p.count_of(USER_REPEATED))
+        if any(each.count_of(CALL_REPEATED) for each in policies):
+            yield ranked(
+                KIND_WORDS[CALL_REPEATED].title, again, lambda p: p.count_of(CALL_REPEATED)
+            )
+        yield ranked("Messages forgotten", f"of {self.size:,} said", lambda p: p.forgotten)
+        per_call = f"of {calls:,} calls"
+        yield ranked("Prompt tokens per call", per_call, lambda p: round(p.prompts.per_call))
+        in_all = "of all calls together"
+        yield ranked("Prompt tokens in all", in_all, lambda p: p.prompts.tokens)
+        yield self._relative_costs()
+        if self.asked.prices.has_money:
+            yield self._costs()
+        note = "prompts that do not begin like the one before"
+        yield ranked("Prompt-cache breaks", note, lambda p: p.prompts.breaks)
+        prompts = [each.prompts for each in policies]
+        shares = [explain.percent(each.reusable, each.tokens) or "no prompts" for each in prompts]
+        yield ValueRow("Reusable tokens", "of prompts that begin alike", list(map(Value, shares)))
+        read = [(self._bill(each).read, each.prompts.tokens) for each in policies]
+        cells = [Value(explain.percent(*each) or "no prompts") for each in read]
+        yield ValueRow("Read from the cache", self.asked.prices.words, cells)
+        for name in prompts[0].refused:
+            yield _refused(name, [each.refused[name] for each in prompts], calls)
+        if self.phrase:
+            if self.found.mentions:
+                yield self._remembered()
+            yield self._phrase_forgotten()
+            kept = [Value(each.keeps or "—") for each in self.policies]
+            yield ValueRow("Smallest limit that still holds it", f"at {self.place}", kept)
+
+    def _ranked(
+        self,
+        label: str,
+        note: str,
+        value_of: Callable[[Compared], int],
+        choose: Callable[[list[int]], int] = min,
+    ) -> ValueRow:
+        """Return a row of numbers in which the best is marked, unless all are equal."""
+        values = list(map(value_of, self.found.policies))
+        best, is_close = choose(values), len(set(values)) < 2
+        cells = [Value(f"{n:,}", css="" if is_close or n != best else "best") for n in values]
+        return ValueRow(label, note, cells)
+
+    def _costs(self) -> ValueRow:
+        prices = self.asked.prices
+        costs = (self._cost(each) or Decimal(0) for each in self.found.policies)
+        cells = [Value(f"{prices.currency}{cost * 1_000:,.2f}") for cost in costs]
+        return ValueRow("Cost of 1,000 such conversations", prices.said, cells)
+
+    def _relative_costs(self) -> ValueRow:
+        """The cost of the prompts, of which sending everything costs 1.00."""
+        prices = self.asked.prices
+        costs = [self._relative(each) for each in self.found.policies]
+        least = min((cost for cost in costs if cost is not None), default=None)
+        cells = [
+            Value(
+                "no prompts" if cost is None else f"{cost:.2f}",
+                css="bad" if cost and cost > 1.005 else "best" if cost == least != 1 else "",
+            )
+            for cost in costs
+        ]
+        is_priced = prices.prices.priced == "cache"
+        name = "Cost of the prompts" if is_priced else "Tokens of the prompts"
+        note = f"of sending everything; {prices.words}" if is_priced else "of sending everything"
+        return ValueRow(name, note, cells)
+
+    def _remembered(self) -> ValueRow:
+        """Whether each policy remembers the phrase at the place, and by which message."""
+        numbers, mentions = self.found.history.numbers, self.found.mentions
+        cells = []
+        for each in self.found.policies:
+            held = [numbers[place] for place in mentions if each.has(place, self.at)]
+            cells.append(Value(f"yes, in #{held[-1]:,}", css="best") if held else Value("no"))
+        return ValueRow("Does it still remember it?", f"at {self.place}", cells)
+
+    def _phrase_forgotten(self) -> ValueRow:
+        numbers, mentions = self.found.history.numbers, self.found.mentions
+        is_part = self.found.is_part
+        note = f"not said in the latest {self.size:,} messages" if is_part else "nobody said it"
+        if mentions:
+            note = f"said in #{numbers[mentions[0]]:,}"
+        cells = [self._forgotten_at(each.forgotten) for each in self.found.followed]
+        return ValueRow(f"“{self.phrase}” first forgotten", note, cells)
+
+    def _forgotten_at(self, at: int | None) -> Value:
+        if not self.found.mentions:
+            return Value("not said here" if self.found.is_part else "never said")
+        if at is None:
+            return Value("never", "kept to the end", "best")
+        return Value(f"at #{self.found.history.numbers[at]:,}")
+
+    # The matrix
+
+    @property
+    def matrix(self) -> Iterator[tuple[ComparedRow, str, list[str]]]:
+        """The messages before the place: the row, its glyph, and where each policy has it."""
+        for row in self.found.rows:
+            entry = self.found.history.entries[row.position]
+            places = [self._where(each, row.position) for each in self.found.policies]
+            yield row, glyph(entry.type, entry.has_calls), places
+
+    def _where(self, each: Compared, position: int) -> str:
+        """Return an empty text for a message in the window, else when it left, or that it never
+        came in.
+        """
+        if each.has(position, self.at):
+            return ""
+        if each.ignores(position):
+            return "ignored"
+        return f"left at #{self.found.history.numbers[each.left[position]]:,}"
+
+
+def _column(provider: str) -> str:
+    return f"refused_by_{provider.lower().replace(' ', '_')}"
+
+
+def _refused(provider: str, refused: Sequence[int], calls: int) -> ValueRow:
+    cells = [
+        Value(f"{number:,} refused", f"of {calls:,}", "bad") if number else Value("accepts")
+        for number in refused
+    ]
+    return ValueRow(provider, "would accept each prompt?", cells)
+
+
+def _keeps(each: Compared, followed: Followed) -> str:
+    """Return the smallest limit of a policy's kind that holds the phrase, in words."""
+    keeping = followed.keeping
+    if each.policy is None or keeping is None:
+        return ""
+    if keeping.limit is None:
+        return "no limit"
+    about = "about " if keeping.tried_every > 1 else ""
+    return f"{about}{explain.in_unit(keeping.limit, each.policy)}"
+
+
+def _columns(size: int) -> list[range]:
+    """Return which messages stand in each column: one, or several of a long history."""
+    count = min(size, COLUMNS_MAX)
+    edges = [place * size // count for place in range(count + 1)] if count else [0]
+    return [range(first, last) for first, last in pairwise(edges)]
+
+
+def _stepped(values: Sequence[int], top: int) -> str:
+    """Return a path of steps; a column has the largest value of its messages."""
+    heights = [max(values[place] for place in each) for each in _columns(len(values))]
+    parts = [f"V{HEIGHT - value * HEIGHT / top:.2f}H{x}" for x, value in enumerate(heights, 1)]
+    return f"M0 {HEIGHT}{''.join(parts)}" if parts else ""
+
+
+def _strip(each: Compared, at: int) -> str:
+    """Return the messages that are in the window at a place, as ranges of columns."""
+    drawn: list[list[int]] = []
+    for x, places in enumerate(_columns(len(each.history))):
+        if not any(each.has(place, at) for place in places):
+            continue
+        if drawn and drawn[-1][1] == x:
+            drawn[-1][1] = x + 1
+        else:
+            drawn.append([x, x + 1])
+    return "".join(f"M{first} 5H{last}" for first, last in drawn)

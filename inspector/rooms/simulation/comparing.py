@@ -1,0 +1,105 @@
+"""One conversation under several policies, and taking one of them over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from chatmemory import (
+    InvalidValue,
+    LongRecount,
+    Policy,
+    VersionConflict,
+    policies_from_text,
+    queries,
+    services,
+    text_of_policy,
+)
+from chatmemory.access.roles import actor_of
+from inspector.conversation.policy_change import PolicyChange
+from inspector.forms.fields import settings_digest
+from inspector.rooms.simulation.asked import ComparisonAsked
+from inspector.rooms.simulation.compared import ComparePage
+from inspector.shell.files import csv_file, json_file, no_numbers
+
+OUTDATED = "Someone set another policy meanwhile. Look at the preview, then use it."
+CHANGED = "The conversation has changed meanwhile. Look at the preview, then use it."
+
+
+@require_safe
+def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Show a conversation under the policies of `?policy=`, after `?at=` messages.
+
+    `?phrase=` follows a phrase, and `?as=csv` or `?as=json` are the numbers alone. With `?find=`
+    it is that phrase, and `?at=` is a step, as in the addresses of the conversation's own page.
+    """
+    asked = ComparisonAsked.read(memory_id, request.GET)
+    if asked.form and asked.problem:
+        return no_numbers(asked.problem)
+    try:
+        found = queries.comparison(memory_id, asked.policies, asked.at, asked.phrase, asked.step)
+    except InvalidValue as error:
+        return _page(request, str(error), memory_id=memory_id)
+    return _compared(request, ComparePage(found, asked), memory_id)
+
+
+def _compared(request: HttpRequest, page: ComparePage, memory_id: str) -> HttpResponse:
+    """Show a comparison, or send the numbers of it in the form that was asked for."""
+    name = f"{memory_id}-policies"
+    if page.asked.form == "json":
+        return json_file(page.numbers, name)
+    if page.asked.form == "csv":
+        return csv_file(list(page.numbers[0]), page.numbers, name)
+    return _page(request, page.asked.problem, memory_id=memory_id, asked=page.asked, page=page)
+
+
+def _page(request: HttpRequest, problem: str, **context: Any) -> HttpResponse:
+    status = 422 if problem else 200
+    context["problem"] = problem
+    return render(request, "rooms/simulation/compare.html", context, status=status)
+
+
+@require_POST
+def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Ask whether the policy of the form shall be in force, then make it so, as one step.
+
+    It asks again if the policy in force is no longer that of the digest `seen`.
+    """
+    try:
+        policy = policies_from_text(request.POST.get("policy", ""))[0]
+        if policy is None:
+            raise InvalidValue("a conversation needs a limit: choose another policy")
+    except InvalidValue as error:
+        return _page(request, str(error), memory_id=memory_id)
+    if "confirmed" not in request.POST:
+        return _asked(request, memory_id, policy)
+    memory, actor = queries.memory(memory_id), actor_of(request)
+    if request.POST.get("seen", "") not in ("", settings_digest(memory.policy)):
+        return _asked(request, memory_id, policy, OUTDATED, status=412)
+    try:
+        services.change(memory_id, policy=policy, actor=actor, expected_version=memory.version)
+    except VersionConflict:
+        return _asked(request, memory_id, policy, CHANGED, status=412)
+    return redirect("inspector:conversation", memory_id)
+
+
+def _asked(
+    request: HttpRequest, memory_id: str, policy: Policy, problem: str = "", status: int = 200
+) -> HttpResponse:
+    """Show what a policy would change, and ask whether it shall be in force."""
+    context: dict[str, Any] = {
+        "memory_id": memory_id,
+        "policy": policy,
+        "text": text_of_policy(policy),
+        "back": ComparisonAsked.read(memory_id, QueryDict(request.POST.get("back", ""))).query,
+        "seen": settings_digest(queries.policy(memory_id)),
+        "problem": problem,
+    }
+    try:
+        context["change"] = PolicyChange(memory_id, policy, "recount" in request.POST)
+    except LongRecount as error:
+        context["recounted"] = error.messages
+    return render(request, "rooms/simulation/adopt.html", context, status=status)

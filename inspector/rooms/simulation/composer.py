@@ -1,0 +1,143 @@
+"""The form under a conversation: drafts to simulate or add, and another limit to try."""
+
+from __future__ import annotations
+
+from django import forms
+from django.core.exceptions import NON_FIELD_ERRORS
+
+from chatmemory import ChatMessage, InvalidValue, Policy
+from chatmemory.formats.script import read_draft, unknown_role, write_draft
+from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX, check_added, check_id
+from inspector.forms.fields import SEARCH_LENGTH, STEP_MAX
+from inspector.rooms.simulation.trials import WhatIf
+
+ROLES = [
+    ("user", "User"),
+    ("ai", "AI"),
+    ("result", "Tool result"),
+    ("system", "System"),
+    ("script", "Script"),
+]
+DRAFT_LENGTH = 1_000_000
+KEY_LENGTH = 16
+ASKS_NOTHING = "asks_nothing"
+
+
+class DraftForm(forms.Form):
+    """The next message, or a script of several, after the drafts of a `trial`.
+
+    `draft` is the number of the draft that the text replaces, `removed` that of one to remove.
+    `limit` is another limit to try, if it is not the one that the page has `shown`, and `new_id`
+    the id under which to save the simulation as a new conversation. The page with the form is at
+    step `at` (empty: the newest), with the message `msg` selected and the phrase `find` searched.
+    One that is `live` names its step, too, where it saves: later ones are not saved with it.
+    """
+
+    role = forms.ChoiceField(choices=ROLES, initial="user", required=False)
+    text = forms.CharField(required=False, strip=False, max_length=DRAFT_LENGTH)
+    limit = forms.IntegerField(required=False, min_value=1, max_value=LIMIT_MAX)
+    shown = forms.IntegerField(required=False, min_value=1, max_value=LIMIT_MAX)
+    trial = forms.CharField(required=False, max_length=KEY_LENGTH)
+    draft = forms.IntegerField(required=False, min_value=1)
+    removed = forms.IntegerField(required=False, min_value=1)
+    new_id = forms.CharField(required=False, max_length=ID_LENGTH)
+    at = forms.IntegerField(required=False, min_value=0, max_value=STEP_MAX)
+    msg = forms.IntegerField(required=False, min_value=1, max_value=STEP_MAX)
+    find = forms.CharField(required=False, max_length=SEARCH_LENGTH)
+    live = forms.BooleanField(required=False)
+
+    @classmethod
+    def of(cls, trial: WhatIf | None, draft: int | None = None) -> DraftForm:
+        """Return the form of a page: for the next message, or with the text of a draft to edit."""
+        drafts = trial.drafts if trial else ()
+        if not draft or draft > len(drafts):
+            return cls(initial={"role": write_draft(drafts[-1])[0] if drafts else "user"})
+        role, text = write_draft(drafts[draft - 1])
+        return cls(initial={"role": role, "text": text, "draft": draft})
+
+    def clean_text(self) -> str:
+        """Return the text with line breaks of one character; browsers send two."""
+        text: str = self.cleaned_data["text"]
+        return text.replace("\r\n", "\n")
+
+    def clean(self) -> dict[str, object]:
+        data = super().clean() or {}
+        text = data.get("text") or ""
+        limit = data.get("limit") if self.changes_limit else None
+        asks = limit or data.get("trial") or data.get("removed")
+        if not text.strip() and not asks:
+            raise forms.ValidationError(
+                "Write a message or choose another limit to simulate.", code=ASKS_NOTHING
+            )
+        if not text.strip() and data.get("draft") and not data.get("removed"):
+            raise forms.ValidationError("Write the text of the draft, or remove the draft.")
+        try:
+            data["written"] = read_draft(data.get("role") or "user", text) if text.strip() else []
+        except InvalidValue as error:
+            raise forms.ValidationError(str(error)) from error
+        return data
+
+    @property
+    def unknown_role(self) -> tuple[int, str] | None:
+        """A line of the script that begins like one of a role, and its word; None without one."""
+        data = self.cleaned_data
+        return unknown_role(data.get("text", "")) if data.get("role") == "script" else None
+
+    @property
+    def step(self) -> int | None:
+        at: int | None = self.cleaned_data.get("at")
+        return at
+
+    @property
+    def page_step(self) -> int | None:
+        """The step of the page to return to; None for the live page."""
+        return None if self.cleaned_data.get("live") else self.step
+
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether there is neither a text nor anything else to simulate."""
+        is_only = list(self.errors) == [NON_FIELD_ERRORS]
+        return is_only and self.has_error(NON_FIELD_ERRORS, ASKS_NOTHING)
+
+    @property
+    def changes_limit(self) -> bool:
+        """Whether somebody has changed the limit that was shown."""
+        limit = self.cleaned_data.get("limit")
+        return "limit" in self.data and (not limit or limit != self.cleaned_data.get("shown"))
+
+    def first_written(self, revised: WhatIf) -> int:
+        """Return the position of the first message that was written among those of a revision."""
+        draft: int | None = self.cleaned_data["draft"]
+        return draft - 1 if draft else len(revised.drafts) - len(self.cleaned_data["written"])
+
+    def revised(self, trial: WhatIf, current: Policy | None) -> WhatIf:
+        """Return a trial with what was written, replaced or removed, and with the form's limit.
+
+        Raises InvalidValue for more messages than can be added at a time.
+        """
+        data, drafts = self.cleaned_data, list(trial.drafts)
+        written: list[ChatMessage] = data["written"]
+        if data["removed"]:
+            del drafts[data["removed"] - 1 : data["removed"]]
+            return WhatIf(tuple(drafts), trial.limit)
+        if data["draft"] and written:
+            drafts[data["draft"] - 1 : data["draft"]] = written
+        else:
+            drafts += written
+        check_added(len(drafts))
+        return WhatIf(tuple(drafts), self._limit(trial, current))
+
+    def _limit(self, trial: WhatIf, current: Policy | None) -> int | None:
+        """Return the limit to try; the trial's if nobody has changed the one that was shown."""
+        limit: int | None = self.cleaned_data["limit"] if self.changes_limit else trial.limit
+        return None if current and limit == current.limit else limit
+
+
+class BranchForm(DraftForm):
+    """The same, to be saved as a new conversation."""
+
+    def clean_new_id(self) -> str:
+        try:
+            return check_id(self.cleaned_data["new_id"])
+        except InvalidValue as error:
+            raise forms.ValidationError(str(error)) from error

@@ -1,0 +1,35 @@
+"""The table of what people try on conversations."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from chatmemory.managers import TableManager
+
+
+class Trial(models.Model):
+    """Drafts and another limit that somebody tries on a conversation. It is no part of it.
+
+    The URL of a simulation names it by its key, so a row never changes, except for its time.
+    """
+
+    pk = models.CompositePrimaryKey("memory_id", "key")
+    memory = models.ForeignKey(
+        "chatmemory.Memory", models.CASCADE, related_name="+", db_index=False, db_constraint=False
+    )
+    key = models.CharField(max_length=16, help_text="digest of the drafts and the limit")
+    drafts = models.TextField(help_text="a JSON list of messages")
+    limit = models.BigIntegerField(null=True, blank=True)
+    tried_by = models.CharField(max_length=255, blank=True)
+    tried_at = models.DateTimeField()
+
+    objects = TableManager()
+
+    class Meta:
+        indexes = [
+            models.Index("tried_at", name="trial_by_age"),
+            models.Index("tried_by", "tried_at", name="trial_by_person"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} trial {self.key}"

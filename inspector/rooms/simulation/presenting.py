@@ -1,0 +1,94 @@
+"""Simulations: captions and receipts, drafts, and the text in the composer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+from chatmemory import ChatMessage, Policy, explain, load_or_tokens, text_of
+from chatmemory.explain import Caption, Receipt
+from chatmemory.queries import ConversationState, Outlook, Simulation
+from chatmemory.services import ChangeResult
+from inspector.conversation.looks import LOOKS
+from inspector.rooms.simulation.trials import WhatIf
+
+
+class SimulationView:
+    """The presenter of a simulated state, with added drafts or another limit."""
+
+    def __init__(self, state: ConversationState) -> None:
+        self._state = state
+        self._changes = state.simulated or ()
+
+    @cached_property
+    def caption(self) -> Caption:
+        change = self._state.change
+        if change is None or change is self._state.trim:
+            policy = self._state.window.policy
+            return explain.tried_limit(policy.limit if policy else 0, self._state.outlook)
+        drafts = len(self._state.drafts)
+        event = f"Your {'draft' if drafts == 1 else f'{drafts:,} drafts'} would arrive"
+        is_one = len(self._changes) == 1
+        return replace(explain.caption(self._changes[0] if is_one else change), event=event)
+
+    @property
+    def previews(self) -> list[tuple[Caption, Receipt]]:
+        """The caption and the receipt of each draft, or of a limit that is tried alone."""
+        if self._state.trim:
+            return [(self.caption, explain.receipt(self._state.trim))]
+        return [(explain.caption(change), lines) for change, lines in self.receipts]
+
+    @cached_property
+    def receipts(self) -> list[tuple[ChangeResult, Receipt]]:
+        """The changes with their receipts, which take a while if very many messages leave."""
+        return [(change, explain.receipt(change)) for change in self._changes]
+
+    @property
+    def verdict(self) -> Caption:
+        """The composer's verdict on all drafts, or on the limit."""
+        return explain.forecast(self._changes, self._state.outlook, self._state.window.policy)
+
+
+class DraftRow:
+    """A draft. `seq` is its number as a message that is not said: -2 for the second one. One that
+    would change nothing has no tokens.
+    """
+
+    def __init__(self, state: ConversationState, number: int, draft: ChatMessage) -> None:
+        self.number, self.seq, self.text = number, -number, text_of(draft)
+        self.look = LOOKS[draft.type, draft.has_tool_execution_requests]
+        tokens = (each.tokens for each in state.drafts if each.seq == self.seq)
+        self.tokens = next(tokens, None)
+        self.css = "is-sel" if state.query.msg == self.seq else ""
+
+
+class Writing:
+    """The tokens of what is being written, its verdict, and the loads that the model sees before
+    and after it.
+    """
+
+    def __init__(self, policy: Policy, tokens: int, verdict: Caption, outlook: Outlook) -> None:
+        self.tokens, self.verdict = tokens, verdict
+        self.before = load_or_tokens(policy, outlook.before)
+        self.after = load_or_tokens(policy, outlook.after)
+        self.limit, self.unit = policy.limit, policy.short_unit
+
+
+def writing(simulation: Simulation, first: int) -> Writing | None:
+    """Return the tokens of the simulated messages from the position `first` on, and what those from
+    `simulation.since` on would do; None if none is written.
+    """
+    written, policy, outlook = simulation.changes[first:], simulation.policy, simulation.outlook()
+    if not written:
+        return None
+    verdict = explain.forecast(simulation.changes[simulation.since :], outlook, policy)
+    return Writing(policy, sum(change.gained for change in written), verdict, outlook)
+
+
+def trying(state: ConversationState, trial: WhatIf | None) -> Writing | None:
+    """Return what the drafts and the limit of a trial would do in its state; None if nothing."""
+    policy = state.window.policy
+    if policy is None or trial is None or not (state.drafts or trial.limit):
+        return None
+    tokens = sum(draft.tokens for draft in state.drafts)
+    return Writing(policy, tokens, SimulationView(state).verdict, state.outlook)

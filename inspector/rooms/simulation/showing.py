@@ -1,0 +1,141 @@
+"""What the page shows in the place of a stored step: drafts and a limit that are tried, or a replay
+of all that was said under another limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from django.utils import timezone
+
+from chatmemory import ChatMessage, MessageNotFound, can_decide, text_of
+from chatmemory.core.codec import attributes_beside, frame_of
+from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.queries import ConversationQuery, ConversationState, MessageDetail, Simulation
+from chatmemory.queries.call_ids import ids_in
+from chatmemory.queries.conversation_state import (
+    calls_in,
+    conversation_state,
+    texts_of,
+    window_part,
+)
+from chatmemory.queries.keeping import replayed_window
+from chatmemory.queries.phrase import simulated_matches
+from chatmemory.services import ChangeResult
+from inspector.rooms.simulation.trials import WhatIf, simulated_trial
+
+
+@one_snapshot()
+def simulated_state(
+    memory_id: str, query: ConversationQuery, trial: WhatIf | None
+) -> ConversationState:
+    """Return the state with the drafts added at the query's step, under the limit that is tried, or
+    the replay that the query asks for.
+
+    Without a trial, and where no policy decides the window, nothing is simulated. Raises the
+    exceptions of `conversation_state` and `simulate`.
+    """
+    is_draft = trial is not None and (query.msg or 0) < 0
+    stored = conversation_state(memory_id, replace(query, msg=None) if is_draft else query)
+    stored = replace(stored, query=query)
+    if query.number("limit") is not None:
+        return replayed(stored)
+    return with_trial(stored, trial) if trial else stored
+
+
+def replayed(view: ConversationState) -> ConversationState:
+    """Return what memory would hold at the step, had the limit of the address been in force from
+    the first message on. Nothing is searched in it.
+
+    Where no policy decides the window, nothing is replayed. Raises InvalidValue.
+    """
+    if view.query.find:
+        view = conversation_state(view.memory.id, replace(view.query, find=""))
+    limit = view.query.number("limit")
+    if view.stored is None or limit is None:
+        return view
+    window = replayed_window(view.stored.step, limit)
+    if window is None:
+        return view
+    part = window_part(window, view.query.msg)
+    new = [row for row in window.rows if row.seq not in view.stored_window.seqs]
+    return replace(
+        view,
+        window=window,
+        part=part,
+        texts=texts_of(view.memory.id, view.texts, window, part, ()),
+        calls={**view.calls, **calls_in(view.memory.id, new)},
+        left_by=None,
+        would_keep=None,
+        simulated=(),
+        injected=frozenset(),
+        when_said={},
+        is_replay=True,
+    )
+
+
+def with_trial(view: ConversationState, tried: WhatIf) -> ConversationState:
+    """Return a stored state after the drafts and under the limit of a trial; unchanged where no
+    policy decides the window. Raises the exceptions of `queries.simulate`.
+    """
+    if view.stored is None or not can_decide(view.window.policy):
+        return view
+    return _with_simulation(view, simulated_trial(view.stored, tried), tried.drafts)
+
+
+def _with_simulation(
+    state: ConversationState, simulation: Simulation, messages: Sequence[ChatMessage]
+) -> ConversationState:
+    """Return a stored state after a simulation of drafts, and of another limit."""
+    query, changes, window = state.query, simulation.changes, simulation.window
+    drafts = tuple(_drafts(state.memory.id, messages, changes))
+    part = window_part(window, query.msg)
+    known = {**state.texts, **{draft.seq: draft.readable for draft in drafts}}
+    evicting = (simulation.trim,) if simulation.trim else changes
+    left_by = (change for change in changes if query.msg and change.eviction_of(query.msg))
+    return replace(
+        state,
+        window=window,
+        part=part,
+        texts=texts_of(state.memory.id, known, window, part, evicting),
+        mentions=simulated_matches(
+            state.mentions, query.find, drafts, frozenset(window.seqs), changes
+        ),
+        calls={**state.calls, **{draft.seq: ids_in(draft.frame) for draft in drafts}},
+        drafts=drafts,
+        simulated=changes,
+        trim=simulation.trim,
+        outlook=simulation.outlook(),
+        selected=_draft(drafts, query.msg) if (query.msg or 0) < 0 else state.selected,
+        left_by=next(left_by, state.left_by),
+    )
+
+
+def _drafts(
+    memory_id: str, messages: Sequence[ChatMessage], changes: Sequence[ChangeResult]
+) -> Iterator[MessageDetail]:
+    """Yield the drafts as rows of the history; one that changes nothing has no row."""
+    now = timezone.now()
+    for message, change in zip(messages, changes, strict=True):
+        for arrived in change.arrived:
+            yield MessageDetail(
+                memory_id=memory_id,
+                seq=arrived.seq,
+                type=message.type,
+                has_calls=message.has_tool_execution_requests,
+                text=text_of(message),
+                frame=frame_of(message),
+                attributes=attributes_beside(message),
+                tokens=arrived.tokens,
+                origin="DRAFT",
+                said_at=now,
+                client_id=None,
+            )
+
+
+def _draft(drafts: Sequence[MessageDetail], seq: int | None) -> MessageDetail:
+    for draft in drafts:
+        if draft.seq == seq:
+            return draft
+    raise MessageNotFound("this simulation has no such draft")

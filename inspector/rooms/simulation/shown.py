@@ -1,0 +1,87 @@
+"""What the conversation page shows of a simulation or a replay, and the composer below memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.http import Http404
+
+from chatmemory import explain
+from chatmemory.explain import Caption
+from chatmemory.queries import ConversationState
+from inspector.forms.fields import searchable
+from inspector.rooms.simulation.composer import DraftForm
+from inspector.rooms.simulation.presenting import DraftRow, SimulationView, trying
+from inspector.rooms.simulation.showing import replayed, with_trial
+from inspector.rooms.simulation.trials import WhatIf, trial
+from inspector.shell.room import Fragment, Link, Part, View
+
+FOLDER = "rooms/simulation"
+NEW_ID_LENGTH = 200
+
+
+def shown(view: ConversationState) -> View | None:
+    """Return the replay or the trial that the address asks for. Raises Http404 for a trial that is
+    not kept, and the exceptions of `queries.simulate`.
+    """
+    limit = view.query.number("limit")
+    if limit is not None:
+        return _replay(replayed(view), limit)
+    tried = _tried(view)
+    if tried is None:
+        return None
+    state = with_trial(view, tried)
+    address = {"trial": tried.key}
+    if not state.is_simulated:
+        return View(state, tried=address)
+    presented = SimulationView(state)
+    panel = Fragment(f"{FOLDER}/_why_simulation.html", {"simulation": presented})
+    return View(state, presented.caption, panel, lambda: presented.receipts, address)
+
+
+def _replay(state: ConversationState, limit: int) -> View | None:
+    """Return a view of a replay; one that is none shows what is stored, without a search."""
+    if not state.is_replay:
+        return View(state)
+    held = frozenset(state.stored_window.seqs)
+    more = [seq for seq in state.window.seqs if seq not in held]
+    caption: Caption = explain.replayed(limit, more, sorted(held - state.in_window))
+    panel = Fragment(f"{FOLDER}/_why_replay.html")
+    return View(state, caption, panel, tried={"limit": limit}, is_lasting=False)
+
+
+def _tried(view: ConversationState) -> WhatIf | None:
+    """Return the trial of the address, or the one that a form has made."""
+    if "trial" not in view.read:
+        key = searchable(view.query.of_rooms.get("trial", ""))
+        view.read["trial"] = trial(view.memory.id, key) if key else None
+        if key and view.read["trial"] is None:
+            raise Http404("this simulation is no longer kept")
+    found: WhatIf | None = view.read["trial"]
+    return found
+
+
+def parts(view: ConversationState) -> Iterator[Part]:
+    """Yield the bar of a simulation above the page, and the composer with the drafts below memory.
+
+    The form is the one that was refused, if one was: `view.read` has it, and the problem.
+    """
+    tried = view.read.get("trial")
+    form = view.read.get("form") or DraftForm.of(tried, view.query.number("edit"))
+    if view.is_replay or tried:
+        new_id = f"{view.memory.id[:NEW_ID_LENGTH]}-from-{view.at}"
+        yield Part(f"{FOLDER}/_simbar.html", {"form": form, "new_id": new_id})
+    if view.window.policy and not view.is_replay:
+        drafts = tried.drafts if tried else ()
+        context = {
+            "form": form,
+            "problem": view.read.get("problem", ""),
+            "draft_rows": [DraftRow(view, n, draft) for n, draft in enumerate(drafts, 1)],
+            "tried": trying(view, tried) if view.is_simulated else None,
+        }
+        yield Part(f"{FOLDER}/_writing_pane.html", context, below_memory=True)
+
+
+def links() -> Iterator[Link]:
+    yield Link(f"{FOLDER}/_simulate_link.html", place=10)
+    yield Link(f"{FOLDER}/_compare_link.html", place=30)

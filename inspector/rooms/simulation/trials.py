@@ -1,0 +1,132 @@
+"""Trials: the drafts of a simulation and the limit that it tries, so that it has a URL.
+
+A trial neither locks nor changes the conversation. It is kept for some weeks after it was last
+tried, and only the newest ones of each person are kept.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from chatmemory import database
+from chatmemory.core.codec import messages_from_json, messages_to_json
+from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.core.given import storable_id
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.models import Memory
+from chatmemory.queries.simulation import Simulation, simulated
+from chatmemory.queries.windows import StoredState
+from chatmemory.services.database_errors import leaving_out_lost_nodes
+from chatmemory.services.validation import check_actor, storable_messages
+from inspector.rooms.simulation.models import Trial
+
+KEY_BYTES = 12
+KEPT_FOR = timedelta(days=30)
+KEPT_OF_A_PERSON = 50
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """Drafts to add and another limit to try. `key` names a trial that is kept."""
+
+    drafts: tuple[ChatMessage, ...] = ()
+    limit: int | None = None
+    key: str = ""
+
+    def policy(self, current: Policy | None) -> Policy | None:
+        """Return the current policy with the limit, or None if it would not change."""
+        if not can_decide(current) or self.limit in (None, current.limit):
+            return None
+        return replace(current, limit=self.limit)
+
+
+def trial(memory_id: str, key: str) -> WhatIf | None:
+    """Return a kept trial of a conversation, or None if it is not kept any more.
+
+    Raises UnstorableText.
+    """
+    row = Trial.objects.filter(memory_id=storable_id(memory_id), key=key).first()
+    if row is None:
+        return None
+    drafts = tuple(draft for draft in messages_from_json(row.drafts) if draft is not None)
+    return WhatIf(drafts, row.limit, row.key)
+
+
+def keep_trial(
+    memory_id: str, drafts: Sequence[ChatMessage], limit: int | None = None, *, actor: str = ""
+) -> str:
+    """Keep drafts and a limit, and return the key of the trial; equal ones have the same key.
+
+    Raises InvalidValue, MemoryNotFound, MessageTooLarge, UnstorableText.
+    """
+    check_actor(actor)
+    memory, now = find_memory(memory_id), timezone.now()
+    text = messages_to_json(storable_messages(drafts))
+    row = Trial(
+        memory=memory,
+        key=_key(memory_id, text, limit),
+        drafts=text,
+        limit=limit,
+        tried_by=actor,
+        tried_at=now,
+    )
+    with database.atomic():
+        if not Trial.objects.filter(memory=memory, key=row.key).update(tried_at=now):
+            Trial.objects.bulk_create([row], ignore_conflicts=True)
+        known = Memory.objects.select_for_update(no_key=True).filter(pk=memory.pk)
+        if not known.exists():  # it was deleted meanwhile
+            raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
+    with leaving_out_lost_nodes():  # a later trial forgets those
+        forget_old_trials()
+        _forget_surplus(actor)
+    return row.key
+
+
+def forget_old_trials(**_: object) -> None:
+    """Delete the trials that nobody has tried for some weeks."""
+    Trial.objects.filter(tried_at__lt=timezone.now() - KEPT_FOR).delete()
+
+
+def _forget_surplus(actor: str) -> None:
+    """Delete the oldest trials of a person who has more than are kept."""
+    mine = Trial.objects.filter(tried_by=actor)
+    times = mine.order_by("-tried_at").values_list("tried_at", flat=True)
+    for oldest_kept in times[KEPT_OF_A_PERSON - 1 : KEPT_OF_A_PERSON]:
+        mine.filter(tried_at__lt=oldest_kept).delete()
+
+
+def _key(memory_id: str, drafts: str, limit: int | None) -> str:
+    """Return a digest that does not let short drafts be guessed: keys are parts of URLs."""
+    content = f"{memory_id}\n{limit}\n{drafts}"
+    digest = salted_hmac("chatmemory.trial", content, algorithm="sha256").digest()
+    return base64.urlsafe_b64encode(digest[:KEY_BYTES]).decode()
+
+
+# What they do
+
+
+@one_snapshot()
+def simulate_trial(
+    memory_id: str, trial: WhatIf, at: int | None = None, since: int = 0
+) -> Simulation:
+    """Return the result of a trial now or at step `at`, as seen from the draft at `since` on.
+
+    Raises the exceptions of `simulate`.
+    """
+    return simulated_trial(StoredState.of(memory_id, at), trial, since)
+
+
+def simulated_trial(stored: StoredState, trial: WhatIf, since: int = 0) -> Simulation:
+    """Return the same of a conversation that is already read."""
+    policy = trial.policy(stored.policy)
+    return simulated(stored, policy, trial.drafts, since=since, are_drafts=True)

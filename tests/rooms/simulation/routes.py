@@ -1,0 +1,16 @@
+"""Who may ask for what: routes, their arguments, and the lowest role for each method."""
+
+from __future__ import annotations
+
+from chatmemory.access.roles import Role
+
+ONE = {"memory_id": "m"}
+PAGES = {
+    "inspector:simulate": (ONE, {"post": Role.VIEWER}),
+    "inspector:verdict": (ONE, {"post": Role.VIEWER}),
+    "inspector:add": (ONE, {"post": Role.OPERATOR}),
+    "inspector:branch": (ONE, {"post": Role.OPERATOR}),
+    "inspector:compare": (ONE, {"get": Role.VIEWER}),
+    "inspector:adopt": (ONE, {"post": Role.OPERATOR}),
+}
+API = {"chatmemory:simulate": (ONE, {"post": Role.VIEWER})}
