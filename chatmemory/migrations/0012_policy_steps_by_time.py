@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("chatmemory", "0010_evidence_keeps_its_incidents"),
+        ("chatmemory", "0011_simulation_keeps_its_trials"),
     ]
 
     operations = [
