@@ -72,7 +72,7 @@ def test_a_number_of_a_room_is_checked(operator_client):
 
 def test_the_feed_has_what_rooms_tell(operator_client):
     feed = operator_client.get("/").text
-    assert feed.index("The first of 12") < feed.index("left the window") < feed.index("Long ago")
+    assert feed.index("The first of 12") < feed.index(" left</b>") < feed.index("Long ago")
 
 
 def test_a_room_tells_what_came_up_again(monkeypatch):

@@ -29,7 +29,7 @@ def incidents_shown(view: ConversationState) -> IncidentsAt | None:
 
 
 def reports(view: ConversationState) -> Iterator[Report]:
-    if view.is_simulated or view.stored is None:
+    if view.is_simulated or view.is_replay or view.stored is None:
         return
     try:
         found = incidents_shown(view)
