@@ -43,7 +43,7 @@ def _one(agent: Agent, memory_id: str, n: int) -> Answer:
         agent.page("call", memory_id, str(n)),
         **_values(found.row),
         tokens=dict(page.sums),
-        request=short(json.dumps(found.request, ensure_ascii=False)),
+        request=short(json.dumps(found.request)),
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from django.http import Http404
+from django.http import Http404, HttpResponse
 from django.urls import path
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -16,7 +17,7 @@ from chatmemory.api.errors import field_at_fault
 from chatmemory.api.guard import Resource
 from chatmemory.api.operations import Asked, reads
 from chatmemory.api.requests import Query
-from chatmemory.api.responses import Json, response, with_query
+from chatmemory.api.responses import Json, response, whole_json, with_query
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import CallNotFound, Told, calls, one_call
 
@@ -99,7 +100,7 @@ class CallList(Resource):
 
 class OneCall(Resource):
     @reads(CallDetailSerializer, name="get_call")
-    def get(self, request: Request, memory_id: str, n: int) -> Response:
+    def get(self, request: Request, memory_id: str, n: int) -> HttpResponse:
         """Show a call with its request.
 
         The request is as it was sent, unless the call `is_exact` is false: then it is what a span
@@ -109,7 +110,8 @@ class OneCall(Resource):
             found = one_call(memory_id, n)
         except CallNotFound as error:
             raise Http404(str(error)) from error
-        return Response(whole(found))
+        # A request may hold what UTF-8 cannot: half of a character, as JSON escapes it
+        return whole_json([json.dumps(whole(found))])
 
 
 def whole(found: Told) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.messages import ChatMessage
 from chatmemory.formats import FORMATS, render_messages
 from chatmemory.formats.conversion import dict_in, text_in
-from inspector.rooms.calls.call import Usage
+from inspector.rooms.calls.call import Usage, count_in
 
 OPENAI, RESPONSES, ANTHROPIC = "openai_chat", "openai_responses", "anthropic"
 # The members that messages make, the list first
@@ -173,9 +173,7 @@ def usage_in(response: Any, format: str) -> Usage:
 
 
 def _count(usage: Mapping[str, Any], name: str) -> int | None:
-    found = usage.get(name)
-    is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 2**53
-    return found if is_count else None
+    return count_in(usage.get(name))
 
 
 def finish_in(response: Any, format: str) -> str:

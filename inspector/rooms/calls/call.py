@@ -63,6 +63,15 @@ class GivenCall:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
+COUNT_MAX = 2**53
+
+
+def count_in(value: object) -> int | None:
+    """Return a count that somebody sent, or None for what can be none."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < COUNT_MAX
+    return value if is_count else None  # type: ignore[return-value]
+
+
 class Why(StrEnum):
     """Why something that was sent is no call that can be stored."""
 

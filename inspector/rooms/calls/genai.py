@@ -22,7 +22,7 @@ from inspector.rooms.calls.bodies import (
     finish_named,
     made_of,
 )
-from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why
+from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why, count_in
 from inspector.rooms.calls.otlp import Record
 
 OPERATIONS = ("chat", "text_completion", "generate_content")
@@ -115,8 +115,8 @@ def format_of(given: Mapping[str, Any]) -> str:
 
 def usage_of(given: Mapping[str, Any]) -> Usage:
     def count(*names: str) -> int | None:
-        found = (given.get(f"gen_ai.usage.{name}") for name in names)
-        return next((each for each in found if type(each) is int and each >= 0), None)
+        found = (count_in(given.get(f"gen_ai.usage.{name}")) for name in names)
+        return next((each for each in found if each is not None), None)
 
     return Usage(
         count("input_tokens"),

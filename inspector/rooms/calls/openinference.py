@@ -22,7 +22,7 @@ from inspector.rooms.calls.bodies import (
     session_in,
     usage_in,
 )
-from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why
+from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why, count_in
 from inspector.rooms.calls.otlp import Record
 
 KIND = "openinference.span.kind"
@@ -99,8 +99,7 @@ def _metadata(given: Mapping[str, Any]) -> Any:
 
 
 def _usage(given: Mapping[str, Any], response: Any, format: str) -> Usage:
-    counts = [given.get(f"llm.token_count.{name}") for name in _COUNTS]
-    told = [each if type(each) is int and each >= 0 else None for each in counts]
+    told = [count_in(given.get(f"llm.token_count.{name}")) for name in _COUNTS]
     return Usage(*told) if any(each is not None for each in told) else usage_in(response, format)
 
 

@@ -18,6 +18,7 @@ _LISTS = {
     METRICS: ("resourceMetrics", "scopeMetrics", "metrics"),
 }
 _DEPTH = 20  # of values within values
+_LATEST = 4 * 10**18  # nanoseconds; later than that no clock is right
 
 
 class NoOtlp(ChatMemoryError):
@@ -106,8 +107,8 @@ def _record(found: dict[str, Any], scope: str) -> Record:
     return Record(
         *(trace_id.lower(), span_id.lower(), attributes, scope),
         event=found.get("eventName") or attributes.get("event.name") or "",
-        start=start,
-        end=int(found.get("endTimeUnixNano") or start),
+        start=min(max(start, 0), _LATEST),
+        end=min(max(int(found.get("endTimeUnixNano") or start), 0), _LATEST),
         error=error,
         lost=int(found.get("droppedAttributesCount") or 0),
         body=_value(found.get("body")),

@@ -22,6 +22,7 @@ from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text
 from chatmemory.core.transitions import admit
 from chatmemory.core.window import Entry, Window
+from chatmemory.database import in_list
 from chatmemory.explain import counted
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Message, Stay
@@ -159,7 +160,7 @@ class CallPage:
 
     def _calls_of_tools(self) -> Counter[str]:
         """Count the calls of each tool in what the model said up to this call."""
-        rows = self._said().filter(seq__in=self._with_calls())
+        rows = self._said().filter(in_list("seq", self._with_calls()))
         messages = [*map(read_message, rows), *self.told.answered]
         asked = (each for each in messages if isinstance(each, AiMessage))
         return Counter(
@@ -324,11 +325,11 @@ class CallPage:
 
     @property
     def raw(self) -> str:
-        return json.dumps(self.told.request, indent=2, ensure_ascii=False)
+        return _shown(self.told.request)
 
     @property
     def raw_answer(self) -> str:
-        return json.dumps(self.told.response, indent=2, ensure_ascii=False)
+        return _shown(self.told.response)
 
     @property
     def curl(self) -> str:
@@ -371,6 +372,12 @@ class CallPage:
 def _name(row: WindowRow) -> str:
     look = LOOKS[row.type, row.has_calls]
     return "the system message" if look.glyph == "system" else f"#{row.seq}"
+
+
+def _shown(value: object) -> str:
+    """Return JSON for people. What UTF-8 cannot encode is a question mark."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    return text.encode(errors="replace").decode()
 
 
 def _text(message: ChatMessage) -> str:

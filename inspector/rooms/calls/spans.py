@@ -15,7 +15,6 @@ _PER_MESSAGE = {
     *("gen_ai.tool.message", "gen_ai.choice"),
 }
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LATEST = 4 * 10**18  # nanoseconds; later than that no clock is right
 
 
 def calls_of_spans(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
@@ -43,4 +42,4 @@ def calls_of_logs(records: Iterable[Record]) -> Iterator[GivenCall | Dropped]:
 
 def started(record: Record) -> datetime:
     """Return when a call began, to the microsecond."""
-    return _EPOCH + timedelta(microseconds=min(max(record.start, 0), _LATEST) // 1000)
+    return _EPOCH + timedelta(microseconds=record.start // 1000)

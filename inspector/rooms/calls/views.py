@@ -16,6 +16,7 @@ from chatmemory.access.roles import GIVE_TOKENS, Role, actor_of
 from chatmemory.access.tokens import create_token
 from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.written_policies import policy_from_text
+from chatmemory.database import in_list
 from chatmemory.models import Memory
 from inspector.rooms.calls import reads
 from inspector.rooms.calls.call import REMEDIES, Why
@@ -59,7 +60,7 @@ def _newest() -> list[ModelCall]:
     """Return the newest calls of conversations that are there."""
     found = list(ModelCall.objects.order_by("-at", "-memory", "-n")[:NEWEST])
     ids = {call.memory_id for call in found}
-    known = set(Memory.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    known = set(Memory.objects.filter(in_list("id", ids)).values_list("pk", flat=True))
     return [call for call in found if call.memory_id in known]
 
 

@@ -192,8 +192,8 @@ def _row(call: GivenCall, memory_id: str, key: str, placed: _Placed) -> ModelCal
         key=key,
         source=call.source,
         format=call.format,
-        provider=call.provider,
-        model=call.model,
+        provider=_plain(call.provider, 64),
+        model=_plain(call.model, 255),
         at=call.at,
         duration=call.duration,
         is_exact=call.is_exact,
@@ -208,8 +208,8 @@ def _row(call: GivenCall, memory_id: str, key: str, placed: _Placed) -> ModelCal
         counted=own + sum(map(tool_tokens, tools)),
         is_countable=not any(map(_has_media, asked)),
         **_beside_the_one_before(call, memory_id, placed.step, tools),
-        finish=call.finish,
-        error=call.error[:ERROR].replace("\0", ""),
+        finish=_plain(call.finish, 64),
+        error=_plain(call.error, ERROR),
     )
 
 
@@ -226,6 +226,11 @@ def _response(call: GivenCall, memory_id: str, placed: _Placed, asked: int) -> A
     return {"around": with_said(response, call.format, None), "said": patch(made, said)}
 
 
+def _plain(text: str, length: int) -> str:
+    """Return the beginning of a text that somebody sent, as every database can hold it."""
+    return text[:length].replace("\0", "").encode(errors="replace").decode()
+
+
 def _json(value: Any) -> str:
     """Return JSON of plain characters, which every database can hold; empty for None."""
     return "" if value is None else json.dumps(value, separators=(",", ":"))
@@ -239,6 +244,7 @@ def tool_tokens(definition: Mapping[str, Any]) -> int:
     """Return the tokens of a tool's definition as JSON, about what a provider counts for it."""
     estimator = estimator_for(configuration().ESTIMATOR)
     text = json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
+    text = text.encode(errors="replace").decode()
     return estimator.estimate_token_count_in_text(text)
 
 
@@ -303,7 +309,7 @@ def _insert(
                 CallTool(
                     memory_id=row.memory_id,
                     digest=digest,
-                    name=tool_name(each)[:255].replace("\0", ""),
+                    name=_plain(tool_name(each), 255),
                     definition=json.dumps(each),
                     tokens=tokens[digest],
                 )
@@ -321,7 +327,7 @@ def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
     """Count what was left out, by its reason and its sender."""
     counts: dict[Dropped, int] = {}
     for each in dropped:
-        each = each._replace(sender=each.sender[:100].replace("\0", ""))
+        each = each._replace(sender=_plain(each.sender, 100))
         counts[each] = counts.get(each, 0) + 1
     for (why, sender), count in sorted(counts.items()):
         rows = DroppedCalls.objects.filter(prefix=prefix)

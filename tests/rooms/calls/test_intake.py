@@ -175,6 +175,31 @@ def test_parts_that_are_no_spans_are_rejected_and_counted(app):
     assert ModelCall.objects.count() == 1
 
 
+def test_hostile_texts_and_numbers_are_stored_or_refused(app, operator_client):
+    """NUL characters and lone surrogates, which no database holds, numbers without an end."""
+    bad = "\x00\ud83d"
+    tool = {"name": bad, "input_schema": {"x": bad}}
+    messages = [{"role": "user", "content": bad}]
+    request = {"model": bad, "messages": messages, "tools": [tool], "metadata": {bad: bad}}
+    values = {"llm.system": bad, "session.id": bad, "llm.finish_reason": bad}
+    body = span_of(1, request, {"error": bad}, **values)
+    span = body["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    span["endTimeUnixNano"] = "9" * 400
+    counts = {"key": "llm.token_count.prompt", "value": {"intValue": "9" * 40}}
+    span["attributes"].append(counts)
+    span["status"] = {"code": 2, "message": bad}
+    kind = {"content_type": "application/json"}
+    assert app.post("/otlp/v1/traces", json.dumps(body), **kind).status_code == 200
+    call = ModelCall.objects.get()
+    (stored,) = calls_of(app, call.memory_id)
+    assert stored["request"] == request
+    assert stored["usage"]["input"] is None
+    page = f"/c/{call.memory_id}/calls/1/"
+    assert all(operator_client.get(f"{page}{how}").status_code == 200 for how in ("", "?as=json"))
+    deep = f'{{"resourceSpans": {"[" * 10_000}{"]" * 10_000}}}'
+    assert app.post("/otlp/v1/traces", deep, **kind).status_code == 400
+
+
 def test_what_is_dropped_is_counted_by_reason(app):
     for name in ("openai-v2-true", "genai-openai-none", "openinference-openai-long"):
         send(app, name)

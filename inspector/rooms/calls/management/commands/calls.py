@@ -54,7 +54,7 @@ class Command(DatabaseCommand):
             self.stderr.write(printable(str(error)))
             raise SystemExit(1) from error
         if as_json:
-            self.stdout.write(json.dumps(whole(found), default=str, ensure_ascii=False))
+            self.stdout.write(json.dumps(whole(found), default=str))
             return
         self.stdout.write(printable(line_of(found.row)))
         self.stdout.write(json.dumps(found.request, indent=2))
