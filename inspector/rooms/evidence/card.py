@@ -9,7 +9,7 @@ from functools import cached_property
 from chatmemory import Policy, can_decide, explain
 from chatmemory.queries import ConversationState
 from inspector.conversation.as_test import copied_incident
-from inspector.conversation.links import conversation_url
+from inspector.conversation.links import comparison_url, conversation_url
 from inspector.conversation.markdown import as_markdown
 from inspector.rooms.evidence import words
 from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident
@@ -99,6 +99,15 @@ class IncidentCard:
         """The replay of what was said under that limit, just before the fact came up again."""
         before = self._incident.step - 1
         return conversation_url(self._state.memory.id, at=before, limit=self.limit)
+
+    @property
+    def price_url(self) -> str:
+        """The comparison of the policy then with that limit: what each holds, and what it costs."""
+        policy, remedy = self._shown.policy, self._remedy
+        if remedy is None:
+            return ""
+        fact = self._incident.fact if self._incident.facts else ""
+        return comparison_url(self._state, (policy, remedy), self._shown.said_before, fact)
 
     @property
     def markdown(self) -> str:

@@ -98,6 +98,8 @@ def test_a_click_on_a_message_stays_at_the_step(order):
         f"{own}?at=43",
         f"{own}?at=46&amp;limit=902",
         f"{own}?at=47",
+        f"{own}compare/?policy=token_window%3A800&amp;policy=token_window%3A902&amp;at=46"
+        "&amp;phrase=A-1182",
     }
     assert links == messages | others
     live = order()
@@ -427,7 +429,7 @@ def test_the_demo_opens_with_its_incident(order):
     assert "asked for #46 I'm sorry, I no longer have it in front of me. Could you" in words
     assert "said again #47 A-1182. Two saucers, please." in words
     assert "902 tokens would have kept it (800 today)." in words
-    assert "Try 902 Copy link" in words
+    assert "Try 902 What it costs Copy link" in words
     assert words.index("Copy link") < words.index("What happened at this step?")
 
 
@@ -437,6 +439,15 @@ def test_compare_opens_where_the_remedy_holds_the_fact_and_the_limit_below_does_
     assert [each.keeping for each in found.followed] == [Keeping(902), Keeping(902)]
     held = [any(each.has(place, 46) for place in found.mentions) for each in found.policies]
     assert held == [True, False]
+
+
+def test_the_limit_of_a_card_has_its_price(operator_client):
+    page = operator_client.get(card_at("order-7741").price_url).content.decode()
+    rows = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert "Token window 800" in rows
+    assert "Token window 902" in rows
+    assert re.search(r"Cost of the prompts of sending everything; \S.*? \d\.\d\d \d\.\d\d ", rows)
+    assert re.search(r"Tokens billed again .*? [\d,]+ [\d,]+ ", rows)
 
 
 def test_try_shows_what_memory_would_have_held(order):
