@@ -94,12 +94,12 @@ def test_a_click_on_a_message_stays_at_the_step(order):
     links = set(re.findall(r'href="([^"]+)"', card))
     own = "/c/order-7741/"
     messages = {f"{own}?at=50&amp;msg={seq}&amp;incident=1" for seq in (25, 46, 47)}
+    compared = "policy=token_window%3A800&amp;policy=token_window%3A902"
     others = {
         f"{own}?at=43",
         f"{own}?at=46&amp;limit=902",
         f"{own}?at=47",
-        f"{own}compare/?policy=token_window%3A800&amp;policy=token_window%3A902&amp;at=46"
-        "&amp;phrase=A-1182",
+        f"{own}compare/?{compared}&amp;at=46&amp;phrase=A-1182",
     }
     assert links == messages | others
     live = order()
