@@ -7,8 +7,9 @@ INSTALLED_APPS. A hook never changes what the kernel decides. docs/rooms.md desc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -143,9 +144,18 @@ class Room(AppConfig):
         return 0
 
 
-def rooms() -> Iterator[Room]:
-    """Yield the installed rooms, in the order of INSTALLED_APPS."""
-    return (each for each in apps.get_app_configs() if isinstance(each, Room))
+def rooms() -> tuple[Room, ...]:
+    """Return the installed rooms, in the order of INSTALLED_APPS; each change asks for them."""
+    global _known
+    configs, found = _known
+    if configs is not apps.app_configs:
+        found = tuple(each for each in apps.get_app_configs() if isinstance(each, Room))
+        _known = apps.app_configs if apps.ready else None, found
+    return found
+
+
+# The applications that Django has loaded, and the rooms among them
+_known: tuple[object, tuple[Room, ...]] = (None, ())
 
 
 def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
@@ -156,8 +166,21 @@ def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
 
 def seal(change: Recorded) -> None:
     """Let rooms fill in the digests of a step, or of a new conversation."""
-    for room in rooms():
-        room.sealing(change)
+    for sealing in _own(rooms(), "sealing"):
+        sealing(change)
+
+
+def record(change: Recorded) -> None:
+    """Let rooms index new rows."""
+    for recording in _own(rooms(), "recording"):
+        recording(change)
+
+
+@lru_cache(maxsize=8)
+def _own(some: tuple[Room, ...], hook: str) -> list[Callable[[Recorded], None]]:
+    """Return a hook of the rooms that have one of their own."""
+    base = getattr(Room, hook)
+    return [getattr(each, hook) for each in some if getattr(type(each), hook) is not base]
 
 
 def next_need(*asked: Any) -> NextNeed | None:

@@ -47,9 +47,9 @@ def on_reload(server):
 
 
 def child_exit(server, worker):
-    """Lets nobody wait for a process that has ended, and removes its gauges."""
+    """Lets nobody wait for a process that has ended, and adds up its metrics."""
     handover.worker_ended(worker.age)
     if _metrics:
-        from prometheus_client import multiprocess
+        from inspector.project import metrics_files
 
-        multiprocess.mark_process_dead(worker.pid)
+        metrics_files.process_ended(_metrics, worker.pid)

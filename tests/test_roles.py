@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from http.cookies import SimpleCookie
+from pathlib import Path
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -11,6 +13,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.db import transaction
+from django.db.backends.postgresql.features import DatabaseFeatures
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from rest_framework.test import APIClient
@@ -23,6 +26,7 @@ from .citus.forms import POSTS
 from .conversations import create_and_add
 from .rooms import of_rooms
 
+ROOT = Path(__file__).parents[1]
 NOBODY, NONE = "nobody", "stranger"  # not signed in; signed in, without any role
 ROLES = [NOBODY, NONE, Role.VIEWER, Role.OPERATOR, Role.ADMIN]
 ONE = {"memory_id": "m"}
@@ -283,3 +287,17 @@ def test_the_name_of_a_user_is_recorded_as_text(rf, name):
     request = rf.get("/")
     request.user = SimpleNamespace(get_username=lambda: name)
     assert actor_of(request) == str(name)
+
+
+def test_the_table_of_the_docs_has_each_role_with_what_it_may():
+    text = (ROOT / "docs/operations.md").read_text("utf-8")
+    heading, _, *rows = re.search(r"(^\| who may .*\n(?:\|.*\n)+)", text, re.M)[1].splitlines()
+    assert re.findall(r"role `(\w+)`, group (\w+)", heading) == [*GROUPS.items()]
+    shares = [[cell.strip() for cell in row.split("|")[2:-1]] for row in rows]
+    assert shares == [["yes"] * 3, ["", "yes", "yes"], ["", "", "yes"]]
+
+
+def test_the_least_postgresql_of_the_docs_is_djangos():
+    text = (ROOT / "docs/operations.md").read_text("utf-8")
+    least = DatabaseFeatures.minimum_database_version[0]
+    assert f"PostgreSQL {least} or newer" in text

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from copy import copy
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar
@@ -205,8 +204,8 @@ class CustomMessage(ChatMessage):
 
 def with_attributes(message: ChatMessage, attributes: Mapping[str, Any]) -> ChatMessage:
     """Return the same message with these attributes. Raises InvalidMessage."""
-    changed = copy(message)
-    _set(changed, attributes=_attributes(attributes))
+    changed = object.__new__(type(message))
+    _set(changed, **vars(message) | {"attributes": _attributes(attributes)})
     return changed
 
 

@@ -39,6 +39,7 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import Format, RawTranscript, Transcript
 from chatmemory.formats.parts import media_content, runs_of
+from chatmemory.formats.records import PackedRecords, records_in
 from chatmemory.formats.sessions import SessionReader, whole
 
 NAME, ANTHROPIC = "claude_code", _ANTHROPIC.name
@@ -48,6 +49,11 @@ BRANCHES = 20  # ways beside the conversation that are read of one file
 # How users' records begin that the program wrote.
 BY_PROGRAMS = ("<task-notification", "<local-command-stdout", "<bash-stdout", "<system-reminder")
 _PROMPT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_OF_THE_TREE = (
+    *("type", "subtype", "uuid", "parentUuid", "logicalParentUuid"),
+    *("isSidechain", "isMeta", "isCompactSummary", "compactMetadata"),
+)
+_OF_A_CALL = ("type", "id", "tool_use_id")
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"
 _PUT_BACK = "compactions of which it is not recorded what was put back, such as files read last"
 
@@ -58,7 +64,7 @@ def find(value: Any) -> RawTranscript | None:
     """
     if isinstance(value, dict) and isinstance(value.get("loglines"), list):
         value = value["loglines"]
-    records = value if isinstance(value, list) else [value]
+    records = records_in(value)
     named = next(filter(_is_record, records), None)
     if named is None or not all(isinstance(each, dict) for each in records):
         return None
@@ -82,19 +88,26 @@ def find_each(value: Any) -> list[RawTranscript]:
     """
     found = find(value)
     records = found.turns if found else ()
-    ids = [each.get("sessionId") for each in records]
-    sessions = {each["uuid"]: id for each, id in zip(records, ids, strict=True) if _has_id(each)}
-    heads = {id: id for id in ids if isinstance(id, str)}  # the session that each goes on with
-    for each, id in zip(records, ids, strict=True):
+    ids, sessions = [], {}
+    links: list[tuple[str, str]] = []  # of a session to the record that it names as a parent
+    for each in records:
+        id = each.get("sessionId")
+        ids.append(id)
+        if _has_id(each):
+            sessions[each["uuid"]] = id
         parents = (each.get("parentUuid"), each.get("logicalParentUuid"))
-        linked = [sessions[name] for name in parents if isinstance(name, str) and name in sessions]
-        for other in linked:
-            if id in heads and other in heads and heads[id] != heads[other]:
-                gone = heads[id]
-                heads = {k: heads[other] if head == gone else head for k, head in heads.items()}
+        links += [(id, name) for name in parents if isinstance(name, str)]
+    heads = {id: id for id in ids if isinstance(id, str)}  # the session that each goes on with
+    for id, parent in links if len(heads) > 1 else ():
+        other = sessions.get(parent)
+        if id in heads and other in heads and heads[id] != heads[other]:
+            gone = heads[id]
+            heads = {k: heads[other] if head == gone else head for k, head in heads.items()}
     names: list[str | None] = [*dict.fromkeys(heads.values())] or [None]
+    if len(names) == 1:
+        return [RawTranscript(names[0], records, places=range(len(records)))]
     return [
-        RawTranscript(name, [records[n] for n in places], places=places)
+        RawTranscript(name, PackedRecords(records[n] for n in places), places=places)
         for name in names
         if (places := [n for n, id in enumerate(ids) if heads.get(id, names[0]) == name])
     ]
@@ -105,20 +118,39 @@ def _has_id(record: Any) -> bool:
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    tree = _Tree(turns)
-    kept = {
-        turns[n]["uuid"]: [turns[each]["uuid"] for each in kept] for n, kept in tree.kept.items()
-    }
+    outline = [*map(_outline, turns)]
+    tree = _Tree(outline)
+    ids = [each.get("uuid", "") for each in outline]
+    kept = {ids[n]: [ids[each] for each in kept] for n, kept in tree.kept.items()}
     order, branches, unreached = tree.ways()
+    sidechains = tree.sidechains
+    del outline, tree, ids  # before the messages are in memory
     reader = _Reader(kept)
     reader.miss(_UNRECORDED)
     told = "records of subagents, of which only the results came back"
-    reader.miss(told, len(tree.sidechains), *tree.sidechains)
+    reader.miss(told, len(sidechains), *sidechains)
     reader.miss("messages that are not reached from the last one", len(unreached), *unreached)
     read = reader.read_all(turns, order, after)
     others = [_branch(turns, kept, way, read) for way in branches]
     elsewhere = {n for way in branches for n in way} - {*order}
     return replace(read, named=read.named | elsewhere, branches=tuple(others))
+
+
+def _outline(record: Any) -> dict[str, Any]:
+    """Return what the tree asks of a record, which is a part of it."""
+    if not isinstance(record, dict):
+        return {}
+    found = {name: record[name] for name in _OF_THE_TREE if record.get(name)}
+    message = dict_in(record, "message")
+    calls = [
+        {name: block[name] for name in _OF_A_CALL if name in block}
+        for block in list_in(message, "content")
+        if isinstance(block, dict) and block.get("type") in ("tool_use", "tool_result")
+    ]
+    about = {"id": message.get("id"), "content": calls}
+    if about := {name: each for name, each in about.items() if each}:
+        found["message"] = about
+    return found
 
 
 def _branch(

@@ -35,6 +35,7 @@ from chatmemory.formats.conversion import (
     text_in,
 )
 from chatmemory.formats.format import Format, RawTranscript, Transcript
+from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
 
 NAME = "codex"
@@ -52,16 +53,18 @@ _ITEMS = {"message", "reasoning"}
 
 def find(value: Any) -> RawTranscript | None:
     """Return the records of a file: each has a type and a payload, or is an item itself."""
-    records = value if isinstance(value, list) else [value]
-    if not all(map(_is_record, records)):
-        return None
-    metas = [each["payload"] for each in records if each.get("type") == "session_meta"]
-    metas += filter(_is_bare_meta, records)
-    types = {each["type"] for each in records if "payload" in each}
-    is_state = any("record_type" in each for each in records)
-    if not metas and not is_state and types.isdisjoint({"response_item", "event_msg"}):
-        return None
-    return RawTranscript(name_of(metas[0], "id", "session_id") if metas else None, records)
+    records = records_in(value)
+    name, is_session = None, False
+    for each in records:
+        if not _is_record(each):
+            return None
+        is_meta = each.get("type") == "session_meta" and "payload" in each
+        if is_meta or _is_bare_meta(each):
+            name = name or name_of(each["payload"] if is_meta else each, "id", "session_id")
+            is_session = True
+        is_event = "payload" in each and each["type"] in ("response_item", "event_msg")
+        is_session = is_session or is_event or "record_type" in each
+    return RawTranscript(name, records) if is_session else None
 
 
 def _is_record(value: Any) -> bool:

@@ -25,6 +25,7 @@ from chatmemory.formats.conversion import (
     text_in,
 )
 from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
+from chatmemory.formats.records import PackedRecords, records_in
 from chatmemory.formats.sessions import SessionReader, whole
 
 NAME = "gemini_cli"
@@ -36,12 +37,12 @@ _CHANGES = ("$set", "$patch", "$rewindTo")
 
 def find(value: Any) -> RawTranscript | None:
     """Return the records of a file, or the messages of an older one, which is one object."""
-    records = value if isinstance(value, list) else [value]
-    heads = [each for each in records if is_head(each)]
-    if not heads or not all(isinstance(each, dict) for each in records):
+    records = records_in(value)
+    head = next(filter(is_head, records), None)
+    if head is None or not all(isinstance(each, dict) for each in records):
         return None
-    listed = dicts_in(heads[0], "messages") if len(records) == 1 else []
-    return RawTranscript(session_of(heads[0]), listed or records)
+    listed = dicts_in(head, "messages") if len(records) == 1 else []
+    return RawTranscript(session_of(head), listed or records)
 
 
 def session_of(record: Any) -> str | None:
@@ -74,12 +75,13 @@ def _listed(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    log = _Log()
+    log = _Log(turns)
     for n, turn in enumerate(turns):
         if isinstance(turn, dict):
             log.read(n, turn)
     places = [n for n, _ in log.messages.values()]
-    messages = [message for _, message in log.messages.values()]
+    messages = log.listed()
+    log.messages.clear()  # before they are read
     read = _Reader().read_all(messages, range(len(messages)), after)
     losses = [Loss("session", _UNRECORDED)]
     if log.taken_back:
@@ -99,11 +101,12 @@ def _at(loss: Loss, places: Sequence[int]) -> Loss:
 
 class _Log:
     """The messages of a session by their ids, after all changes of them, each with the index of
-    the record where it was written last.
+    the record where it was written last. One that is the record itself is None here.
     """
 
-    def __init__(self) -> None:
-        self.messages: dict[str, tuple[int, dict[str, Any]]] = {}
+    def __init__(self, records: Sequence[Any]) -> None:
+        self._records = records
+        self.messages: dict[str, tuple[int, dict[str, Any] | None]] = {}
         self.taken_back: set[int] = set()
 
     def read(self, n: int, record: dict[str, Any]) -> None:
@@ -112,14 +115,19 @@ class _Log:
         if "$rewindTo" in record:
             self.rewind(record["$rewindTo"])
         elif patch := dict_in(record, "$patch"):
-            _, known = self.messages.get(str(patch.get("id")), (n, {}))
+            at, found = self.messages.get(str(patch.get("id")), (n, {}))
+            known = self._records[at] if found is None else found
             self.put(n, {**known, **_patched(known, patch)})
         elif "type" in record:
-            self.put(n, record)
+            self.put(n, record, is_record=True)
 
-    def put(self, n: int, message: dict[str, Any]) -> None:
+    def put(self, n: int, message: dict[str, Any], is_record: bool = False) -> None:
         id = name_of(message, "id") or f"message {len(self.messages) + 1}"
-        self.messages[id] = n, message
+        self.messages[id] = n, None if is_record else message
+
+    def listed(self) -> Sequence[Any]:
+        found = self.messages.values()
+        return PackedRecords(self._records[n] if each is None else each for n, each in found)
 
     def rewind(self, id: Any) -> None:
         ids = [*self.messages]

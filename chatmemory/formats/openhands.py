@@ -21,6 +21,7 @@ from chatmemory.core.messages import (
 )
 from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
 from chatmemory.formats.format import Format, RawTranscript
+from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
 
 NAME = "openhands"
@@ -35,12 +36,14 @@ def find(value: Any) -> RawTranscript | None:
     name = None
     if isinstance(value, dict) and "events" in value:
         name, value = name_of(value, "id", "conversation_id"), value["events"]
-    events = value if isinstance(value, list) else [value]
-    if not all(map(_is_event, events)):
-        return None
-    kinds = {each["kind"] for each in events if isinstance(each.get("kind"), str)}
-    is_first_version = any("args" in each and "action" in each for each in events)
-    return RawTranscript(name, events) if kinds & _KINDS or is_first_version else None
+    events, is_known = records_in(value), False
+    for each in events:
+        if not _is_event(each):
+            return None
+        kind = each.get("kind")
+        is_known |= isinstance(kind, str) and kind in _KINDS
+        is_known |= "args" in each and "action" in each  # the first version
+    return RawTranscript(name, events) if is_known else None
 
 
 def _is_event(value: Any) -> bool:

@@ -22,6 +22,7 @@ from chatmemory.core.messages import (
 from chatmemory.formats import gemini
 from chatmemory.formats.conversion import dict_in, dicts_in, list_in, name_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
+from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
 from chatmemory.formats.trees import path_to
 
@@ -35,7 +36,7 @@ _LEFT = "messages that are not reached from the last one"
 
 def find(value: Any) -> RawTranscript | None:
     """Return the records of a file: some of them have a parent, a session and parts."""
-    records = value if isinstance(value, list) else [value]
+    records = records_in(value)
     named = next(filter(_has_parts, records), None)
     if named is None or not all(isinstance(each, dict) for each in records):
         return None
@@ -57,12 +58,15 @@ def _has_parts(value: Any) -> bool:
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
     records: dict[str, int] = {}
+    named: dict[str, Any] = {}  # the parents that they name
+    saying: list[str] = []
     for n, each in enumerate(turns):
-        if _is_node(each):
-            records.setdefault(each["uuid"], n)  # what is repeated has been said before
+        if _is_node(each) and each["uuid"] not in records:  # a repeated one has been said before
+            records[each["uuid"]] = n
+            named[each["uuid"]] = each.get("parentUuid")
+            saying += [each["uuid"]] if each.get("type") in _SAYING else []
     before: dict[str, str | None] = dict(zip(records, [None, *records], strict=False))
-    parents = {id: _parent(id, turns[n].get("parentUuid"), before) for id, n in records.items()}
-    saying = [id for id, n in records.items() if turns[n].get("type") in _SAYING]
+    parents = {id: _parent(id, named[id], before) for id in records}
     path = [records[id] for id in path_to(saying[-1] if saying else None, parents)]
     reader = _Reader()
     behind = {records[id] for id in saying} - {*path}

@@ -37,6 +37,7 @@ from chatmemory.formats.format import (
     Transcript,
 )
 from chatmemory.formats.known import known_shape, shape_of, why_unread
+from chatmemory.formats.records import PackedRecords
 from chatmemory.formats.words import is_said_by_anyone, unread_words
 
 # The modules of the formats, each of which has its name. Of several that find as much in a file,
@@ -255,7 +256,7 @@ def stream_transcripts(
         every = chain(head, lines)
         if name := _format_of_lines(first, known):
             return TranscriptStream(name, _of_lines(every, name, known[name], bounds))
-        if name := _format_of_records(first, _with_sessions(known)):
+        if name := _format_of_records(first, known):
             return TranscriptStream(name, _of_records(every, True, name, known[name], bounds))
     everything = [*head, *lines]
     if len(everything) == 1 and not isinstance(first[0], list):
@@ -302,10 +303,6 @@ def _format_of_lines(first: Sequence[Any], known: Mapping[str, Format]) -> str |
     """
     is_one = any(each.find(first) for each in known.values())
     return None if is_one or _format_of_records(first, known) else _detected(first, known)
-
-
-def _with_sessions(known: Mapping[str, Format]) -> dict[str, Format]:
-    return {name: each for name, each in known.items() if each.session_of}
 
 
 def _format_of_records(values: Sequence[Any], known: Mapping[str, Format]) -> str | None:
@@ -452,7 +449,7 @@ def _of_records(
     assert format.is_record is not None
     numbers = count(1)
     session: str | None = None
-    values: list[Any] = []
+    values: list[Any] | PackedRecords = PackedRecords() if are_lines else []
     places: list[str] = []
     for item in items:
         if item.problem:
@@ -465,7 +462,7 @@ def _of_records(
         id = format.session_of(item.value) if format.session_of else None
         if session and id and id != session:
             yield from _read([values], name, format, bounds, numbers, places)
-            values, places = [], []
+            values, places = PackedRecords() if are_lines else [], []
         session = id or session
         values.append(item.value)
         places.append(_place(item, are_lines))
@@ -524,7 +521,7 @@ def _read_one(
         yield Refused(where, str(error))
         return
     if not is_said_by_anyone(read):
-        yield Refused(where, f"nobody says anything in it: it is {shape_of(raw.turns)}")
+        yield Refused(where, f"nobody says anything in it: it is {shape_of([*raw.turns[:1]])}")
         return
     places = [places[n] for n in raw.places] if places and raw.places else places
     for each in read.left_out:

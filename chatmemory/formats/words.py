@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from operator import le
 from typing import Any
 
 from chatmemory.core.contents import TextContent
@@ -132,34 +134,39 @@ def _is_said(text: str) -> bool:
 
 
 class _Words:
-    """What the messages of a conversation say, by the turns that they were read of."""
+    """What the messages of a conversation say, in the order of the turns that they were read of."""
 
     def __init__(self, read: Transcript) -> None:
-        self._texts: defaultdict[int, list[str]] = defaultdict(list)
         session = read.session
-        messages = session.messages if session else read.messages
-        turns = read.turns if len(read.turns) == len(messages) else range(len(messages))
-        for turn, message in zip(turns, messages, strict=True):
-            self._texts[turn] += _texts(message)
-        self._order = sorted(self._texts)
+        self._messages = session.messages if session else read.messages
+        count = len(self._messages)
+        self._turns = read.turns if len(read.turns) == count else range(count)
+        is_in_order = all(map(le, self._turns, islice(self._turns, 1, None)))
+        self._order = range(count) if is_in_order else sorted(range(count), key=self._turn)
         self._rest = LOOKED_THROUGH
+
+    def _turn(self, place: int) -> int:
+        return self._turns[place]
 
     def has(self, text: str, turn: int) -> bool:
         """Return whether a message has a text: one of the turn, of those near it, or any other."""
         forms = _forms(text)
-        near = range(turn - NEAR, turn + NEAR + 1)
-        if any(self._is_in(forms, each) for each in near if each in self._texts):
+        first = bisect_left(self._order, turn - NEAR, key=self._turn)
+        end = bisect_right(self._order, turn + NEAR, key=self._turn)
+        if any(_is_in(forms, _texts(self._messages[each])) for each in self._order[first:end]):
             return True
         for each in reversed(self._order):
             if self._rest < 0:
                 return False
-            self._rest -= sum(map(len, self._texts[each]))
-            if self._is_in(forms, each):
+            texts = [*_texts(self._messages[each])]
+            self._rest -= sum(map(len, texts))
+            if _is_in(forms, texts):
                 return True
         return False
 
-    def _is_in(self, forms: Sequence[str], turn: int) -> bool:
-        return any(form in text for text in self._texts[turn] for form in forms)
+
+def _is_in(forms: Sequence[str], texts: Iterable[str]) -> bool:
+    return any(form in text for text in texts for form in forms)
 
 
 def _forms(text: str) -> list[str]:

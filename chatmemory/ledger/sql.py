@@ -26,7 +26,7 @@ from django.utils.timezone import make_naive
 
 from chatmemory import database
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.room import Recorded, rooms
+from chatmemory.room import Recorded, record
 
 M = TypeVar("M", bound=Model)
 
@@ -323,9 +323,7 @@ def write(
             with ours.wrap_database_errors, cursor.copy(table.copy) as copy:
                 for row in rows:
                     copy.write_row(row)
-    change = Recorded(memory, list(messages), list(stays), list(steps))
-    for room in rooms():
-        room.recording(change)
+    record(Recorded(memory, list(messages), list(stays), list(steps)))
 
 
 def _update(cursor: Any, memory: Memory, before: Sequence[Any], ours: BaseDatabaseWrapper) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from django.apps import apps
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -20,6 +20,17 @@ TRIGRAM = 3
 INDEXED_AT_ONCE = 500_000
 READ_AT_ONCE = 20_000  # messages; an index is asked if there are more
 DIGEST_LABEL = "import_digest"  # set by imports for themselves: not shown, not searched
+
+
+class NewText(Protocol):
+    """A new message of a conversation, as far as an index asks for it."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def origin(self) -> str: ...
+    @property
+    def text(self) -> str: ...
 
 
 def given_labels(labels: Mapping[str, str]) -> dict[str, str]:
@@ -164,8 +175,8 @@ class TextIndex:
         """Return where words are in a text, from 1; 0 if they are not."""
         return StrIndex(Upper(text), Upper(Value(words, output_field=TextField())))
 
-    def add(self, memory_id: str, seqs: Sequence[int]) -> None:
-        """Index new messages of a conversation."""
+    def add(self, memory_id: str, messages: Sequence[NewText]) -> None:
+        """Index new messages of a conversation, in the order of their seqs."""
 
     def install(self) -> None:
         """Create the index if it does not exist, and fill it."""

@@ -120,7 +120,8 @@ def test_the_numbers_of_the_overview_are_not_cut(open_page):
     services.create("dangling", MessageWindow(9))
     call = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
     services.add("dangling", [UserMessage("hi"), call, UserMessage("well?")])
-    for name in ("oversized", "over", "dangling"):
+    create_and_add("told", MessageWindow(2), users("Order A-1182.", "a", "b", "A-1182, as I said."))
+    for name in ("oversized", "over", "dangling", "told"):
         services.keep(name)
     page = open_page("/")
     assert page.locator(".cause").count() >= 2

@@ -89,6 +89,59 @@ def qwen_code(n: int) -> dict[str, Any]:
     return {**record, "type": ("user", "assistant")[k % 2], "message": message}
 
 
+def claude_code(n: int) -> dict[str, Any]:
+    role = ("user", "assistant")[n % 2]
+    message = {"role": role, "content": [{"type": "text", "text": f"{n} {WORDS}{WORDS}"}]}
+    about = {"sessionId": "s", "cwd": "/home", "version": "2.1.42", "timestamp": f"{n}"}
+    parent = f"{n - 1}" if n else None
+    return {**about, "uuid": f"{n}", "parentUuid": parent, "type": role, "message": message}
+
+
+def codex(n: int) -> dict[str, Any]:
+    if not n:
+        return {"timestamp": "0", "type": "session_meta", "payload": {"id": "s"}}
+    role, kind = (("assistant", "output_text"), ("user", "input_text"))[n % 2]
+    content = [{"type": kind, "text": f"{n} {WORDS}{WORDS}"}]
+    payload = {"type": "message", "role": role, "content": content}
+    return {"timestamp": f"{n}", "type": "response_item", "payload": payload}
+
+
+def gemini_cli_session(n: int) -> dict[str, Any]:
+    if not n:
+        return {"sessionId": "s", "projectHash": "h"}
+    content = f"{n} {WORDS}{WORDS}"
+    return {
+        "id": f"m{n}",
+        "timestamp": f"{n}",
+        "type": ("gemini", "user")[n % 2],
+        "content": content,
+    }
+
+
+def qwen_code_session(n: int) -> dict[str, Any]:
+    record = {"uuid": f"{n}", "parentUuid": f"{n - 1}" if n else None, "sessionId": "s"}
+    message = {"role": ("user", "model")[n % 2], "parts": [{"text": f"{n} {WORDS}{WORDS}"}]}
+    return {**record, "type": ("user", "assistant")[n % 2], "message": message}
+
+
+def openhands(n: int) -> dict[str, Any]:
+    about = {"id": n, "timestamp": f"{n}", "source": ("agent", "user")[n % 2], "message": ""}
+    return {**about, "action": "message", "args": {"content": f"{n} {WORDS}{WORDS}"}}
+
+
+def message_of_one(n: int) -> dict[str, Any]:
+    return {"role": ("user", "assistant")[n % 2], "content": f"{n} {WORDS}{WORDS}"}
+
+
+# A whole file of lines is one session, whose messages have about a kilobyte each
+SESSIONS: dict[str, Callable[[int], Any]] = {
+    "claude_code": claude_code,
+    "codex": codex,
+    "gemini_cli": gemini_cli_session,
+    "qwen_code": qwen_code_session,
+    "openhands": openhands,
+    "openai_chat": message_of_one,
+}
 VALUES: dict[str, Callable[[int], Any]] = {
     "call_log": call,
     "langfuse": observation,
@@ -125,14 +178,30 @@ def written(file: Path, parts: Iterable[str]) -> Path:
     ],
 )
 def test_the_memory_that_a_file_takes(name, most, tmp_path):
-    if not Path("/proc/self/clear_refs").exists():
-        pytest.skip("the peak memory of a process is read from /proc")
     values = pieces(VALUES[name], "\n" if most == 40 else ",")
     parts = values if most == 40 else ["[", *values, "]"]
-    file = written(tmp_path / "large.json", parts)
+    found, grown = read_in_a_process(written(tmp_path / "large.json", parts))
+    assert found > 1_000
+    assert grown <= most * MEGABYTE, f"{grown / MEGABYTE:.0f} MB more"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name == "codex" else pytest.mark.long) for name in SESSIONS],
+)
+def test_the_memory_that_one_session_takes(name, tmp_path):
+    file = written(tmp_path / "large.jsonl", pieces(SESSIONS[name], "\n"))
+    found, grown = read_in_a_process(file)
+    assert found == 1
+    assert grown <= 40 * MEGABYTE, f"{grown / MEGABYTE:.0f} MB more"
+
+
+def read_in_a_process(file: Path) -> tuple[int, int]:
+    """Return how many conversations a new process finds in a file, and the bytes that it takes."""
+    if not Path("/proc/self/clear_refs").exists():
+        pytest.skip("the peak memory of a process is read from /proc")
     told = subprocess.run(
         [sys.executable, "-c", READ, str(file)], capture_output=True, text=True, check=True
     ).stdout
     found, grown = map(int, told.split())
-    assert found > 1_000
-    assert grown <= most * MEGABYTE, f"{grown / MEGABYTE:.0f} MB more"
+    return found, grown

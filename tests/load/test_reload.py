@@ -15,6 +15,7 @@ from statistics import median
 
 import pytest
 import requests
+from django.db import connection
 
 from ..deploy.test_nginx import MISSING, proxying
 from ..deployed import SECONDS, deploying
@@ -132,6 +133,12 @@ def test_processes_share_their_metrics(deployed):
         served.say("counted", str(n))
     for _ in range(5):  # any of the workers
         assert added(served) == before + 20
+    deployed.reload()
+    served.say("counted", "by the workers of now")
+    assert added(served) == before + 21  # those of before are still counted
+    if connection.vendor == "postgresql":
+        text = served.api.get(f"{served.url}/metrics").text
+        assert re.search(r'^chatmemory_connections\{state="open"\} [1-9]', text, re.M)
 
 
 def added(served: Served) -> float:

@@ -200,7 +200,7 @@ class JsonBounds:
     told: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class JsonLine:
     """A value of a file and the number of the line where it begins, from 1.
 

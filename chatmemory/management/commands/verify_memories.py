@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -62,7 +63,7 @@ class Command(DatabaseCommand):
             "--heads",
             type=Path,
             metavar="FILE",
-            help="also compare heads that were kept: lines of id, step and digest",
+            help="also compare heads that were kept: lines of id, step and digest; - is stdin",
         )
         parser.add_argument(
             "--print-heads",
@@ -148,7 +149,8 @@ class Command(DatabaseCommand):
     def of_heads(self, file: Path) -> list[Contradiction]:
         """Return what contradicts the heads of a file. Raises CommandError if it is none."""
         try:
-            text = file.read_text("utf-8").removesuffix("\n")
+            given = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+            text = given.decode("utf-8").removesuffix("\n")
         except OSError as error:
             raise wrong_arguments(f"{file}: {error.strerror}") from error
         except UnicodeDecodeError as error:

@@ -25,8 +25,10 @@ from prometheus_client.multiprocess import MultiProcessCollector
 
 import chatmemory
 from chatmemory import queries
+from chatmemory.database import connection
 from chatmemory.flags import flags
 from chatmemory.services import ChangeResult
+from inspector.project.metrics_files import reading
 
 _METHODS = frozenset({"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"})
 
@@ -74,6 +76,12 @@ _working = Gauge(
     "Requests that are worked on, each of which may hold a connection to the database",
     multiprocess_mode="livesum",
 )
+_connections = Gauge(
+    "chatmemory_connections",
+    "Connections of the pools to PostgreSQL, by state",
+    ["state"],
+    multiprocess_mode="livesum",
+)
 _processes = Gauge("chatmemory_processes", "Server processes", multiprocess_mode="livesum")
 _database = Gauge(
     "chatmemory_database_up",
@@ -110,6 +118,17 @@ def load_changed(waiting: int, working: int, **_: Any) -> None:
     """Receives `inspector.shell.load.load_changed`."""
     _waiting.inc(waiting)
     _working.inc(working)
+    if working < 0:
+        _count_connections()
+
+
+def _count_connections() -> None:
+    """Record how many connections the pool of this process has, where there is one."""
+    pool = getattr(connection(), "pool", None)
+    if pool is not None:
+        found = pool.get_stats()
+        _connections.labels("open").set(found["pool_size"])
+        _connections.labels("idle").set(found["pool_available"])
 
 
 def memory_changed(
@@ -154,11 +173,13 @@ def incidents_found(new: Mapping[str, int], **_: Any) -> None:
 def exposition() -> bytes:
     """Return all metrics in Prometheus' text format."""
     _database.set(_can_be_read())
-    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+    folder = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+    if folder is None:
         return generate_latest(REGISTRY)
     registry = CollectorRegistry()
-    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
-    return generate_latest(registry)
+    MultiProcessCollector(registry, folder)  # type: ignore[no-untyped-call]
+    with reading(folder):
+        return generate_latest(registry)
 
 
 def _can_be_read() -> bool:

@@ -40,7 +40,7 @@ class Search(room.SiteRoom):
 
     def recording(self, change: Recorded) -> None:
         if change.messages:
-            search.index().add(change.memory.pk, [row.seq for row in change.messages])
+            search.index().add(change.memory.pk, change.messages)
 
     def verifying(self, memory: Memory) -> LedgerCheck:
         from inspector.rooms.search.checking import IndexCheck

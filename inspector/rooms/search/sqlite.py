@@ -28,7 +28,8 @@ from django.db.models.lookups import GreaterThan, IContains
 
 from chatmemory import database
 from chatmemory.core.phrases import folded
-from chatmemory.search.reading import DIGEST_LABEL, TRIGRAM, TextIndex, beginning_of
+from chatmemory.ledger.windows import SAID
+from chatmemory.search.reading import DIGEST_LABEL, TRIGRAM, NewText, TextIndex, beginning_of
 
 # LIKE ignores case from A to Z. Two more characters are k and s for the index.
 _FOLDED = (("\u212a", "k"), ("\u017f", "s"))
@@ -94,6 +95,8 @@ _NEW_NAMES = _put_names("m.id = new.id")
 # They take the id of a conversation, and of messages the first and the last seq as well.
 PUT_MESSAGES = _put_messages("m.memory_id = %s AND m.seq BETWEEN %s AND %s")
 PUT_NAMES = _put_names("m.id = %s")
+PUT_PLACE = "INSERT OR IGNORE INTO chatmemory_search_places (memory_id, seq) VALUES (%s, %s)"
+PUT_TEXT = f"INSERT INTO chatmemory_search (rowid, text) VALUES (%s, {beginning_of('%s')})"
 
 PLACES = "chatmemory_search_places"
 FORMER = "chatmemory_searchable"  # its name before there was this room
@@ -184,10 +187,19 @@ class SqliteIndex(TextIndex):
         )
         return _FOUND.format(named=named, said=said), [_trigrams(words), sought, sought]
 
-    def add(self, memory_id: str, seqs: Sequence[int]) -> None:
+    def add(self, memory_id: str, messages: Sequence[NewText]) -> None:
+        said = [each for each in messages if each.origin == SAID]
+        if not said:
+            return
         with self.connection.cursor() as cursor:
+            if len(said) == 1:  # without reading the message again, as most adds are of one
+                (one,) = said
+                cursor.execute(PUT_PLACE, [memory_id, one.seq])
+                if cursor.rowcount == 1:
+                    cursor.execute(PUT_TEXT, [cursor.lastrowid, one.text])
+                    return
             for statement in PUT_MESSAGES:
-                cursor.execute(statement, [memory_id, min(seqs), max(seqs)])
+                cursor.execute(statement, [memory_id, said[0].seq, said[-1].seq])
 
     def install(self) -> None:
         if FORMER in self._table_names():

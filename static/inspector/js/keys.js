@@ -18,9 +18,10 @@ function leap(way, { repeat }) {
   if (document.querySelector("[data-place]")) whenShown(go, repeat);
 }
 
-// On the overview the focus goes from cause to cause, then from conversation to conversation.
+// On the overview the focus goes from cause to cause, then from conversation to conversation; after a search
+// or with a filter from conversation to conversation.
 function walk(direction) {
-  const lines = document.querySelectorAll("[data-cause], [data-rows] tr");
+  const lines = document.querySelectorAll(location.search ? "[data-rows] tr" : "[data-cause], [data-rows] tr");
   const links = [...lines].map((line) => line.querySelector("a"));
   const at = links.indexOf(document.activeElement);
   (at < 0 ? links.at(direction > 0 ? 0 : -1) : links[at + direction])?.focus();

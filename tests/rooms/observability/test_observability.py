@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 import pytest
 from django.test import Client
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.mmap_dict import MmapedDict
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.parser import text_string_to_metric_families
 
 import chatmemory
 from chatmemory import MessageWindow, SystemMessage, UserMessage, VersionConflict, services
+from inspector.project import metrics_files
 from inspector.rooms.observability import tracing
 from inspector.shell.load import request_refused
 
@@ -104,6 +110,38 @@ def test_refusals_are_counted_by_reason_and_the_build_is_named(settings):
     assert after["chatmemory_processes",] == 1
     (build,) = [name for name in after if name[0] == "chatmemory_build_info"]
     assert chatmemory.__version__ in build
+
+
+def counted(folder: Path) -> dict[tuple[str, ...], float]:
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry, str(folder))
+    with metrics_files.reading(str(folder)):
+        text = generate_latest(registry).decode()
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def test_files_of_ended_processes_are_added_up(tmp_path):
+    """No count falls, and the folder does not grow with the processes."""
+    for pid in range(1, 30):
+        for kind, name in (("counter", "a_total"), ("histogram", "b_bucket"), ("gauge", "c")):
+            mode = "_livesum" if kind == "gauge" else ""
+            file = MmapedDict(str(tmp_path / f"{kind}{mode}_{pid}.db"))
+            labels = {"le": "+Inf"} if kind == "histogram" else {}
+            family = name.rpartition("_")[0] or name
+            file.write_value(json.dumps([family, name, labels, "words"]), pid, 0.0)
+            file.close()
+        before = counted(tmp_path)
+        if pid > 2:
+            metrics_files.process_ended(str(tmp_path), pid - 2)
+            after = counted(tmp_path)
+            assert after["a_total",] == before["a_total",] == sum(range(pid + 1))
+            assert after["b_bucket", "+Inf"] == before["b_bucket", "+Inf"]
+            assert after["c",] == pid + pid - 1
+    assert len([*tmp_path.glob("*.db")]) == 8  # three of each of two processes, and two sums
 
 
 @pytest.mark.django_db

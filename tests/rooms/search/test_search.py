@@ -18,7 +18,7 @@ from chatmemory.models import Memory, Message
 from chatmemory.queries import searching
 from chatmemory.queries.history import nearest
 from inspector.rooms.search import checking
-from inspector.rooms.search.sqlite import EMPTY, TABLES, SqliteIndex, _trigrams
+from inspector.rooms.search.sqlite import EMPTY, PUT_PLACE, TABLES, SqliteIndex, _trigrams
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf
 
@@ -86,6 +86,10 @@ def test_several_messages_are_put_into_the_index_together(shop):
     services.add("beta", numbered(50, "buckle"))
     services.add("beta", [UserMessage("a single buckle")])
     assert indexed("buc") == 51
+    with connection.cursor() as cursor:  # a place that was left behind
+        cursor.execute(PUT_PLACE, ["beta", queries.memory("beta").last_seq + 1])
+    services.add("beta", users("another buckle"))
+    assert indexed("buc") == 52
     assert [verify(memory_id) for memory_id in ("alpha", "beta")] == [None, None]
 
 

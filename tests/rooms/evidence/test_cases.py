@@ -12,7 +12,7 @@ from chatmemory.models import Memory, Step
 from chatmemory.queries import DAYS, cases_of, newest_policy_change
 from inspector.overview.causes import Cause
 
-from ..conversations import create_and_add, keep, users
+from ...conversations import create_and_add, keep, users
 
 pytestmark = pytest.mark.django_db
 SAID = users("My order is A-1182.", "well", "well", "As I said, A-1182!")

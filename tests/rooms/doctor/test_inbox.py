@@ -1,0 +1,57 @@
+"""What the doctor has on the overview: its lines, and the question which providers are in use."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import MessageWindow, TokenWindow
+from inspector.overview.causes import counted_headlines
+from inspector.rooms.doctor.choosing import choose_providers
+
+from ...conversations import HI, call, create_and_add, keep, result, users
+
+pytestmark = pytest.mark.django_db
+TOLD = users("My order is A-1182.", "a", "b", "A-1182, as I said.")
+
+
+@pytest.fixture
+def fleet() -> None:
+    """Conversations with one cause, with two, and with none."""
+    create_and_add("refused", MessageWindow(9), [HI, call("1"), HI])
+    create_and_add("missed", TokenWindow(40), [HI, call("1"), result("1", "found " * 26), HI])
+    create_and_add("told", MessageWindow(2), TOLD)
+    create_and_add("both", MessageWindow(2), [*TOLD, call("1"), HI])
+    create_and_add("fine", MessageWindow(9), users("a"))
+    keep()
+
+
+def test_no_number_of_a_page_contradicts_another(operator_client, fleet):
+    choose_providers("", ["openai"])
+    found = counted_headlines(0)
+    numbers = {cause.name: cause.count for cause in found.causes}
+    assert numbers["refused"] == 2
+    ids: set[str] = set()
+    for name, count in numbers.items():
+        rows = operator_client.get(f"/?flagged={name}").context["rows"]
+        listed = operator_client.get(f"/api/v1/memories/?flag={name}").json()["results"]
+        assert len(rows) == len(listed) == count
+        ids |= {row.memory.id for row in rows}
+    assert found.needing == len(ids) < sum(numbers.values())
+    doctor = " ".join(operator_client.get("/doctor/").text.split())
+    assert "2 conversations would fail now." in doctor
+    for cause in found.causes:
+        assert cause.cases.new_today == sum(cause.cases.by_day) <= cause.count
+
+
+def test_each_line_says_what_happened_in_its_newest_case(fleet):
+    choose_providers("", ["openai"])
+    words = {cause.name: cause.words for cause in counted_headlines(0).causes}
+    assert words["refused"].startswith("OpenAI refuses it: ")
+    assert words["never_in_memory"].endswith("its window 40 tokens")
+    assert "said again in #4" in words["user_repeated"]
+
+
+def test_it_asks_for_the_providers_until_they_are_chosen(operator_client, fleet):
+    page = operator_client.get("/")
+    assert "Which providers do you use?" in page.text
+    assert "refused" not in [cause.name for cause in page.context["headlines"].causes]
