@@ -30,6 +30,7 @@ PARTS = (
     "growth",
     "searches",
     "serving",
+    "recorder",
 )
 OF_THE_DATABASE = ("add", "chain", "imports", "size", "reading", "server", "growth", "searches")
 

@@ -17,6 +17,7 @@ ROOMS = [
     "inspector.rooms.lab",
     "inspector.rooms.observability",
     "inspector.rooms.evidence_file",
+    "inspector.rooms.calls",
     "inspector.rooms.search",
 ]
 MIDDLEWARE = ["inspector.middleware.own_pages.InspectorMiddleware"]

@@ -51,6 +51,8 @@ COMMANDS = {
     "doctor": Named("doctor", "windows that a provider would refuse, and why", True),
     "check": Named("check", "recorded conversations against a policy and a baseline", True),
     "verify": Named("verify_memories", "replay conversations and check their digests"),
+    "record": Named("record", "record the calls between programs and their providers"),
+    "calls": Named("calls", "list the calls of models, or show one as it was sent"),
     "mcp": Named("mcp", "answer a coding agent's questions over stdin and stdout"),
 }
 COMPLETION = "print a script that completes commands in bash, zsh or fish"

@@ -33,7 +33,8 @@ class InspectorConfiguration:
     - `MANAGE` is how commands are typed, as pages tell it.
     - `OPEN_FORM_BYTES` is the most bytes of a form that needs no account, and `FORM_BYTES` of one
       that does. `MESSAGES_FORM_BYTES` is that of a form with messages, sent as multipart/form-data,
-      and `UPLOAD_BYTES` that of a file.
+      and `UPLOAD_BYTES` that of a file. `OTLP_BYTES` is that of a body of OTLP, unpacked.
+    - `CALL_DAYS` is after how many days `vacuum` deletes calls; 0 keeps them with the conversation.
     - `WHOLE_SITE` says that every page of the project is the inspector's: all need an account,
       and have its headers, log lines, metrics and pages for errors.
     """
@@ -48,6 +49,8 @@ class InspectorConfiguration:
     FORM_BYTES: int = setting(256 * 2**10, BYTES)
     MESSAGES_FORM_BYTES: int = setting(2 * 2**20, BYTES)
     UPLOAD_BYTES: int = setting(16 * 2**20, BYTES)
+    OTLP_BYTES: int = setting(16 * 2**20, BYTES)
+    CALL_DAYS: int = setting(0, whole_number(0, 36_500))
     WHOLE_SITE: bool = setting(False, _FLAG)
 
 

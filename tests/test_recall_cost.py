@@ -42,9 +42,9 @@ def test_sending_everything_is_cheaper_than_a_sliding_window(capsys, data_file):
     rows, total = rows_of(capsys, file, "--policies", policies, *PRICES)
     found = {name: (row["held"], round(row["relative_cost"], 2)) for name, row in rows.items()}
     assert found == {
-        "token_window:4000": (1_983, 1.30),
-        "token_window:5000,low_water=0.5": (1_981, 0.98),
-        "everything": (2_073, 1.0),
+        "token_window:4000": (1_631, 1.30),
+        "token_window:5000,low_water=0.5": (1_629, 0.98),
+        "everything": (1_694, 1.0),
     }
     assert {row["priced"] for row in rows.values()} == {"cache"}
     assert total["recommended"] == "everything"
@@ -59,8 +59,8 @@ def test_blocks_save_a_third_in_long_sessions(capsys, claude_sessions):
     rows, total = rows_of(capsys, *claude_sessions, "--policies", policies, *PRICES)
     found = {name: (row["held"], round(row["relative_cost"], 2)) for name, row in rows.items()}
     assert found == {
-        "token_window:80000": (723, 1.83),
-        "token_window:80000,low_water=0.5": (721, 0.66),
+        "token_window:80000": (720, 1.83),
+        "token_window:80000,low_water=0.5": (719, 0.66),
     }
     assert total["recommended"] == "token_window:80000,low_water=0.5"
     assert "0.69 in conversations not used for choosing; from 12 conversations" in total["why"]
@@ -72,10 +72,10 @@ def test_the_frontier_has_what_no_other_policy_beats(capsys, data_file):
     assert total["recommended"] == "everything"
     held = [(row["held"], row["relative_cost"]) for row in rows.values()]
     (today, *frontier) = held
-    assert today[0] == 1_488
+    assert today[0] == 1_233
     assert today[1] == pytest.approx(1.04, abs=0.005)
     assert frontier == sorted(frontier)
-    assert frontier[-1] == (2_073, 1.0)
+    assert frontier[-1] == (1_694, 1.0)
     rows, _ = rows_of(capsys, file, "--frontier", "message_window", *PRICES)
     assert all(name.startswith(("message_window", "everything")) for name in rows)
 

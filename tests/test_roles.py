@@ -58,7 +58,6 @@ API = {
     "chatmemory:pin": (ONE | {"seq": 1}, {"post": Role.OPERATOR, "delete": Role.OPERATOR}),
     "chatmemory:history": (ONE, {"get": Role.VIEWER}),
     "chatmemory:steps": (ONE, {"get": Role.VIEWER}),
-    "chatmemory:remembers": (ONE, {"get": Role.VIEWER}),
     "chatmemory:step": (ONE | {"n": 1}, {"get": Role.VIEWER}),
     "chatmemory:recall": ({}, {"get": Role.VIEWER, "post": Role.VIEWER}),
     "chatmemory:store": (

@@ -24,7 +24,7 @@ from rest_framework.views import APIView
 from chatmemory.access.rates import PerCaller, PerStranger
 from chatmemory.access.roles import GRANTS, READ, WRITE
 from chatmemory.access.tokens import TokenRefused, token_of
-from chatmemory.api.bodies import StrictJSONParser, api_limit, check_body
+from chatmemory.api.bodies import BodyLimit, StrictJSONParser, api_limit, check_body
 from chatmemory.api.errors import CONTENT_TYPE, handle_exception
 from chatmemory.api.openapi import OperationSchema
 from chatmemory.core.exceptions import MemoryNotFound
@@ -109,11 +109,16 @@ class Guarded(APIView):
     versioning_class = None
     schema = OperationSchema()
 
+    @classmethod
+    def limit(cls, method: str | None) -> BodyLimit:
+        """Return the limit of a body that is sent to this view."""
+        return api_limit(method)
+
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Raises RequestDataTooBig and LengthRequired before anything is read, and Throttled for an
         address that was refused too often.
         """
-        check_body(request._request, api_limit(request.method))
+        check_body(request._request, self.limit(request.method))
         try:
             super().initial(request, *args, **kwargs)
         except (AuthenticationFailed, NotAuthenticated):

@@ -288,13 +288,6 @@ class StepsQuery(Query):
     size = fields.PageSizeField()
 
 
-class RememberedQuery(Query):
-    phrase = serializers.CharField(
-        max_length=1_000, help_text="What is looked for; case is ignored."
-    )
-    at = _number("The step of the question; by default the newest.")
-
-
 class StepQuery(Query):
     after = _number("Leave out this many of the messages that arrived, and of those that left.")
     size = fields.PageSizeField()

@@ -25,7 +25,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.recall import RecallSums
 from chatmemory.core.recall.cost import Prices
 from chatmemory.core.written_policies import text_of_policy
-from chatmemory.queries import Remembered, WindowPlace, WindowRow, WindowView, budget_at
+from chatmemory.queries import WindowPlace, WindowRow, WindowView, budget_at
 from chatmemory.room import rooms
 from chatmemory.services import ChangeResult
 
@@ -420,23 +420,6 @@ class StepSerializer(Json):
 class StepsSerializer(Json):
     steps = StepSerializer(many=True)
     later = serializers.URLField(allow_null=True)
-
-
-class RememberedSerializer(Json):
-    """Whether memory has a phrase, as far as it was said up to a step."""
-
-    step = serializers.IntegerField()
-    in_memory = serializers.BooleanField(
-        help_text="Whether a message that the model sees contains the phrase."
-    )
-    state = serializers.CharField(
-        help_text=f"One of {', '.join(Remembered)}: it is aside where only a system message or the "
-        "assistant's own words contain it."
-    )
-    answer = serializers.CharField(help_text="The same in words, and what drove it out.")
-    messages = serializers.ListField(
-        child=serializers.IntegerField(), help_text="Seqs of the messages that contain it there."
-    )
 
 
 _RECEIPT = "The arithmetic, line by line; of a very long one the beginning and the end."

@@ -9,7 +9,6 @@ import chatmemory.api.installed  # (refuses a project without the application)
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 from chatmemory.api.views.history import (
     MemoryHistory,
-    MemoryRemembers,
     MemoryStep,
     MemorySteps,
 )
@@ -39,7 +38,6 @@ _v1 = [
     path(f"{_one}history/", MemoryHistory.as_view(), name="history"),
     path(f"{_one}steps/", MemorySteps.as_view(), name="steps"),
     path(f"{_one}steps/<int:n>/", MemoryStep.as_view(), name="step"),
-    path(f"{_one}remembers/", MemoryRemembers.as_view(), name="remembers"),
     path("recall/", RecallOf.as_view(), name="recall"),
     path("store/<memory:memory_id>/", Store.as_view(), name="store"),
     *patterns_of(room.api_urls for room in rooms()),

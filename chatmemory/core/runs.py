@@ -13,7 +13,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeVar
 
 from chatmemory.core.contents import Content, TextContent
 from chatmemory.core.messages import (
@@ -25,6 +25,8 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+
+Key = TypeVar("Key")
 
 SIZE = 8  # bytes of a digest
 NEWEST = 20  # runs with an equal message at their end that are compared with a list
@@ -78,6 +80,22 @@ def _last_place(digests: Sequence[bytes], wanted: bytes, start: int) -> int | No
     return next(places, None)
 
 
+def goes_on_with(
+    known: Iterable[tuple[Key, Sequence[bytes]]], given: Sequence[bytes], in_common: int = 2
+) -> tuple[Key, list[int]] | None:
+    """Return the key of the run that a call's list goes on with, and the places of the messages new
+    to it; None if it is none of the `known` runs, which have the lists of their newest calls.
+
+    Of several runs it is the one that has most of the list, then the first.
+    """
+    found: tuple[Key, list[int]] | None = None
+    for key, digests in known:
+        places = new_places(digests, given, in_common) if digests else None
+        if places is not None and (found is None or len(places) < len(found[1])):
+            found = key, places
+    return found
+
+
 class Runs:
     """The runs so far, each with the list of its last call.
 
@@ -94,13 +112,9 @@ class Runs:
         """Return the number of the run that a call's list goes on with, and the places of the
         messages new to it. Of several runs the one that has most of the list, then the first.
         """
-        found: tuple[int, list[int]] | None = None
-        for number in sorted(set(self._candidates(given))):
-            known, in_common = _divided(self._lists[number]), 1 if self._all_alike else 2
-            places = new_places(known, given, in_common)
-            if places is not None and (found is None or len(places) < len(found[1])):
-                found = number, places
-        return found
+        numbers = sorted(set(self._candidates(given)))
+        known = ((number, divided(self._lists[number])) for number in numbers)
+        return goes_on_with(known, given, 1 if self._all_alike else 2)
 
     def _candidates(self, given: Sequence[bytes]) -> Iterable[int]:
         if self._all_alike:
@@ -113,20 +127,22 @@ class Runs:
             number = len(self._lists)
             self._lists.append(b"".join(given))
         else:
-            for each in _ends(_divided(self._lists[number])):
+            for each in ends(divided(self._lists[number])):
                 self._ending[each].remove(number)
             self._lists[number] = b"".join(given)
-        for each in _ends(given):
+        for each in ends(given):
             self._ending[each].append(number)
         return number
 
 
-def _ends(digests: Sequence[bytes]) -> set[bytes]:
-    """Return the last digest, and the one before: where the answer came back otherwise."""
+def ends(digests: Sequence[bytes]) -> set[bytes]:
+    """Return the digests by which a run is looked for: the last, and the one before for an answer
+    that came back otherwise.
+    """
     return {*digests[-2:]} if len(digests) > 2 else {*digests[-1:]}
 
 
-def _divided(joined: bytes) -> list[bytes]:
+def divided(joined: bytes) -> list[bytes]:
     return [joined[n : n + SIZE] for n in range(0, len(joined), SIZE)]
 
 

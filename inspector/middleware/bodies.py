@@ -50,6 +50,9 @@ def limit_of(method: str, path: str, match: ResolverMatch | None, content_type: 
     apps = match.app_names if match else ()
     if "chatmemory" in apps or is_api(path):
         return api_limit(method)
+    if limit := getattr(getattr(match and match.func, "cls", None), "limit", None):
+        found: BodyLimit = limit(method)  # of a view that is guarded as the API is
+        return found
     name = match.url_name if match and "inspector" in apps else ""
     if content_type == _MULTIPART and name == "import":
         return upload_limit()

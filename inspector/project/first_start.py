@@ -20,11 +20,19 @@ from django.db import DatabaseError, connections
 
 # Commands that write into a database that has nothing yet; `run` migrates by itself
 WRITING = {
-    *("import_transcripts", "mcp", "create_token", "load_demo", "createsuperuser", "sign_in_link"),
+    *(
+        "import_transcripts",
+        "mcp",
+        "create_token",
+        "load_demo",
+        "createsuperuser",
+        "sign_in_link",
+        "record",
+    ),
 }
 READING = {
     *("list_memories", "show_memory", "export_conversations", "verify_memories", "purge_memories"),
-    *("recall", "incidents", "doctor"),
+    *("recall", "incidents", "doctor", "calls"),
 }
 
 

@@ -32,6 +32,8 @@ STORY = {
     "get_step": ("get", f"{ONE}steps/4/"),
     "list_incidents": ("get", f"{ONE}incidents/"),
     "get_remembered": ("get", f"{ONE}remembers/?phrase=A-1182"),
+    "list_calls": ("get", "memories/traced/calls/"),
+    "get_call": ("get", "memories/traced/calls/1/"),
     "simulate": ("post", f"{ONE}simulate/"),
     "list_ill_memories": ("get", "doctor/"),
     "get_recall": ("get", RECALL),
@@ -49,6 +51,25 @@ STORY = {
     "delete_messages": ("delete", STORE),
     "delete_memory": ("delete", ONE),
 }
+
+# A span of OpenInference, whose call is the first of its conversation
+_REQUEST = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "Where is A-1182?"}]}
+_ATTRIBUTES = {
+    "openinference.span.kind": "LLM",
+    "llm.system": "openai",
+    "session.id": "traced",
+    "input.value": json.dumps(_REQUEST),
+}
+_SPAN = {
+    "traceId": "5b8efff798038103d269b633813fc60c",
+    "spanId": "eee19b7ec3c1b174",
+    "startTimeUnixNano": "1795696526112722579",
+    "endTimeUnixNano": "1795696527112722579",
+    "attributes": [
+        {"key": key, "value": {"stringValue": value}} for key, value in _ATTRIBUTES.items()
+    ],
+}
+CALL = {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "app"}, "spans": [_SPAN]}]}]}
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +132,8 @@ def call_each_operation(api) -> dict[str, dict]:
     for name, (method, path) in STORY.items():
         if name == "list_ill_memories":
             keep()
+        if name == "list_calls":
+            assert api.post("/otlp/v1/traces", CALL, format="json").content == b"{}"
         body = recorded_examples()[name]["request"]
         answer = getattr(api, method)(f"/api/v1/{path}", body)
         assert answer.status_code < 300, (name, answer.content)

@@ -46,6 +46,7 @@ POSTS: dict[str, list[dict[str, Any]]] = {
         {"kind": "message_window", "limit": "2", "confirmed": "1"},
     ],
     "lab-fix": [{}, {"confirmed": "1"}],
+    "calls-intake": [{}],
     "import": [{"file": ..., "format": "auto", "kind": "message_window", "limit": "20"}],
     "demo": [{}],
     "playground": [{"script": "user: hello"}],

@@ -44,7 +44,8 @@ WITHOUT_ACCOUNT = {"healthz", "metrics", "readyz", "theme", "display", "sign-in"
 WITHOUT_ACCOUNT |= {"lessons", "lesson", "present", "playground"}
 WITH_MESSAGES = {"simulate", "verdict", "add"}
 WITH_A_FILE = {"import"}
-VALUES = {"step": 1, "memory_id": "m", "seq": 1, "slug": "x", "token": "x", "key": 1}
+OTLP = {"otlp-traces", "otlp-logs", "otlp-metrics"}
+VALUES = {"step": 1, "memory_id": "m", "seq": 1, "slug": "x", "token": "x", "key": 1, "n": 1}
 
 
 @pytest.mark.parametrize("name", [each.name for each in urlpatterns])
@@ -54,6 +55,7 @@ def test_the_class_of_every_page(name):
     small = "OPEN_FORM_BYTES" if name in WITHOUT_ACCOUNT else "FORM_BYTES"
     large = "MESSAGES_FORM_BYTES" if name in WITH_MESSAGES else small
     large = "UPLOAD_BYTES" if name in WITH_A_FILE else large
+    small, large = ("OTLP_BYTES",) * 2 if name in OTLP else (small, large)
     for kind, setting in ((URL_ENCODED, small), ("multipart/form-data", large)):
         assert limit_of("POST", path, resolve(path), kind).setting == f'INSPECTOR["{setting}"]'
 

@@ -36,6 +36,9 @@ PAGES = {
     "doctor-providers": "/doctor/providers/",
     "repair": "/c/m/repair/",
     "lab": "/lab/",
+    "calls-intake": "/calls/",
+    "calls": "/c/m/calls/",
+    "call": "/c/m/calls/1/",
     "lab-compactions": "/lab/compactions/",
     "import": "/import/",
     "lessons": "/learn/",
@@ -62,6 +65,9 @@ POSTS = {
     "undo-many": ("/doctor/undo/", {"steps": "{}"}),
     "an error": ("/doctor/error/", {"error": "Overloaded"}),
     "import a file": ("/import/", {}),
+    "otlp-traces": ("/otlp/v1/traces", {}),
+    "otlp-logs": ("/otlp/v1/logs", {}),
+    "otlp-metrics": ("/otlp/v1/metrics", {}),
 }
 # Forms whose answers are redirects
 OTHER_FORMS = {"pin", "redact", "branch", "adopt", "change", "demo", "remove-policy"}

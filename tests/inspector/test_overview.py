@@ -90,6 +90,19 @@ def test_most_that_left_goes_by_the_number_that_is_shown(operator_client, db):
     assert len(set(shown)) > 3
 
 
+def test_what_was_said_is_in_memory_or_has_left_beside_summaries(operator_client, db):
+    """On the timeline: 6 said, 2 of them in memory beside a summary, and 4 left."""
+    services.create("m", MessageWindow(5))
+    say("m", *"abcd")
+    for n in (1, 2):
+        services.compact("m", f"Summary {n}.", keep_last=1)
+        say("m", f"more {n}")
+    page = operator_client.get("/c/m/")
+    amounts = [getattr(page.context["page"], name).load for name in ("said", "kept", "forgotten")]
+    assert (amounts, page.context["page"].injected_count) == ([6, 3, 4], 1)
+    assert "3 msg · 1 never said" in " ".join(re.sub(r"<[^>]+>", "", page.text).split())
+
+
 @pytest.mark.parametrize("sort", ["activity", "said", "forgotten"])
 def test_pages_are_stable_both_ways(operator_client, db, monkeypatch, sort):
     monkeypatch.setattr(overview, "PAGE_SIZE", 10)

@@ -11,7 +11,6 @@ from chatmemory.api.guard import Resource
 from chatmemory.api.operations import Asked, reads
 from chatmemory.api.responses import (
     HistorySerializer,
-    RememberedSerializer,
     StepDetailSerializer,
     StepsSerializer,
     response,
@@ -37,28 +36,6 @@ class MemoryHistory(Resource):
             later = with_query(request, before=None, after=last, around=None)
         answer = {"messages": page.rows, "earlier": earlier, "later": later}
         return response(HistorySerializer, answer)
-
-
-class MemoryRemembers(Resource):
-    @reads(RememberedSerializer, query=requests.RememberedQuery, name="get_remembered")
-    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
-        """Tell whether memory has a phrase.
-
-        Only what was said up to the step decides. Of a number that stands only in a longer term,
-        the answer names that term.
-        """
-        query = queries.ConversationQuery(at=asked.get("at"), find=asked["phrase"])
-        state = queries.conversation_state(memory_id, query)
-        found = explain.remembered(state)
-        seen = state.mentions.seen(state.window.hidden)
-        answer = {
-            "step": state.at,
-            "in_memory": found.state is not queries.Remembered.NOT_IN_MEMORY,
-            "state": found.state,
-            "answer": found.summary,
-            "messages": sorted(seq for seqs in seen.values() for seq in seqs),
-        }
-        return response(RememberedSerializer, answer)
 
 
 class MemorySteps(Resource):

@@ -193,7 +193,8 @@ Uses = Callable[[History, Sequence[int]], Iterator[Use]]
 
 def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
     """Yield the facts that the assistant took up again, each once a message, and what comes up
-    again from users and calls, once a message and kind. A pair is one if others had said it.
+    again from users and calls, once a message and kind. Pairs such as `membership=gold` are facts
+    of incidents only: a recall is of a term, a code or a date.
 
     `left` is when each message left in a replay.
     """
@@ -202,8 +203,7 @@ def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
     for position, read in enumerate(history.read):
         own = read.facts.own
         if history.entries[position].type is MessageType.AI:
-            told = {name for again in read.again for name in again.facts}
-            for name in sorted((own.keys() - read.facts.pairs | told) & last.keys()):
+            for name in sorted((own.keys() - read.facts.pairs) & last.keys()):
                 part = ((name, last[name]),)
                 kind = IncidentKind.USED_UNSEEN
                 yield Use(position, kind, own[name], last[name], until[name], part)

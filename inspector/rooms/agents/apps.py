@@ -14,12 +14,11 @@ class Agents(room.SiteRoom):
     verbose_name = "Coding agents"
 
     def tools(self) -> Iterable[Callable[..., Answer]]:
-        from inspector.rooms.agents import of_search, tools
+        from inspector.rooms.agents import tools
 
         return (
             tools.find_conversations,
             tools.window,
             tools.history,
             tools.why_did_it_leave,
-            of_search.does_it_remember,
         )

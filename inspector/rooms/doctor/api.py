@@ -14,7 +14,7 @@ from chatmemory.api.operations import Asked, reads
 from chatmemory.api.requests import Query
 from chatmemory.api.responses import AddressField, Json, response, with_query
 from chatmemory.core.lint import PROVIDERS
-from inspector.rooms.doctor.diagnosis import LISTED
+from inspector.rooms.doctor.diagnosis import listed_rules
 from inspector.rooms.doctor.reads import IllFilter, doctor_counts, doctor_page
 
 
@@ -22,7 +22,7 @@ class DoctorQuery(Query):
     provider = fields.NameField(
         lambda: PROVIDERS, "Only those that this provider refuses; else those in use."
     )
-    rule = fields.NameField(lambda: LISTED, "Only those that break this rule.")
+    rule = fields.NameField(listed_rules, "Only those that break this rule.")
     size = fields.PageSizeField()
     cursor = serializers.CharField(
         required=False,

@@ -19,7 +19,6 @@ from chatmemory.linting import FORMATS_OF, repair, turns_of
 from inspector.rooms.doctor.using import InUse
 
 LOOKED_AT = 50  # faults of a rule of which it is asked since when they are there
-LISTED = tuple(sorted(rule.id for rule in RULES.values() if rule.is_listed))
 MARKS = {"refused": "!", "conditional": "?", "mishandled": "~"}
 
 Named = tuple[int, ...]
@@ -190,6 +189,11 @@ def _read(stored: Mapping[str, Any]) -> Problem:
         stored["at"] and datetime.fromisoformat(stored["at"]),
         tuple(stored["mendable_for"]),
     )
+
+
+def listed_rules() -> tuple[str, ...]:
+    """Return the rules by which conversations are listed."""
+    return tuple(sorted(rule.id for rule in RULES.values() if rule.is_listed))
 
 
 def diagnose(

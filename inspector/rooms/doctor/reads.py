@@ -23,7 +23,7 @@ from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.queries.rows import MemoryRow, memory_row
 from inspector.rooms.doctor.choosing import Choices, choices
 from inspector.rooms.doctor.diagnosing import BITS, DiagnosisKeeper, kept_diagnosis
-from inspector.rooms.doctor.diagnosis import LISTED, Diagnosis, Problem
+from inspector.rooms.doctor.diagnosis import Diagnosis, Problem, listed_rules
 from inspector.rooms.doctor.models import KeptDiagnosis
 from inspector.rooms.doctor.using import InUse
 
@@ -88,7 +88,7 @@ class IllFilter:
 
     def rows(self) -> MemoryQuerySet:
         """Return the rows. Raises InvalidValue for an unknown rule or provider."""
-        if self.rule and self.rule not in LISTED:
+        if self.rule and self.rule not in listed_rules():
             raise InvalidValue(f"no such rule is kept of conversations: {self.rule!r}")
         if self.provider and self.provider not in PROVIDERS:
             raise InvalidValue(f"unknown provider {self.provider!r}: one of {', '.join(PROVIDERS)}")

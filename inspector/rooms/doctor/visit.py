@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chatmemory.core.lint import PROVIDERS
-from inspector.rooms.doctor.diagnosis import LISTED
+from inspector.rooms.doctor.diagnosis import listed_rules
 from inspector.rooms.doctor.reads import IllFilter
 
 
@@ -23,7 +23,7 @@ class Visit:
         provider, rule = given.get("provider", ""), given.get("rule", "")
         return cls(
             provider if provider in PROVIDERS else "",
-            rule if rule in LISTED else "",
+            rule if rule in listed_rules() else "",
             given.get("older") or given.get("newer") or "",
         )
 

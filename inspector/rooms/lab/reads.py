@@ -34,7 +34,7 @@ from inspector.rooms.lab import models
 LISTED = 5
 ROWS_AT_ONCE = 500
 LIMITS_IN_FORCE = 8  # that have figures of their own
-VERSION = 5  # of the figures
+VERSION = 6  # of the figures
 _PREFIX = re.compile(r"[^\W\d_]+[-_/:.]")
 
 

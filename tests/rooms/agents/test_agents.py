@@ -161,6 +161,7 @@ QUESTIONS: dict[str, dict[str, object]] = {
     "what_did_summaries_lose": {"conversation": "long"},
     "doctor": {"provider": "anthropic"},
     "recall": {"prefix": "long"},
+    "calls": {"conversation": "long"},
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .said import URL, add
+from tests.api.said import URL, add
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,76 @@
+"""What coding agents may ask of the calls of a conversation."""
+
+from __future__ import annotations
+
+import json
+
+from inspector.rooms.calls.models import ModelCall
+from inspector.rooms.calls.page import CallPage
+from inspector.rooms.calls.reads import call_before, newest_calls, one_call, told
+from inspector.shell.agents import SIZE, Agent, Answer, short
+
+
+def calls(agent: Agent, conversation: str, call: int | None = None) -> Answer:
+    """Show what a model was given: the newest calls of a conversation, or call number `call`.
+
+    With the tokens that the provider counted and read from its cache, and where the common
+    beginning with the call before broke. Of one call also the budget by category, the tools that
+    were never called, and the request as it was sent.
+    """
+    memory_id = agent.visible(conversation)
+    if call is not None:
+        return _one(agent, memory_id, call)
+    rows = newest_calls(memory_id, SIZE)
+    return Answer(
+        [*map(line_of, rows)] or ["No call was recorded."],
+        agent.page("calls", memory_id),
+        calls=[_values(each) for each in rows],
+    )
+
+
+def _one(agent: Agent, memory_id: str, n: int) -> Answer:
+    found = one_call(memory_id, n)
+    before = call_before(found.row)
+    page = CallPage(found, told(before) if before else None, None)
+    words = [line_of(found.row), f"By our count: {page.words}."]
+    if page.broke_after:
+        words.append(f"The common beginning with call {before.n} broke {page.broke_after}.")  # type: ignore[union-attr]
+    if page.idle:
+        names = ", ".join(each.name for each in page.idle[:SIZE])
+        words.append(f"Never called, {page.idle_tokens:,} tokens in each call: {short(names)}")
+    return Answer(
+        words,
+        agent.page("call", memory_id, str(n)),
+        **_values(found.row),
+        tokens=dict(page.sums),
+        request=short(json.dumps(found.request, ensure_ascii=False)),
+    )
+
+
+def line_of(call: ModelCall) -> str:
+    """Return a call in one line."""
+    parts = [f"Call {call.n:,}", f"{call.at:%Y-%m-%d %H:%M:%S}", call.model or "unknown model"]
+    if call.input is not None:
+        parts.append(f"{call.input:,} tokens in, {call.cached or 0:,} from the cache")
+    if call.output is not None:
+        parts.append(f"{call.output:,} out")
+    if call.is_broken:
+        parts.append(f"broken beginning, {call.again:,} sent again")
+    if call.error:
+        parts.append(f"failed: {short(call.error)}")
+    return ", ".join(parts)
+
+
+def _values(call: ModelCall) -> dict[str, object]:
+    return {
+        "n": call.n,
+        "step": call.step,
+        "model": call.model,
+        "at": call.at.isoformat(),
+        "usage": call.usage._asdict(),
+        "finish": call.finish or None,
+        "error": short(call.error) or None,
+        "is_broken": call.is_broken,
+        "again": call.again,
+        "is_exact": call.is_exact,
+    }

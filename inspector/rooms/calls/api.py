@@ -1,0 +1,129 @@
+"""REST: the calls of a conversation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404
+from django.urls import path
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatmemory.api import fields
+from chatmemory.api.errors import field_at_fault
+from chatmemory.api.guard import Resource
+from chatmemory.api.operations import Asked, reads
+from chatmemory.api.requests import Query
+from chatmemory.api.responses import Json, response, with_query
+from inspector.rooms.calls.models import ModelCall
+from inspector.rooms.calls.reads import CallNotFound, Told, calls, one_call
+
+
+class CallsQuery(Query):
+    size = fields.PageSizeField()
+    cursor = serializers.CharField(
+        required=False, allow_blank=True, help_text="The place of a page, from `next`."
+    )
+
+
+class UsageSerializer(Json):
+    input = serializers.IntegerField(
+        allow_null=True, help_text="With what was read from the cache and written to it."
+    )
+    cached = serializers.IntegerField(allow_null=True)
+    written = serializers.IntegerField(allow_null=True)
+    output = serializers.IntegerField(allow_null=True, help_text="With the reasoning.")
+    reasoning = serializers.IntegerField(allow_null=True)
+
+
+class CallSerializer(Json):
+    n = serializers.IntegerField(help_text="The number of the call in its conversation.")
+    step = serializers.IntegerField(
+        allow_null=True,
+        help_text="After it, the window is what was sent; null if that could not be stored.",
+    )
+    provider = serializers.CharField()
+    model = serializers.CharField()
+    format = serializers.CharField(help_text="Of the request: openai_chat or another format.")
+    at = serializers.DateTimeField(help_text="When it began.")
+    duration = serializers.FloatField(allow_null=True, help_text="In seconds.")
+    usage = UsageSerializer(help_text="Tokens as the provider counted; null where it did not say.")
+    finish = serializers.SerializerMethodField()
+    error = serializers.SerializerMethodField()
+    is_exact = serializers.BooleanField(
+        help_text="Whether the request is equal to what was sent, as JSON."
+    )
+
+    def get_finish(self, call: ModelCall) -> str | None:
+        return call.finish or None
+
+    def get_error(self, call: ModelCall) -> str | None:
+        return call.error or None
+
+
+class CallPageSerializer(Json):
+    next = serializers.URLField(allow_null=True)
+    results = CallSerializer(many=True)
+
+
+_OBJECT = {"type": "object", "additionalProperties": True}
+
+
+@extend_schema_field(_OBJECT)
+class BodyField(serializers.Field):  # type: ignore[type-arg]
+    """A body in the format of a provider."""
+
+    def to_representation(self, value: Any) -> Any:
+        return value
+
+
+class CallDetailSerializer(CallSerializer):
+    request = BodyField(help_text="What the provider was given.")
+    response = BodyField(allow_null=True, help_text="What it answered; null if it did not.")
+
+
+class CallList(Resource):
+    @reads(CallPageSerializer, query=CallsQuery, name="list_calls")
+    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
+        """List the calls of a conversation.
+
+        They are in the order in which they began. `next` is the next page.
+        """
+        with field_at_fault("cursor"):
+            page = calls(memory_id, asked.get("cursor", ""), asked["size"])
+        following = with_query(request, cursor=page.next) if page.next else None
+        return response(CallPageSerializer, {"next": following, "results": page.calls})
+
+
+class OneCall(Resource):
+    @reads(CallDetailSerializer, name="get_call")
+    def get(self, request: Request, memory_id: str, n: int) -> Response:
+        """Show a call with its request.
+
+        The request is as it was sent, unless the call `is_exact` is false: then it is what a span
+        says of it.
+        """
+        try:
+            found = one_call(memory_id, n)
+        except CallNotFound as error:
+            raise Http404(str(error)) from error
+        return Response(whole(found))
+
+
+def whole(found: Told) -> dict[str, Any]:
+    """Return a call with its request and its answer as JSON."""
+    return {
+        **CallSerializer(found.row).data,
+        "request": found.request,
+        "response": found.response,
+    }
+
+
+_calls = "memories/<memory:memory_id>/calls/"
+
+urlpatterns = [
+    path(_calls, CallList.as_view(), name="calls"),
+    path(f"{_calls}<int:n>/", OneCall.as_view(), name="call"),
+]

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from chatmemory.room import Erased
+from inspector.shell import room
+
+if TYPE_CHECKING:
+    from chatmemory.queries import ConversationState
+    from inspector.shell.agents import Answer
+
+
+class Calls(room.SiteRoom):
+    name = "inspector.rooms.calls"
+    verbose_name = "Calls"
+    urls = "inspector.rooms.calls.urls"
+    api_urls = "inspector.rooms.calls.api"
+    menu = (room.MenuItem("Calls", "calls-intake", 15, ("calls", "call")),)
+    styles = ("rooms/calls/calls.css",)
+    also_on = ("conversation",)
+
+    def ready(self) -> None:
+        from chatmemory.signals import vacuuming
+        from inspector.rooms.calls.writes import forget_old_calls
+
+        vacuuming.connect(forget_old_calls, dispatch_uid="inspector.rooms.calls")
+
+    def cards(self, view: ConversationState) -> Iterable[room.Card]:
+        from inspector.rooms.calls.reads import newest_in
+
+        if call := newest_in(view):
+            yield room.Card("rooms/calls/_card.html", {"call": call}, is_below=True)
+
+    def links(self, view: ConversationState) -> Iterable[room.Link]:
+        from inspector.rooms.calls.reads import newest_in
+
+        if newest_in(view):
+            yield room.Link("rooms/calls/_link.html", place=42)
+
+    def tools(self) -> Iterable[Callable[..., Answer]]:
+        from inspector.rooms.calls.agents import calls
+
+        return (calls,)
+
+    def erasing(self, erased: Erased) -> None:
+        from inspector.rooms.calls.erasure import erase
+
+        erase(erased)

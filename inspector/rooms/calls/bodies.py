@@ -1,0 +1,212 @@
+"""Requests and answers of providers: where they have their messages, tools and counts.
+
+A body is a JSON object in one of three formats: openai_chat, openai_responses and anthropic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.core.messages import ChatMessage
+from chatmemory.formats import FORMATS, render_messages
+from chatmemory.formats.conversion import dict_in, text_in
+from inspector.rooms.calls.call import Usage
+
+OPENAI, RESPONSES, ANTHROPIC = "openai_chat", "openai_responses", "anthropic"
+# The members that messages make, the list first
+MADE: Mapping[str, tuple[str, ...]] = {
+    OPENAI: ("messages",),
+    RESPONSES: ("input", "instructions"),
+    ANTHROPIC: ("messages", "system"),
+}
+# Where an answer has what the model said
+_ANSWERS: Mapping[str, Sequence[str | int]] = {
+    OPENAI: ("choices", 0, "message"),
+    RESPONSES: ("output",),
+    ANTHROPIC: ("content",),
+}
+_FINISHES = {"tool_call": "tool_calls"}  # the same end in two spellings
+
+
+def is_request(value: Any) -> bool:
+    """Whether a value is a request to a provider: it names a model and has messages."""
+    return (
+        isinstance(value, dict)
+        and isinstance(value.get("model"), str)
+        and (_is_list(value.get("messages")) or isinstance(value.get("input"), str | list))
+    )
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, dict) for each in value)
+
+
+def format_of_request(request: Mapping[str, Any], provider: str = "") -> str:
+    """Return the format of a request, given the name of its provider."""
+    if "input" in request and "messages" not in request:
+        return RESPONSES
+    if "anthropic" in provider.lower():
+        return ANTHROPIC
+    claims = FORMATS[ANTHROPIC].claims
+    return ANTHROPIC if claims is not None and claims(dict(request)) else OPENAI
+
+
+def messages_in(request: Mapping[str, Any], format: str) -> tuple[ChatMessage, ...] | None:
+    """Return the messages of a request; None if they cannot be read."""
+    if format == RESPONSES and isinstance(text := request.get("input"), str):
+        request = {**request, "input": [{"role": "user", "content": text}]}
+        if not text:
+            return None
+    return _read(request, format)
+
+
+def answer_in(response: Mapping[str, Any] | None, format: str) -> tuple[ChatMessage, ...] | None:
+    """Return what the model said; None without an answer that can be read."""
+    return _read(response, format) if response and said_at(response, format) else None
+
+
+def _read(body: Mapping[str, Any], format: str) -> tuple[ChatMessage, ...] | None:
+    known = FORMATS[format]
+    try:
+        raw = known.find(dict(body))
+        return known.parse(raw.turns, ()).messages if raw else None
+    except (ChatMemoryError, RecursionError):
+        return None
+
+
+def made_of(messages: Iterable[ChatMessage], format: str) -> dict[str, Any]:
+    """Return the members of a request that these messages make: {"messages": […]}."""
+    value = render_messages(messages, format).value
+    if isinstance(value, dict):
+        return value
+    return {MADE[format][0]: value}
+
+
+def answer_made_of(messages: Sequence[ChatMessage], format: str) -> Any:
+    """Return what an answer has of these messages, to be put in by `with_said`."""
+    if not messages:
+        return None
+    made = made_of(messages, format)[MADE[format][0]]
+    match format:
+        case "openai_responses":
+            return made
+        case "anthropic":
+            return made[0]["content"] if len(made) == 1 else None
+    return made[0] if len(made) == 1 else None
+
+
+def said_at(response: Any, format: str) -> Any:
+    """Return what the model said in an answer; None if it is not there."""
+    for step in _ANSWERS[format]:
+        try:
+            response = response[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return response
+
+
+def with_said(response: Any, format: str, said: Any) -> Any:
+    """Return the same answer with something else as what the model said."""
+    return _replaced(response, [*_ANSWERS[format]], said)
+
+
+def _replaced(value: Any, path: list[str | int], said: Any) -> Any:
+    if not path:
+        return said
+    first, *rest = path
+    if isinstance(value, dict) and first in value:
+        return {**value, first: _replaced(value[first], rest, said)}
+    if isinstance(value, list) and isinstance(first, int) and first < len(value):
+        return [*value[:first], _replaced(value[first], rest, said), *value[first + 1 :]]
+    return value
+
+
+def tools_in(request: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the definitions of tools of a request; none if they are something else."""
+    tools = request.get("tools")
+    return tools if isinstance(tools, list) and _is_list(tools) else []
+
+
+def tool_name(definition: Mapping[str, Any]) -> str:
+    """Return the name of a tool, or its type if it has none."""
+    function = dict_in(dict(definition), "function")
+    return text_in(function, "name") or text_in(dict(definition), "name") or _type(definition)
+
+
+def _type(definition: Mapping[str, Any]) -> str:
+    found = definition.get("type")
+    return found if isinstance(found, str) else ""
+
+
+def session_in(request: Mapping[str, Any]) -> str:
+    """Return what the metadata of a request calls the conversation, or an empty text."""
+    metadata = request.get("metadata")
+    names = ("conversation_id", "session_id")
+    found = [metadata.get(name) for name in names] if isinstance(metadata, dict) else []
+    return next((each for each in found if isinstance(each, str) and each), "")
+
+
+def usage_in(response: Any, format: str) -> Usage:
+    """Return what a provider counted, of an answer or its `usage`."""
+    usage = response.get("usage") if isinstance(response, dict) else None
+    if not isinstance(usage, dict):
+        return Usage()
+    if format == ANTHROPIC:
+        cached, written = (_count(usage, f"cache_{n}_input_tokens") for n in ("read", "creation"))
+        fresh = _count(usage, "input_tokens")
+        whole = None if fresh is None else fresh + (cached or 0) + (written or 0)
+        return Usage(whole, cached, written, _count(usage, "output_tokens"))
+    is_chat = format == OPENAI
+    asked, answered = ("prompt", "completion") if is_chat else ("input", "output")
+    of_prompt = dict_in(usage, f"{asked}_tokens_details")
+    of_answer = dict_in(usage, f"{answered}_tokens_details")
+    cached = _count(of_prompt, "cached_tokens")
+    return Usage(
+        _count(usage, f"{asked}_tokens"),
+        _count(usage, "prompt_cache_hit_tokens") if cached is None else cached,  # DeepSeek
+        _count(of_prompt, "cache_write_tokens"),  # OpenRouter
+        _count(usage, f"{answered}_tokens"),
+        _count(of_answer, "reasoning_tokens"),
+    )
+
+
+def _count(usage: Mapping[str, Any], name: str) -> int | None:
+    found = usage.get(name)
+    is_count = isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 2**53
+    return found if is_count else None
+
+
+def finish_in(response: Any, format: str) -> str:
+    """Return why the model stopped, in the provider's word."""
+    if not isinstance(response, dict):
+        return ""
+    if format == OPENAI:
+        choices = response.get("choices")
+        first = choices[0] if isinstance(choices, list) and choices else None
+        found = first.get("finish_reason") if isinstance(first, dict) else None
+    elif format == ANTHROPIC:
+        found = response.get("stop_reason")
+    else:
+        why = dict_in(response, "incomplete_details").get("reason")
+        found = why or response.get("status")
+    return finish_named(found)
+
+
+def finish_named(found: Any) -> str:
+    return _FINISHES.get(found, found)[:64] if isinstance(found, str) else ""
+
+
+def model_in(body: Any) -> str:
+    found = body.get("model") if isinstance(body, dict) else None
+    return found[:255] if isinstance(found, str) else ""
+
+
+def error_in(response: Any) -> str:
+    """Return the message of an answer that is an error, or an empty text."""
+    error = response.get("error") if isinstance(response, dict) else None
+    if isinstance(error, dict):
+        found = error.get("message") or error.get("type") or ""
+        return found if isinstance(found, str) else ""
+    return error if isinstance(error, str) else ""

@@ -1,0 +1,116 @@
+"""A call of a model: what it was given, what came back, and what the provider counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+
+class Source(StrEnum):
+    """Who told of a call."""
+
+    RECORDER = "recorder"
+    OPENINFERENCE = "openinference"
+    GENAI = "genai"
+
+
+class Usage(NamedTuple):
+    """Tokens as the provider counted them; None where it did not say.
+
+    `input` counts what was read from the cache (`cached`) and written to it (`written`), too, and
+    `output` counts `reasoning`.
+    """
+
+    input: int | None = None
+    cached: int | None = None
+    written: int | None = None
+    output: int | None = None
+    reasoning: int | None = None
+
+
+NOT_COUNTED = Usage()
+
+
+@dataclass(frozen=True)
+class GivenCall:
+    """A call, before it is stored.
+
+    The `request` is in the `format` of the provider: a format that is read and written here. What
+    the recorder saw, and the request that OpenInference has, `is_exact`: the request itself. `body`
+    are its bytes, where they are known. `key` names the call for ever: a call that comes twice is
+    stored once. `session` is what the sender calls the conversation, or empty. `error` is what came
+    back in place of an answer, or why there is none; `duration` is in seconds.
+    """
+
+    key: str
+    source: Source
+    format: str
+    request: Mapping[str, Any]
+    at: datetime
+    response: Mapping[str, Any] | None = None
+    provider: str = ""
+    model: str = ""
+    duration: float | None = None
+    usage: Usage = NOT_COUNTED
+    finish: str = ""
+    error: str = ""
+    is_exact: bool = True
+    session: str = ""
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Why(StrEnum):
+    """Why something that was sent is no call that can be stored."""
+
+    NO_MESSAGES = "no_messages"
+    HIDDEN = "hidden"
+    DROPPED_ATTRIBUTES = "dropped_attributes"
+    PER_MESSAGE_EVENTS = "per_message_events"
+    UNREADABLE = "unreadable"
+
+
+class Dropped(NamedTuple):
+    """A call that is left out."""
+
+    why: Why
+    sender: str = ""  # the name of the instrumentation
+
+
+class Remedy(NamedTuple):
+    """What was dropped, in words behind "calls", and what helps."""
+
+    what: str
+    how: str
+
+
+REMEDIES: Mapping[Why, Remedy] = {
+    Why.NO_MESSAGES: Remedy(
+        "without messages",
+        "Set OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only in the app. A provider’s "
+        "own library may trace each call a second time, without messages: that one does no harm.",
+    ),
+    Why.HIDDEN: Remedy(
+        "with hidden content",
+        "Unset OPENINFERENCE_HIDE_INPUTS, or let the agent be instrumented with "
+        "include_content=True.",
+    ),
+    Why.DROPPED_ATTRIBUTES: Remedy(
+        "that lost attributes in the app",
+        "Set OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=10000 in the app: its SDK drops all but the newest "
+        "128 attributes of a span.",
+    ),
+    Why.PER_MESSAGE_EVENTS: Remedy(
+        "as one event for each message",
+        "Use opentelemetry-instrumentation-genai-openai in place of "
+        "opentelemetry-instrumentation-openai-v2, or set "
+        "OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental and "
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only.",
+    ),
+    Why.UNREADABLE: Remedy(
+        "whose messages cannot be read", "They are in a form that is not known here."
+    ),
+}

@@ -1,0 +1,104 @@
+"""What calls have of erased words is erased with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from django.db.models import Q
+
+from chatmemory.conf import fact_words
+from chatmemory.core.messages import text_of
+from chatmemory.core.recall.facts import facts_of
+from chatmemory.core.recall.held import Terms
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import Message, Stay
+from chatmemory.room import Erased
+from inspector.rooms.calls.bodies import MADE
+from inspector.rooms.calls.models import CallEnd, CallRun, CallTool, ModelCall
+
+REDACTED = "[redacted]"
+SHORTEST = 4  # characters of a text that is looked for
+_ALL = (ModelCall, CallTool, CallRun, CallEnd)
+
+
+def erase(erased: Erased) -> None:
+    """Erase what calls have of the words of some messages, or all calls of a conversation.
+
+    The messages of a request are those of the ledger, where a redaction leaves a tombstone. What
+    was kept beside them goes: pieces of messages that the ledger does not have, errors, and tools
+    and parameters that hold the text or an exact term of it.
+    """
+    if erased.seqs is None:
+        for model in _ALL:
+            model.objects.filter(memory_id=erased.memory_id).delete()
+        return
+    CallEnd.objects.filter(memory_id=erased.memory_id).delete()
+    CallRun.objects.filter(memory_id=erased.memory_id).update(digests=b"")
+    holds = _holder(Message.objects.filter(memory_id=erased.memory_id, seq__in=erased.seqs))
+    _erase_tools(erased.memory_id, holds)
+    changed = _given_to(erased.memory_id, erased.seqs)
+    for call in ModelCall.objects.filter(memory_id=erased.memory_id):
+        before = (call.difference, call.response, call.error)
+        call.difference = _without_pieces(call.difference, call.format, holds)
+        call.response = _without_pieces_of_answer(call.response, holds)
+        call.error = REDACTED if call.error else ""
+        if before != (call.difference, call.response, call.error) or call.step in changed:
+            call.is_exact, call.style = False, ""
+            call.save()
+
+
+def _holder(rows: Iterable[Message]) -> Callable[[str], bool]:
+    """Return what tells whether a text holds one of these messages or an exact term of it."""
+    messages = [read_message(row) for row in rows if row.redacted_step is None]
+    terms = [Terms(facts_of(each, fact_words())) for each in messages]
+    texts = [text for text in map(text_of, messages) if len(text) >= SHORTEST]
+    return lambda text: (
+        any(each in text for each in texts) or any(each.held_by(text) for each in terms)
+    )
+
+
+def _given_to(memory_id: str, seqs: Iterable[int]) -> set[int | None]:
+    """Return the steps of calls that were given one of these messages."""
+    steps = ModelCall.objects.filter(memory_id=memory_id).values_list("step", flat=True)
+    found: set[int | None] = set()
+    for stay in Stay.objects.filter(memory_id=memory_id, seq__in=seqs):
+        within = Q(step__gte=stay.entered_step)
+        if stay.left_step is not None:
+            within &= Q(step__lt=stay.left_step)
+        found.update(steps.filter(within))
+    return found
+
+
+def _erase_tools(memory_id: str, holds: Callable[[str], bool]) -> None:
+    for tool in CallTool.objects.filter(memory_id=memory_id):
+        definition = json.loads(tool.definition)
+        if holds(json.dumps(definition, ensure_ascii=False)) or holds(tool.name):
+            tool.name, tool.definition = REDACTED, json.dumps({"name": REDACTED})
+            tool.save()
+
+
+def _without_pieces(difference: str, format: str, holds: Callable[[str], bool]) -> str:
+    """Return the difference of a request without pieces of messages, and without what holds."""
+    if not difference:
+        return ""
+    found = json.loads(difference)
+    if "c" not in found:
+        return ""
+    kept = {
+        name: each
+        for name, each in found["c"].items()
+        if name not in MADE[format] and not holds(json.dumps(each, ensure_ascii=False))
+    }
+    return json.dumps({"k": found["k"], "c": kept}, separators=(",", ":"))
+
+
+def _without_pieces_of_answer(response: str, holds: Callable[[str], bool]) -> str:
+    """Return the difference of an answer without what the ledger does not have of it."""
+    if not response:
+        return ""
+    kept: dict[str, Any] = json.loads(response)
+    if "whole" in kept or holds(json.dumps(kept["around"], ensure_ascii=False)):
+        return ""
+    return json.dumps({"around": kept["around"], "said": None}, separators=(",", ":"))

@@ -1,0 +1,236 @@
+"""Calls as OpenTelemetry's conventions for generative AI have them, in a span or a log event.
+
+They say less than the request: the arguments of a call as values, no tool_choice. The request is
+made of what they say, in the format of the provider.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.core.messages import ChatMessage
+from chatmemory.formats import FORMATS
+from chatmemory.formats.conversion import decoded, dict_in, text_in
+from inspector.rooms.calls.bodies import (
+    ANTHROPIC,
+    OPENAI,
+    RESPONSES,
+    answer_made_of,
+    finish_named,
+    made_of,
+)
+from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why
+from inspector.rooms.calls.otlp import Record
+
+OPERATIONS = ("chat", "text_completion", "generate_content")
+INPUT, OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
+SYSTEM, TOOLS = "gen_ai.system_instructions", "gen_ai.tool.definitions"
+_HIDDEN = "__REDACTED__"
+# The parts that say nothing without this member
+_SAYING = {"text": "content", "reasoning": "content", "thinking": "content"}
+# Parameters of a request, by their attributes
+_PARAMETERS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "max_tokens": "max_tokens",
+    "seed": "seed",
+    "frequency_penalty": "frequency_penalty",
+    "presence_penalty": "presence_penalty",
+    "choice.count": "n",
+    "stream": "stream",
+}
+_USAGE = {
+    "cached": ("cache_read.input_tokens",),
+    "written": ("cache_write.input_tokens", "cache_creation.input_tokens"),
+    "reasoning": ("reasoning.output_tokens", "reasoning_tokens", "details.reasoning_tokens"),
+}
+
+
+def is_call(record: Record) -> bool:
+    return record.attributes.get("gen_ai.operation.name") in OPERATIONS
+
+
+def has_messages(record: Record) -> bool:
+    return bool(record.attributes.get(INPUT))
+
+
+def read(record: Record, at: datetime) -> GivenCall | Dropped:
+    """Return the call of a span or of an event, or why it is none."""
+    given = record.attributes
+    asked = _list(given.get(INPUT))
+    if not asked:
+        is_lost = record.lost and INPUT not in given
+        return Dropped(Why.DROPPED_ATTRIBUTES if is_lost else Why.NO_MESSAGES, record.scope)
+    if _is_hidden(asked):
+        return Dropped(Why.HIDDEN, record.scope)
+    format = format_of(given)
+    try:
+        messages = _messages(_list(given.get(SYSTEM)), _with_matching_ids(asked))
+        model = text_in(dict(given), "gen_ai.request.model") or ""
+        request: dict[str, Any] = {"model": model}
+        request |= made_of(messages, format)
+        answered = _messages([], _list(given.get(OUTPUT)))
+    except (ChatMemoryError, RecursionError, KeyError, TypeError, AttributeError):
+        return Dropped(Why.UNREADABLE, record.scope)
+    if tools := [_tool(each, format) for each in _list(given.get(TOOLS)) if isinstance(each, dict)]:
+        request["tools"] = tools
+    request |= _parameters(given, format)
+    finish = finish_named(next(iter(_list(given.get("gen_ai.response.finish_reasons"))), ""))
+    session = given.get("gen_ai.conversation.id") or given.get("session.id")
+    return GivenCall(
+        key=f"{record.trace_id}:{record.span_id}",
+        source=Source.GENAI,
+        format=format,
+        request=request,
+        response=response_of(answered, format, given, finish) if answered else None,
+        at=at,
+        provider=provider_of(given),
+        model=model[:255],
+        duration=(record.end - record.start) / 1e9 if record.end > record.start else None,
+        usage=usage_of(given),
+        finish=finish,
+        error=record.error or str(given.get("error.type") or ""),
+        is_exact=False,
+        session=session if isinstance(session, str) else "",
+    )
+
+
+def provider_of(given: Mapping[str, Any]) -> str:
+    found = given.get("gen_ai.provider.name") or given.get("gen_ai.system")
+    return found[:64] if isinstance(found, str) else ""
+
+
+def format_of(given: Mapping[str, Any]) -> str:
+    """Return the format of the provider of a call."""
+    if "anthropic" in provider_of(given):
+        return ANTHROPIC
+    id = given.get("gen_ai.response.id")
+    is_new = given.get("openai.api.type") == "responses" or str(id).startswith("resp_")
+    return RESPONSES if is_new else OPENAI
+
+
+def usage_of(given: Mapping[str, Any]) -> Usage:
+    def count(*names: str) -> int | None:
+        found = (given.get(f"gen_ai.usage.{name}") for name in names)
+        return next((each for each in found if type(each) is int and each >= 0), None)
+
+    return Usage(
+        count("input_tokens"),
+        count(*_USAGE["cached"]),
+        count(*_USAGE["written"]),
+        count("output_tokens"),
+        count(*_USAGE["reasoning"]),
+    )
+
+
+def response_of(
+    answered: Sequence[ChatMessage], format: str, given: Mapping[str, Any], finish: str
+) -> dict[str, Any]:
+    """Return an answer in the format of the provider, made of what is said of it."""
+    about = {"id": given.get("gen_ai.response.id"), "model": given.get("gen_ai.response.model")}
+    about = {name: value for name, value in about.items() if isinstance(value, str)}
+    said = answer_made_of(answered, format)
+    if format == OPENAI:
+        return {**about, "choices": [{"index": 0, "message": said, "finish_reason": finish}]}
+    if format == ANTHROPIC:
+        return {**about, "role": "assistant", "content": said, "stop_reason": finish}
+    return {**about, "output": said}
+
+
+def _messages(system: list[Any], turns: list[Any]) -> tuple[ChatMessage, ...]:
+    """Return messages of these conventions. Raises ChatMemoryError."""
+    if not turns:
+        return ()
+    turns = [_without_extras(each) for each in turns]
+    value = {INPUT: turns, **({SYSTEM: system} if system else {})}
+    otel = FORMATS["otel_genai"]
+    raw = otel.find(value)
+    return otel.parse(raw.turns, ()).messages if raw else ()
+
+
+def _without_extras(turn: Any) -> Any:
+    """Return a turn without what instrumentations add to it, such as the reason of its end."""
+    if not isinstance(turn, dict):
+        return turn
+    left_out = {"finish_reason"} | ({"name"} if turn.get("name") is None else set())
+    left_out |= {"name"} if turn.get("role") == "tool" else set()
+    return {name: each for name, each in turn.items() if name not in left_out}
+
+
+def _list(value: Any) -> list[Any]:
+    """Return a list, which an attribute may have as JSON text."""
+    value = decoded(value) if isinstance(value, str) else value
+    return value if isinstance(value, list) else []
+
+
+def _is_hidden(turns: list[Any]) -> bool:
+    """Whether an app has hidden what was said: a part is there without its content."""
+    parts = [part for turn in turns if isinstance(turn, dict) for part in _parts(turn)]
+    return any(
+        (needed := _SAYING.get(str(part.get("type")))) is not None
+        and (part.get(needed) is None or part.get(needed) == _HIDDEN)
+        for part in parts
+    )
+
+
+def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
+    parts = turn.get("parts")
+    return [each for each in parts if isinstance(each, dict)] if isinstance(parts, list) else []
+
+
+def _with_matching_ids(turns: list[Any]) -> list[Any]:
+    """Return turns whose results have the ids of their calls: some instrumentations tell the id of
+    a call's item in place of the call's. Then both are told in the same order.
+    """
+    parts = [part for turn in turns if isinstance(turn, dict) for part in _parts(turn)]
+    calls = [part.get("id") for part in parts if part.get("type") == "tool_call"]
+    results = [part.get("id") for part in parts if part.get("type") == "tool_call_response"]
+    others = [id for id in results if id not in calls]
+    if not others or len(calls) < len(results) or set(calls) & set(results):
+        return turns
+    ids = dict(zip(calls, results, strict=False))
+
+    def renamed(part: Any) -> Any:
+        is_call = isinstance(part, dict) and part.get("type") == "tool_call"
+        return {**part, "id": ids.get(part.get("id"), part.get("id"))} if is_call else part
+
+    return [
+        {**turn, "parts": [renamed(each) for each in turn["parts"]]} if "parts" in turn else turn
+        for turn in turns
+    ]
+
+
+def _tool(definition: dict[str, Any], format: str) -> dict[str, Any]:
+    """Return the definition of a tool as the provider has it."""
+    function = dict_in(definition, "function") or definition
+    name = text_in(function, "name")
+    schema = function.get("parameters") or function.get("input_schema")
+    if name is None or schema is None:
+        return definition
+    told = {"name": name}
+    told |= {"description": function["description"]} if "description" in function else {}
+    if format == ANTHROPIC:
+        return {**told, "input_schema": schema}
+    told |= {"parameters": schema}
+    told |= {"strict": function["strict"]} if "strict" in function else {}
+    if format == RESPONSES:
+        return {"type": "function", **told}
+    return {"type": "function", "function": told}
+
+
+def _parameters(given: Mapping[str, Any], format: str) -> dict[str, Any]:
+    found = {
+        name: given[f"gen_ai.request.{attribute}"]
+        for attribute, name in _PARAMETERS.items()
+        if given.get(f"gen_ai.request.{attribute}") is not None
+    }
+    stops = given.get("gen_ai.request.stop_sequences")
+    if isinstance(stops, list) and stops:
+        found["stop_sequences" if format == ANTHROPIC else "stop"] = stops
+    if format == RESPONSES and "max_tokens" in found:
+        found["max_output_tokens"] = found.pop("max_tokens")
+    return found

@@ -1,0 +1,122 @@
+"""OTLP: apps send spans and log records, and the calls in them are stored."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.http import parse_header_parameters
+from rest_framework.exceptions import ParseError, UnsupportedMediaType
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+
+from chatmemory.access.roles import actor_of
+from chatmemory.api.bodies import BodyLimit
+from chatmemory.api.guard import Guarded, OneFormat, prefix_of
+from chatmemory.core.exceptions import ChatMemoryError
+from inspector.conf import inspector_configuration
+from inspector.rooms.calls.call import Dropped, GivenCall
+from inspector.rooms.calls.otlp import (
+    JSON,
+    LOGS,
+    METRICS,
+    PROTOBUF,
+    TRACES,
+    NoOtlp,
+    answer,
+    read_batch,
+)
+from inspector.rooms.calls.spans import calls_of_logs, calls_of_spans
+from inspector.rooms.calls.writes import count_dropped, store
+
+_ANY_OF = f"send {PROTOBUF} or {JSON}"
+
+
+class Otlp(Guarded):
+    """The address of a signal: traces, logs or metrics. Metrics are taken, and nothing is kept."""
+
+    renderer_classes = (JSONRenderer,)
+    content_negotiation_class = OneFormat
+    schema = None  # type: ignore[assignment]
+    signal = METRICS
+
+    @classmethod
+    def limit(cls, method: str | None) -> BodyLimit:
+        return BodyLimit(inspector_configuration().OTLP_BYTES, 'INSPECTOR["OTLP_BYTES"]')
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> tuple[Any, str]:
+        """Whatever an exporter accepts: the answer is in the form of its request."""
+        return JSONRenderer(), JSON
+
+    def post(self, request: Request) -> HttpResponseBase:
+        """Store the calls of a request of OTLP."""
+        content_type, _ = parse_header_parameters(request.headers.get("Content-Type", ""))
+        if content_type not in (PROTOBUF, JSON):
+            raise UnsupportedMediaType(content_type, f"the body is {content_type!r}: {_ANY_OF}")
+        body = self._unpacked(request)
+        try:
+            batch = read_batch(body, self.signal, content_type)
+        except NoOtlp as error:
+            raise ParseError(str(error)) from error
+        found = calls_of_logs if self.signal == LOGS else calls_of_spans
+        failed = _stored(found(batch.records), prefix_of(request), actor_of(request))
+        rejected = batch.rejected + len(failed)
+        why = next(iter(failed), "they are no records of OTLP")
+        return HttpResponse(answer(self.signal, content_type, rejected, why), content_type)
+
+    def _unpacked(self, request: Request) -> bytes:
+        """Return the body. Raises RequestDataTooBig, also for what is large when it is unpacked."""
+        body: bytes = request._request.body
+        encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
+        if encoding in ("identity", ""):
+            return body
+        if encoding != "gzip":
+            raise UnsupportedMediaType(encoding, f"the body is encoded as {encoding!r}: use gzip")
+        limit = self.limit("POST")
+        unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
+        try:
+            found = unpacker.decompress(body, limit.size + 1)
+        except zlib.error as error:
+            raise ParseError(f"the body is no gzip: {error}") from error
+        if len(found) > limit.size:
+            raise RequestDataTooBig(f"the body is larger than {limit}")
+        if not unpacker.eof:
+            raise ParseError("the body is no whole gzip")
+        return found
+
+
+def _stored(found: Iterable[GivenCall | Dropped], prefix: str, actor: str) -> list[str]:
+    """Store calls, and return why some were not."""
+    calls, dropped = [], []
+    for each in found:
+        if isinstance(each, GivenCall):
+            calls.append(each)
+        else:
+            dropped.append(each)
+    failed = []
+    for call in sorted(calls, key=lambda each: each.at):
+        try:
+            store(call, prefix, actor)
+        except ChatMemoryError as error:
+            failed.append(str(error))
+    count_dropped(dropped, prefix)
+    return failed
+
+
+def variables(site: str, token: str) -> Sequence[tuple[str, str]]:
+    """Return what an app sets, for its calls to be sent to a site with a token."""
+    return [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", f"{site}/otlp"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", f"Authorization=Bearer%20{token}"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "span_only"),
+    ]
+
+
+VIEWS: Mapping[str, Any] = {
+    signal: Otlp.as_view(signal=signal) for signal in (TRACES, LOGS, METRICS)
+}

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from chatmemory.core.texts import printable
+from chatmemory.management.base import DatabaseCommand
+from inspector.rooms.calls.agents import line_of
+from inspector.rooms.calls.api import CallSerializer, whole
+from inspector.rooms.calls.models import ModelCall
+from inspector.rooms.calls.reads import CallNotFound, newest_calls, one_call
+
+LAST = 40
+
+
+class Command(DatabaseCommand):
+    help = "List the calls of models, or show the request of one as it was sent."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("conversation", nargs="?", help="its id; else the newest calls of all")
+        parser.add_argument("number", nargs="?", type=int, help="of one call")
+        parser.add_argument("--last", type=int, default=LAST, help="by default 40")
+        parser.add_argument("--json", action="store_true", help="print JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        memory_id, number = options["conversation"], options["number"]
+        if number is not None:
+            self._show(memory_id, number, options["json"])
+            return
+        last = max(1, min(options["last"], 10_000))
+        rows = (
+            newest_calls(memory_id, last)
+            if memory_id
+            else list(ModelCall.objects.order_by("-at", "-memory", "-n")[:last])
+        )
+        for call in rows:
+            if options["json"]:
+                row = {"id": call.memory_id, **CallSerializer(call).data}
+                self.stdout.write(json.dumps(row, default=str))
+            else:
+                place = "" if memory_id else f"{call.memory_id}: "
+                self.stdout.write(printable(f"{place}{line_of(call)}"))
+        if options["json"]:
+            self.stdout.write(json.dumps({"total": {"calls": len(rows)}}))
+        elif not rows:
+            self.stdout.write("No call was recorded. How: docs/calls.md")
+
+    def _show(self, memory_id: str, number: int, as_json: bool) -> None:
+        try:
+            found = one_call(memory_id, number)
+        except CallNotFound as error:
+            self.stderr.write(printable(str(error)))
+            raise SystemExit(1) from error
+        if as_json:
+            self.stdout.write(json.dumps(whole(found), default=str, ensure_ascii=False))
+            return
+        self.stdout.write(printable(line_of(found.row)))
+        self.stdout.write(json.dumps(found.request, indent=2))

@@ -1,0 +1,162 @@
+"""The tables of calls. What a call's messages said is in the ledger; here is what was beside it."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F
+
+from chatmemory.managers import TableManager
+from inspector.rooms.calls.call import Source, Usage, Why
+
+
+class _OfConversation(models.Model):
+    """A row of a conversation, which is deleted with it."""
+
+    memory = models.ForeignKey(
+        "chatmemory.Memory",
+        models.CASCADE,
+        related_name="+",
+        db_index=False,
+        db_constraint=False,
+    )
+
+    objects: TableManager = TableManager()  # type: ignore[type-arg]
+
+    class Meta:
+        abstract = True
+
+
+class ModelCall(_OfConversation):
+    """A call of a model. Its messages are those of the window after `step`; None if they could not
+    be stored, and then the difference has them.
+
+    `difference` is a patch (see `patches`) from what these messages make in the `format` to the
+    request; `style` is how its JSON was written, or empty if its bytes are not known. `tools` are
+    the digests of its tools, in order. The answer is what the window after `answer_step` has more,
+    and `response` a patch likewise.
+    """
+
+    pk = models.CompositePrimaryKey("memory_id", "n")
+    n = models.BigIntegerField()
+    key = models.CharField(max_length=32, help_text="digest of what names the call for ever")
+    source = models.CharField(max_length=16, choices=[(s.value, s.value) for s in Source])
+    format = models.CharField(max_length=32)
+    provider = models.CharField(max_length=64, blank=True)
+    model = models.CharField(max_length=255, blank=True)
+    at = models.DateTimeField()
+    duration = models.FloatField(null=True, help_text="seconds")
+    is_exact = models.BooleanField(default=True)
+
+    step = models.BigIntegerField(null=True)
+    answer_step = models.BigIntegerField(null=True)
+    difference = models.TextField(default="", blank=True)
+    style = models.CharField(max_length=16, blank=True)
+    tools = models.TextField(default="[]")
+    response = models.TextField(default="", blank=True)
+    headers = models.TextField(default="{}")
+
+    # As the provider counted; None where it did not
+    input = models.BigIntegerField(null=True)
+    cached = models.BigIntegerField(null=True)
+    written = models.BigIntegerField(null=True)
+    output = models.BigIntegerField(null=True)
+    reasoning = models.BigIntegerField(null=True)
+    counted = models.BigIntegerField(default=0, help_text="of messages and tools, counted here")
+    is_countable = models.BooleanField(default=True, help_text="no image and no other media")
+    # Beside the call that began before it; see `comparing`
+    shared = models.BigIntegerField(null=True, help_text="tokens of the common beginning")
+    again = models.BigIntegerField(default=0, help_text="tokens sent again behind a break")
+    is_broken = models.BooleanField(default=False)
+    finish = models.CharField(max_length=64, blank=True)
+    error = models.TextField(default="", blank=True)
+
+    class Meta:
+        verbose_name = "call"
+        constraints = [models.UniqueConstraint("memory", "key", name="calls_once")]
+        indexes = [
+            models.Index("memory", "at", "n", name="calls_by_start"),
+            models.Index("key", name="calls_by_key"),
+            models.Index(F("at").desc(), F("memory").desc(), F("n").desc(), name="calls_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} call {self.n}"
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.input, self.cached, self.written, self.output, self.reasoning)
+
+
+class CallTool(_OfConversation):
+    """The definition of a tool, once for all calls of a conversation that had it."""
+
+    pk = models.CompositePrimaryKey("memory_id", "digest")
+    digest = models.CharField(max_length=32)
+    name = models.CharField(max_length=255)
+    definition = models.TextField(help_text="JSON as it was sent")
+    tokens = models.IntegerField()
+
+    class Meta:
+        verbose_name = "tool of calls"
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} tool {self.name}"
+
+
+class CallRun(models.Model):
+    """The run of a conversation: the list of its newest call, with the answer, as digests.
+
+    `calls` is how many there were. The conversation `is_own` if calls began it: no other program
+    decides its memory.
+    """
+
+    memory = models.OneToOneField(
+        "chatmemory.Memory", models.CASCADE, primary_key=True, db_constraint=False, related_name="+"
+    )
+    prefix = models.CharField(max_length=255, blank=True, help_text="of the token that sent them")
+    digests = models.BinaryField(default=b"")
+    calls = models.BigIntegerField(default=0)
+    is_own = models.BooleanField(default=True)
+
+    objects = TableManager()
+
+    class Meta:
+        verbose_name = "run of calls"
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} run"
+
+
+class CallEnd(_OfConversation):
+    """A digest at the end of a run, by which the run is looked for."""
+
+    pk = models.CompositePrimaryKey("memory_id", "digest")
+    digest = models.CharField(max_length=16, help_text="in hexadecimal")
+    prefix = models.CharField(max_length=255, blank=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        verbose_name = "end of a run"
+        indexes = [models.Index("prefix", "digest", F("at").desc(), name="calls_ends")]
+
+    def __str__(self) -> str:
+        return f"{self.memory_id} end {self.digest}"
+
+
+class DroppedCalls(models.Model):
+    """How many calls of a sender could not be stored, and why: numbers and names only."""
+
+    prefix = models.CharField(max_length=255, blank=True, help_text="of the token that sent them")
+    why = models.CharField(max_length=32, choices=[(w.value, w.value) for w in Why])
+    sender = models.CharField(max_length=100, blank=True)
+    count = models.BigIntegerField(default=0)
+    last_at = models.DateTimeField()
+
+    objects = TableManager()
+
+    class Meta:
+        verbose_name_plural = "dropped calls"
+        constraints = [models.UniqueConstraint("prefix", "why", "sender", name="calls_dropped")]
+
+    def __str__(self) -> str:
+        return f"{self.count} {self.why} of {self.sender}"

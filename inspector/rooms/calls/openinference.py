@@ -1,0 +1,203 @@
+"""Calls as OpenInference's conventions have them, in spans of the kind LLM.
+
+`input.value` is mostly the request itself. Where it is something else, such as LangChain's, the
+call is made of the flat attributes: llm.input_messages.0.message.role and others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from chatmemory.formats.conversion import decoded
+from inspector.rooms.calls.bodies import (
+    OPENAI,
+    finish_in,
+    finish_named,
+    format_of_request,
+    is_request,
+    messages_in,
+    model_in,
+    session_in,
+    usage_in,
+)
+from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why
+from inspector.rooms.calls.otlp import Record
+
+KIND = "openinference.span.kind"
+HIDDEN = "__REDACTED__"
+_COUNTS = (
+    "prompt",
+    "prompt_details.cache_read",
+    "prompt_details.cache_write",
+    "completion",
+    "completion_details.reasoning",
+)
+_MEDIA = {"image": "image_url"}
+_PLACES = 100_000  # of a list
+
+
+def is_call(record: Record) -> bool:
+    return record.attributes.get(KIND) == "LLM"
+
+
+def read(record: Record, at: datetime) -> GivenCall | Dropped:
+    """Return the call of a span, or why it is none."""
+    given = record.attributes
+    value = given.get("input.value")
+    request: Any = decoded(value) if isinstance(value, str) else None
+    provider = _text(given, "llm.provider") or _text(given, "llm.system")
+    is_exact = is_request(request)
+    if not is_exact:
+        if why := _why_not(record):
+            return Dropped(why, record.scope)
+        request = _told_request(given)
+    format = format_of_request(request, provider or record.scope) if is_exact else OPENAI
+    if messages_in(request, format) is None and not is_exact:
+        return Dropped(Why.UNREADABLE, record.scope)
+    response = _response(given, is_exact, format)
+    session = _text(given, "gen_ai.conversation.id") or _text(given, "session.id")
+    finish = finish_in(response, format) or finish_named(given.get("llm.finish_reason"))
+    return GivenCall(
+        key=f"{record.trace_id}:{record.span_id}",
+        source=Source.OPENINFERENCE,
+        format=format,
+        request=request,
+        response=response,
+        at=at,
+        provider=provider[:64],
+        model=model_in(request) or _text(given, "llm.model_name")[:255],
+        duration=(record.end - record.start) / 1e9 if record.end > record.start else None,
+        usage=_usage(given, response, format),
+        finish=finish,
+        error=record.error,
+        is_exact=is_exact and HIDDEN not in str(value),
+        session=session or session_in(request) or session_in({"metadata": _metadata(given)}),
+    )
+
+
+def _why_not(record: Record) -> Why | None:
+    given = record.attributes
+    if given.get("input.value") == HIDDEN or HIDDEN in given.values():
+        return Why.HIDDEN
+    if record.lost and "input.value" not in given:
+        return Why.DROPPED_ATTRIBUTES
+    if not any(name.startswith("llm.input_messages.") for name in given):
+        return Why.NO_MESSAGES
+    return None
+
+
+def _text(given: Mapping[str, Any], name: str) -> str:
+    found = given.get(name)
+    return found if isinstance(found, str) else ""
+
+
+def _metadata(given: Mapping[str, Any]) -> Any:
+    found = given.get("metadata")
+    return decoded(found) if isinstance(found, str) else found
+
+
+def _usage(given: Mapping[str, Any], response: Any, format: str) -> Usage:
+    counts = [given.get(f"llm.token_count.{name}") for name in _COUNTS]
+    told = [each if type(each) is int and each >= 0 else None for each in counts]
+    return Usage(*told) if any(each is not None for each in told) else usage_in(response, format)
+
+
+def _response(given: Mapping[str, Any], is_exact: bool, format: str) -> dict[str, Any] | None:
+    """Return the provider's answer, or one that is made of the flat attributes."""
+    value = _text(given, "output.value")
+    found = decoded(value) if value[:1] == "{" else None
+    if is_exact and isinstance(found, dict):
+        return found
+    told = _messages(given, "llm.output_messages.")
+    if not told or format != OPENAI:
+        return None
+    finish = finish_named(given.get("llm.finish_reason"))
+    return {"choices": [{"index": 0, "message": told[0], "finish_reason": finish}]}
+
+
+def _told_request(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a request of chat completions, made of the flat attributes."""
+    parameters = decoded(_text(given, "llm.invocation_parameters") or "{}")
+    request = dict(parameters) if isinstance(parameters, dict) else {}
+    request.setdefault("model", request.pop("model_name", _text(given, "llm.model_name")))
+    request.pop("model_name", None)
+    request["messages"] = _messages(given, "llm.input_messages.")
+    tools = [
+        decoded(schema)
+        for each in _listed(given, "llm.tools.")
+        if isinstance(schema := _within(each, "tool").get("json_schema"), str)
+    ]
+    if tools and all(isinstance(each, dict) for each in tools):
+        request["tools"] = tools
+    return request
+
+
+def _messages(given: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+    return [_message(_within(each, "message")) for each in _listed(given, prefix)]
+
+
+def _message(told: dict[str, Any]) -> dict[str, Any]:
+    """Return a message of chat completions."""
+    message: dict[str, Any] = {"role": told.get("role") or "user"}
+    parts = [_part(_within(each, "message_content")) for each in _in_list(told, "contents")]
+    message["content"] = parts or told.get("content")
+    calls = [_call(_within(each, "tool_call")) for each in _in_list(told, "tool_calls")]
+    if calls:
+        message["tool_calls"] = calls
+    for name in ("tool_call_id", "name"):
+        if isinstance(told.get(name), str):
+            message[name] = told[name]
+    return message
+
+
+def _part(told: dict[str, Any]) -> dict[str, Any]:
+    kind = told.get("type")
+    if kind in _MEDIA:
+        url = _within(_within(told, "image"), "image").get("url")
+        return {"type": _MEDIA[kind], _MEDIA[kind]: {"url": url}}
+    return {"type": "text", "text": told.get("text") or ""}
+
+
+def _call(told: dict[str, Any]) -> dict[str, Any]:
+    function = _within(told, "function")
+    named = {"name": function.get("name"), "arguments": function.get("arguments") or "{}"}
+    return {"id": told.get("id"), "type": "function", "function": named}
+
+
+# Flat attributes: `llm.tools.2.tool.json_schema` is within the third of a list
+
+
+def _listed(given: Mapping[str, Any], prefix: str) -> list[dict[str, Any]]:
+    """Return the objects of a list whose attributes begin with a prefix."""
+    tree: dict[str, Any] = {}
+    for name, value in given.items():
+        if name.startswith(prefix):
+            *steps, last = name.removeprefix(prefix).split(".")
+            inner = tree
+            for step in steps:
+                inner = inner.setdefault(step, {})
+                if not isinstance(inner, dict):
+                    break
+            else:
+                inner[last] = value
+    return _items(tree)
+
+
+def _in_list(told: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return _items(_within(told, name))
+
+
+def _items(tree: dict[str, Any]) -> list[dict[str, Any]]:
+    numbered = {
+        int(n): each
+        for n, each in tree.items()
+        if n.isdecimal() and len(n) < 7 and isinstance(each, dict)
+    }
+    return [numbered[n] for n in sorted(numbered) if n < _PLACES]
+
+
+def _within(told: dict[str, Any], name: str) -> dict[str, Any]:
+    found = told.get(name)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,266 @@
+"""Spans and log records of an OTLP request: protobuf or JSON, of any version of version 1."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from chatmemory.core.codec import load_json
+from chatmemory.core.exceptions import ChatMemoryError, InvalidMessage
+
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
+TRACES, LOGS, METRICS = "traces", "logs", "metrics"
+_LISTS = {
+    TRACES: ("resourceSpans", "scopeSpans", "spans"),
+    LOGS: ("resourceLogs", "scopeLogs", "logRecords"),
+    METRICS: ("resourceMetrics", "scopeMetrics", "metrics"),
+}
+_DEPTH = 20  # of values within values
+
+
+class NoOtlp(ChatMemoryError):
+    """The body is no request of OTLP."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A span, or a log record that belongs to one. Ids are in hexadecimal, times in nanoseconds.
+
+    `error` is what a span says of its failure; `lost` is how many attributes its SDK has dropped.
+    """
+
+    trace_id: str
+    span_id: str
+    attributes: Mapping[str, Any]
+    scope: str = ""
+    event: str = ""
+    start: int = 0
+    end: int = 0
+    error: str = ""
+    lost: int = 0
+    body: Any = None
+
+
+@dataclass
+class Batch:
+    """The records of a request, and how many were no records."""
+
+    records: list[Record] = field(default_factory=list)
+    rejected: int = 0
+
+
+def read_batch(body: bytes, signal: str, content_type: str) -> Batch:
+    """Return the records of a request. Raises NoOtlp."""
+    value = _json_of(body) if content_type == JSON else _of_protobuf(body, signal)
+    batch = Batch()
+    if signal == METRICS:
+        return batch
+    outer, middle, inner = _LISTS[signal]
+    if not isinstance(value, dict) or not isinstance(value.get(outer, []), list):
+        raise NoOtlp(f"the body is no object with a list {outer!r}")
+    if value and outer not in value:
+        raise NoOtlp(f"the body has no {outer!r}")
+    for scope, found in _scoped(value[outer] if value else (), middle, inner):
+        try:
+            batch.records.append(_record(found, scope))
+        except (KeyError, TypeError, ValueError, AttributeError):
+            batch.rejected += 1
+    return batch
+
+
+def _json_of(body: bytes) -> Any:
+    try:
+        return load_json(body.decode())
+    except (UnicodeDecodeError, InvalidMessage) as error:
+        raise NoOtlp(f"the body is no JSON: {error}") from error
+
+
+def _scoped(resources: Iterable[Any], middle: str, inner: str) -> Iterator[tuple[str, Any]]:
+    """Yield each record with the name of its scope."""
+    for resource in resources:
+        scopes = resource.get(middle) if isinstance(resource, dict) else None
+        if not isinstance(scopes, list):
+            raise NoOtlp(f"a resource has no list {middle!r}")
+        for scope in scopes:
+            found = scope.get(inner) if isinstance(scope, dict) else None
+            if not isinstance(found, list):
+                raise NoOtlp(f"a scope has no list {inner!r}")
+            named = scope.get("scope")
+            name = named.get("name") if isinstance(named, dict) else None
+            yield from ((name if isinstance(name, str) else "", each) for each in found)
+
+
+def _record(found: dict[str, Any], scope: str) -> Record:
+    """Return a record. Raises KeyError, TypeError, ValueError or AttributeError for no record."""
+    trace_id, span_id = found.get("traceId", ""), found.get("spanId", "")
+    bytes.fromhex(trace_id + span_id)
+    attributes = {each["key"]: _value(each.get("value")) for each in found.get("attributes", ())}
+    start = found.get("startTimeUnixNano") or found.get("timeUnixNano")
+    start = int(start or found.get("observedTimeUnixNano") or 0)
+    status = found.get("status") or {}
+    is_error = status.get("code") in (2, "STATUS_CODE_ERROR")
+    told = [_value(each.get("value")) for each in _of_exceptions(found)]
+    error = str(status.get("message") or next(iter(told), "") or "error") if is_error else ""
+    return Record(
+        *(trace_id.lower(), span_id.lower(), attributes, scope),
+        event=found.get("eventName") or attributes.get("event.name") or "",
+        start=start,
+        end=int(found.get("endTimeUnixNano") or start),
+        error=error,
+        lost=int(found.get("droppedAttributesCount") or 0),
+        body=_value(found.get("body")),
+    )
+
+
+def _of_exceptions(found: dict[str, Any]) -> Iterator[Any]:
+    """Yield the attributes that have the message of an exception."""
+    for event in found.get("events") or ():
+        yield from (e for e in event.get("attributes", ()) if e["key"] == "exception.message")
+
+
+def _value(value: Any, depth: int = 0) -> Any:
+    """Return a value of OTLP as JSON has it: integers come as text."""
+    if not value or depth > _DEPTH:
+        return None
+    ((kind, inner),) = value.items()
+    match kind:
+        case "intValue":
+            return int(inner)
+        case "doubleValue":
+            return float(inner)
+        case "arrayValue":
+            return [_value(each, depth + 1) for each in inner.get("values", ())]
+        case "kvlistValue":
+            values = inner.get("values", ())
+            return {each["key"]: _value(each.get("value"), depth + 1) for each in values}
+    return inner
+
+
+# Protobuf
+
+
+def _of_protobuf(body: bytes, signal: str) -> Any:
+    """Return a protobuf body in the shape of OTLP's JSON. Raises NoOtlp."""
+    request = _requests()[signal]()
+    from google.protobuf.message import DecodeError
+
+    try:
+        request.ParseFromString(body)
+    except DecodeError as error:
+        raise NoOtlp(f"the body is no protobuf: {error}") from error
+    if signal == METRICS:
+        return {}
+    outer = request.resource_spans if signal == TRACES else request.resource_logs
+    if body and not outer:
+        raise NoOtlp("the body has no spans" if signal == TRACES else "the body has no logs")
+    name, middle, inner = _LISTS[signal]
+    one: Any = _span
+    scopes, records = "scope_spans", "spans"
+    if signal == LOGS:
+        one, scopes, records = _log, "scope_logs", "log_records"
+    return {
+        name: [
+            {
+                middle: [
+                    {"scope": {"name": each.scope.name}, inner: [*map(one, getattr(each, records))]}
+                    for each in getattr(resource, scopes)
+                ]
+            }
+            for resource in outer
+        ]
+    }
+
+
+def _requests() -> dict[str, Any]:
+    """Return the classes of requests. Raises NoOtlp without the package that has them."""
+    try:
+        from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+        from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+            ExportMetricsServiceRequest,
+        )
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+            ExportTraceServiceRequest,
+        )
+    except ImportError as error:
+        raise NoOtlp(
+            "this server reads no protobuf without opentelemetry-proto: send application/json"
+        ) from error
+    return {
+        TRACES: ExportTraceServiceRequest,
+        LOGS: ExportLogsServiceRequest,
+        METRICS: ExportMetricsServiceRequest,
+    }
+
+
+def _span(span: Any) -> dict[str, Any]:
+    return {
+        **_common(span),
+        "startTimeUnixNano": span.start_time_unix_nano,
+        "endTimeUnixNano": span.end_time_unix_nano,
+        "status": {"code": span.status.code, "message": span.status.message},
+        "events": [{"attributes": _attributes(each.attributes)} for each in span.events],
+    }
+
+
+def _log(record: Any) -> dict[str, Any]:
+    return {
+        **_common(record),
+        "timeUnixNano": record.time_unix_nano,
+        "observedTimeUnixNano": record.observed_time_unix_nano,
+        "eventName": getattr(record, "event_name", ""),
+        "body": _any(record.body),
+    }
+
+
+def _common(record: Any) -> dict[str, Any]:
+    return {
+        "traceId": record.trace_id.hex(),
+        "spanId": record.span_id.hex(),
+        "attributes": _attributes(record.attributes),
+        "droppedAttributesCount": record.dropped_attributes_count,
+    }
+
+
+def _attributes(attributes: Any) -> list[dict[str, Any]]:
+    return [{"key": each.key, "value": _any(each.value)} for each in attributes]
+
+
+def _any(value: Any) -> dict[str, Any]:
+    """Return a value in the shape of OTLP's JSON."""
+    match kind := value.WhichOneof("value"):
+        case None:
+            return {}
+        case "array_value":
+            return {"arrayValue": {"values": [_any(each) for each in value.array_value.values]}}
+        case "kvlist_value":
+            return {"kvlistValue": {"values": _attributes(value.kvlist_value.values)}}
+        case "bytes_value":
+            return {"bytesValue": value.bytes_value.hex()}
+    name, _, rest = kind.partition("_")
+    return {f"{name}{rest.title()}": getattr(value, kind)}
+
+
+# Answers
+
+
+def answer(signal: str, content_type: str, rejected: int = 0, why: str = "") -> bytes:
+    """Return the body of the answer to a request: empty, or how much of it was rejected."""
+    names = {TRACES: "Spans", LOGS: "LogRecords", METRICS: "DataPoints"}
+    if content_type == JSON:
+        told = {f"rejected{names[signal]}": str(rejected), "errorMessage": why}
+        return json.dumps({"partialSuccess": told} if rejected else {}).encode()
+    if not rejected:
+        return b""
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+        ExportTraceServiceResponse,
+    )
+
+    response = ExportTraceServiceResponse() if signal == TRACES else ExportLogsServiceResponse()
+    field_name = "rejected_spans" if signal == TRACES else "rejected_log_records"
+    setattr(response.partial_success, field_name, rejected)
+    response.partial_success.error_message = why
+    found: bytes = response.SerializeToString()
+    return found

@@ -1,0 +1,410 @@
+"""What the page of a call shows: its budget, what changed, and memory against what was sent."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from django.db.models import QuerySet, Sum
+
+from chatmemory.conf import configuration
+from chatmemory.core.estimators import count_overhead, estimator_for
+from chatmemory.core.exceptions import OversizedMessage
+from chatmemory.core.messages import AiMessage, ChatMessage
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.texts import readable_text
+from chatmemory.core.transitions import admit
+from chatmemory.core.window import Entry, Window
+from chatmemory.database import in_list
+from chatmemory.explain import counted
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import Message, Stay
+from chatmemory.queries import WindowRow
+from inspector.conversation.looks import LOOKS
+from inspector.rooms.calls.bodies import ANTHROPIC, RESPONSES
+from inspector.rooms.calls.call import Source
+from inspector.rooms.calls.comparing import Difference, difference, is_same
+from inspector.rooms.calls.models import ModelCall
+from inspector.rooms.calls.reads import Told, prompt_of
+
+WIDTH = 1000
+GAP = 4
+TEXT = 1_200  # characters of a message on the page
+LINE = 90
+SHOWN = 200  # messages of a request, the last ones
+READ = 2_000  # messages with calls, and of the history, that a page reads
+NEWEST = 200  # calls from which a ratio is learned
+_PATHS = {RESPONSES: "/v1/responses", ANTHROPIC: "/v1/messages"}
+_HOSTS = {"openai": "https://api.openai.com", "anthropic": "https://api.anthropic.com"}
+_KINDS = {"system": "system", "result": "results"}
+
+
+class Part(NamedTuple):
+    """A part of the bar of a budget."""
+
+    name: str
+    glyph: str
+    css: str
+    tokens: int
+    percent: int
+    start: float
+    width: float
+
+
+class Tool(NamedTuple):
+    """A tool that was offered: its tokens in each call, and how often it was called until then."""
+
+    name: str
+    tokens: int
+    calls: int
+
+
+class Change(NamedTuple):
+    """A line of what changed: `kind` is same, break, off or on."""
+
+    kind: str
+    text: str
+    tokens: int
+    seq: int = 0
+    glyph: str = ""
+
+
+class Line(NamedTuple):
+    """A line of the comparison with memory."""
+
+    text: str
+    tokens: int | None
+    note: str = ""
+    is_sum: bool = False
+
+
+class Said(NamedTuple):
+    """A message of the request."""
+
+    row: WindowRow
+    role: str
+    glyph: str
+    is_code: bool
+    text: str
+    more: int
+    is_after_break: bool
+
+
+@dataclass(frozen=True)
+class CallPage:
+    """A call, the one before it, and a policy to compare with."""
+
+    told: Told
+    before: Told | None
+    policy: Policy | None
+
+    @property
+    def row(self) -> ModelCall:
+        return self.told.row
+
+    @cached_property
+    def difference(self) -> Difference | None:
+        if self.before is None:
+            return None
+        return difference(prompt_of(self.before), prompt_of(self.told))
+
+    @property
+    def fresh(self) -> int | None:
+        """The tokens that were not read from the cache; None where the provider did not count."""
+        if self.row.input is None:
+            return None
+        return self.row.input - (self.row.cached or 0)
+
+    @property
+    def broke_after(self) -> str:
+        """Behind what the common beginning ends, in words; empty where it does not."""
+        found = self.difference
+        if found is None or not found.is_broken:
+            return ""
+        if not found.shared:
+            return "at the first word"
+        if not found.place:
+            return "after the tools"
+        return f"after {_name(self.told.rows[found.place - 1])}"
+
+    # The budget
+
+    @cached_property
+    def tools(self) -> list[Tool]:
+        calls = self._calls_of_tools()
+        return [Tool(each.name, each.tokens, calls[each.name]) for each in self.told.tools]
+
+    @property
+    def called(self) -> list[Tool]:
+        return [each for each in self.tools if each.calls]
+
+    @property
+    def idle(self) -> list[Tool]:
+        """The tools that were never called until then."""
+        return [each for each in self.tools if not each.calls]
+
+    @property
+    def tool_tokens(self) -> int:
+        return sum(each.tokens for each in self.tools)
+
+    @property
+    def idle_tokens(self) -> int:
+        return sum(each.tokens for each in self.idle)
+
+    def _calls_of_tools(self) -> Counter[str]:
+        """Count the calls of each tool in what the model said up to this call."""
+        rows = self._said().filter(in_list("seq", self._with_calls()))
+        messages = [*map(read_message, rows), *self.told.answered]
+        asked = (each for each in messages if isinstance(each, AiMessage))
+        return Counter(
+            request.name or ""
+            for message in asked
+            for request in message.tool_execution_requests
+            if request
+        )
+
+    def _said(self) -> QuerySet[Message]:
+        last = max((row.seq for row in self.told.rows), default=0)
+        return Message.objects.filter(memory_id=self.row.memory_id, seq__lte=last)
+
+    def _with_calls(self) -> list[int]:
+        stays = Stay.objects.filter(memory_id=self.row.memory_id, has_calls=True)
+        return [*stays.order_by("-seq").values_list("seq", flat=True).distinct()[:READ]]
+
+    @cached_property
+    def sums(self) -> Mapping[str, int]:
+        """The tokens of the prompt by category."""
+        found = dict.fromkeys(("tools", "idle", "system", "results", "talk"), 0)
+        found["tools"], found["idle"] = self.tool_tokens - self.idle_tokens, self.idle_tokens
+        for row in self.told.rows:
+            found[_KINDS.get(LOOKS[row.type, row.has_calls].glyph, "talk")] += row.tokens
+        if self.told.rows:
+            found["talk"] += count_overhead(estimator_for(configuration().ESTIMATOR))
+        return found
+
+    @property
+    def counted(self) -> int:
+        return sum(self.sums.values())
+
+    @cached_property
+    def parts(self) -> list[Part]:
+        looks = {
+            "tools": ("Tools", "call", "b-tool"),
+            "idle": ("Never called", "call", "b-idle"),
+            "system": ("System", "system", "b-sys"),
+            "results": ("Results", "result", "b-res"),
+            "talk": ("Talk", "user", "b-talk"),
+        }
+        found, start, whole = [], 0.0, max(1, self.counted)
+        for name, tokens in self.sums.items():
+            if tokens:
+                width = round(WIDTH * tokens / whole, 1)
+                percent = round(100 * tokens / whole)
+                found.append(Part(*looks[name], tokens, percent, start, max(0, width - GAP)))
+                start += width
+        return found
+
+    @property
+    def words(self) -> str:
+        return ", ".join(f"{each.name} {each.percent} percent" for each in self.parts)
+
+    # What changed
+
+    @cached_property
+    def changes(self) -> list[Change]:
+        return [*self._changes()] if self.before and self.difference else []
+
+    def _changes(self) -> Iterator[Change]:
+        assert self.before is not None
+        assert self.difference is not None
+        place, before, now = self.difference.place, self.before.rows, self.told.rows
+        has_same_tools = prompt_of(self.before).tools == prompt_of(self.told).tools
+        same = ["tools"] if self.told.tools and has_same_tools else []
+        same += [counted(place, "message")] if place else []
+        if same:
+            yield Change(
+                "same", f"{' and '.join(same).capitalize()}, unchanged", self.difference.shared
+            )
+        if self.difference.is_broken:
+            yield Change("break", "First difference. The cache ends here", self.difference.again)
+        if not has_same_tools:
+            yield Change("on", "other tools", self.tool_tokens, glyph="call")
+        kept = {row.seq: row for row in now[place:]}
+        for row in before[place:]:
+            if row.seq not in kept or not is_same(row, kept[row.seq]):
+                yield _change("off", row)
+        known = {row.seq: row for row in before[place:]}
+        moved = [row for row in now[place:] if row.seq in known and is_same(row, known[row.seq])]
+        if moved:
+            numbers = (
+                f"#{moved[0].seq}" if len(moved) == 1 else f"#{moved[0].seq} to #{moved[-1].seq}"
+            )
+            yield Change(
+                "same",
+                f"{numbers}, unchanged but in another place",
+                sum(row.tokens for row in moved),
+            )
+        stayed = {row.seq for row in moved}
+        yield from (_change("on", row) for row in now[place:] if row.seq not in stayed)
+
+    # Memory
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """Memory against what was sent, where a policy is set or tried."""
+        return [*self._lines()]
+
+    def _lines(self) -> Iterator[Line]:
+        if self.policy is not None:
+            held = self._held(self.policy)
+            sent = {row.seq: row.tokens for row in self.told.rows}
+            yield Line(
+                "What memory would have sent", sum(held.values()), counted(len(held), "message")
+            )
+            put_in = {seq: tokens for seq, tokens in sent.items() if seq not in held}
+            left = {seq: tokens for seq, tokens in held.items() if seq not in sent}
+            yield Line("Sent besides", sum(put_in.values()), _numbers(put_in))
+            yield Line("Held, but not sent", -sum(left.values()), _numbers(left))
+        else:
+            yield Line("Messages", sum(row.tokens for row in self.told.rows))
+        if self.told.tools:
+            yield Line("Tool definitions", self.tool_tokens, "beside memory")
+        yield Line("Sent", self.counted, f"our count, {configuration().ESTIMATOR}", is_sum=True)
+        yield Line("Counted by the provider", self.row.input)
+        if (ratio := self.ratio) is not None:
+            yield Line(
+                "Learned for this model", round(self.counted * ratio), f"our count × {ratio}"
+            )
+
+    def _held(self, policy: Policy) -> dict[int, int]:
+        """Return what memory would hold under a policy, of all that was said up to this call: the
+        tokens by seq.
+        """
+        said = self._said().filter(origin=Message.Origin.SAID).order_by("-seq")[:READ]
+        window = Window()
+        for message in reversed(said):
+            entry = Entry.of(read_message(message), message.tokens)
+            entry.key = message.seq
+            with suppress(OversizedMessage):
+                admit(window, entry, policy).apply_to(window)
+        return {int(str(entry.key)): entry.tokens for entry in window}
+
+    @cached_property
+    def ratio(self) -> float | None:
+        """What the provider counts for a token of ours, of this model's calls without media."""
+        rows = ModelCall.objects.filter(
+            model=self.row.model, is_countable=True, input__gt=0, counted__gt=0, is_exact=True
+        )
+        newest = rows.order_by("-at").values("input", "counted")[:NEWEST]
+        found = newest.aggregate(theirs=Sum("input"), ours=Sum("counted"))
+        if not found["ours"]:
+            return None
+        return round(float(found["theirs"]) / float(found["ours"]), 2)
+
+    # The request
+
+    @cached_property
+    def said(self) -> list[Said]:
+        place = self.difference.place if self.difference and self.difference.is_broken else -1
+        return [
+            _said(row, is_after_break=number == place)
+            for number, row in enumerate(self.told.rows)
+            if number >= len(self.told.rows) - SHOWN
+        ]
+
+    @property
+    def left_out(self) -> int:
+        return max(0, len(self.told.rows) - SHOWN)
+
+    @property
+    def raw(self) -> str:
+        return json.dumps(self.told.request, indent=2, ensure_ascii=False)
+
+    @property
+    def raw_answer(self) -> str:
+        return json.dumps(self.told.response, indent=2, ensure_ascii=False)
+
+    @property
+    def curl(self) -> str:
+        """The request as a command, without the key."""
+        is_anthropic = self.row.format == ANTHROPIC
+        key = (
+            "x-api-key: $ANTHROPIC_API_KEY"
+            if is_anthropic
+            else "Authorization: Bearer $OPENAI_API_KEY"
+        )
+        headers = json.loads(self.row.headers)
+        sent = {
+            name: value
+            for name, value in headers.items()
+            if name in ("anthropic-version", "anthropic-beta")
+        }
+        if is_anthropic:
+            sent.setdefault("anthropic-version", "2023-06-01")
+        host = _HOSTS.get(self.row.provider, f"https://{self.row.provider or 'api.openai.com'}")
+        lines = [
+            f"curl {host}{_PATHS.get(self.row.format, '/v1/chat/completions')}",
+            f'-H "{key}"',
+            "-H 'content-type: application/json'",
+            *(f"-H {shlex.quote(f'{name}: {value}')}" for name, value in sent.items()),
+            f"-d {shlex.quote(self.told.body.decode('utf-8', 'replace'))}",
+        ]
+        return " \\\n  ".join(lines)
+
+    @property
+    def source(self) -> str:
+        """Who told of the call, in words."""
+        match self.row.source:
+            case Source.RECORDER:
+                return "as the recorder saw it"
+            case Source.OPENINFERENCE if self.row.is_exact:
+                return "as the app traced it"
+        return "as far as a span says" if not self.row.is_exact else "as it was sent"
+
+
+def _name(row: WindowRow) -> str:
+    look = LOOKS[row.type, row.has_calls]
+    return "the system message" if look.glyph == "system" else f"#{row.seq}"
+
+
+def _text(message: ChatMessage) -> str:
+    return readable_text(message)
+
+
+def _change(kind: str, row: WindowRow) -> Change:
+    text = " ".join(_text(row.message)[: 2 * LINE].split())[:LINE]
+    return Change(kind, text, row.tokens, row.seq, LOOKS[row.type, row.has_calls].glyph)
+
+
+def _said(row: WindowRow, is_after_break: bool) -> Said:
+    look = LOOKS[row.type, row.has_calls]
+    text = _text(row.message)
+    more = max(0, len(text) - TEXT)
+    return Said(row, look.role, look.glyph, look.is_code, text[:TEXT], more, is_after_break)
+
+
+def _numbers(tokens: Mapping[int, int]) -> str:
+    if not tokens:
+        return ""
+    shown = ", ".join(f"#{seq}" for seq in sorted(tokens)[:5])
+    return f"{shown} and {len(tokens) - 5:,} more" if len(tokens) > 5 else shown
+
+
+def bars(calls: Sequence[ModelCall]) -> list[tuple[ModelCall, float | None]]:
+    """Return calls with the share of their prompt that came from the cache, in percent."""
+    return [
+        (call, round(100 * (call.cached or 0) / call.input, 1) if call.input else None)
+        for call in calls
+    ]
+
+
+def policy_of(memory_policy: Policy | None) -> Policy | None:
+    """Return the policy of a conversation, if it decides."""
+    return memory_policy if can_decide(memory_policy) and not memory_policy.meters_only else None

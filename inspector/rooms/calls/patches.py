@@ -1,0 +1,83 @@
+"""How one JSON value becomes another: what a call said beside the messages of its conversation.
+
+`patch(made, wanted)` returns None if both are equal, else a JSON value for `patched`:
+
+    {"v": value}                              another value
+    {"k": [names], "c": {name: patch}}        an object with these members; those without a patch
+                                              are the made ones
+    {"l": [place, [place, patch], {"v": …}]}  a list: made items by their places, some changed
+
+Members keep the order of the wanted object if the patch is `in_order`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+Patch = dict[str, Any]
+
+
+def patch(made: Any, wanted: Any, in_order: bool = False) -> Patch | None:
+    """Return what makes the wanted value of another one; None if nothing need be done."""
+    if spelled(made, in_order) == spelled(wanted, in_order):
+        return None
+    if isinstance(made, dict) and isinstance(wanted, dict):
+        return _of_objects(made, wanted, in_order)
+    if isinstance(made, list) and isinstance(wanted, list):
+        return {"l": list(_items(made, wanted, in_order))}
+    return {"v": wanted}
+
+
+def spelled(value: Any, in_order: bool = False) -> str:
+    """Return JSON text that is equal for equal values: 1, 1.0 and true are three."""
+    return json.dumps(value, sort_keys=not in_order, ensure_ascii=False)
+
+
+def _of_objects(made: dict[str, Any], wanted: dict[str, Any], in_order: bool) -> Patch:
+    changed = {
+        name: {"v": value} if name not in made else patch(made[name], value, in_order)
+        for name, value in wanted.items()
+    }
+    return {"k": [*wanted], "c": {name: each for name, each in changed.items() if each}}
+
+
+def _items(made: Sequence[Any], wanted: Sequence[Any], in_order: bool) -> Iterator[Any]:
+    before, after = ([spelled(each, in_order) for each in values] for values in (made, wanted))
+    found = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    for kind, start, end, first, last in found:
+        for place in range(first, last):
+            other = start + place - first
+            if kind == "equal":
+                yield other
+            elif other < end and (changed := patch(made[other], wanted[place], in_order)):
+                yield {"v": wanted[place]} if "v" in changed else [other, changed]
+            else:
+                yield {"v": wanted[place]}
+
+
+def patched(made: Any, difference: Patch | None) -> Any:
+    """Return the wanted value."""
+    if difference is None:
+        return made
+    if "v" in difference:
+        return difference["v"]
+    if "l" in difference:
+        items = made if isinstance(made, list) else []
+        return [_item(items, each) for each in difference["l"]]
+    members = made if isinstance(made, dict) else {}
+    changed = difference["c"]
+    return {
+        name: patched(members.get(name), changed.get(name))
+        for name in difference["k"]
+        if name in members or name in changed
+    }
+
+
+def _item(made: Sequence[Any], item: Any) -> Any:
+    if isinstance(item, dict):
+        return item["v"]
+    place, difference = item if isinstance(item, list) else (item, None)
+    return patched(made[place] if place < len(made) else None, difference)

@@ -1,0 +1,191 @@
+"""Calls as they are read: lists, and one call with its request as it was sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.db.models import Count, Q, Sum
+
+from chatmemory import queries
+from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
+from chatmemory.core.messages import ChatMessage
+from chatmemory.queries import ConversationState, WindowRow, WindowView
+from inspector.rooms.calls.bodies import answer_made_of, made_of, with_said
+from inspector.rooms.calls.comparing import Prompt
+from inspector.rooms.calls.models import CallTool, ModelCall
+from inspector.rooms.calls.patches import patched
+from inspector.rooms.calls.spelling import written
+
+
+class CallNotFound(ChatMemoryError, LookupError):
+    """The conversation has no call of this number."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Calls by their start, and the cursor of the next page; "" behind the last one."""
+
+    calls: Sequence[ModelCall]
+    next: str = ""
+
+
+def window_rows(memory_id: str, step: int | None) -> Sequence[WindowRow]:
+    """Return the messages of the window after a step, with those that a lowered limit hides."""
+    return () if step is None else queries.window(memory_id, step).in_order
+
+
+def window_messages(memory_id: str, step: int | None) -> list[ChatMessage]:
+    return [row.message for row in window_rows(memory_id, step)]
+
+
+def calls(memory_id: str, after: str = "", size: int = 50) -> Page:
+    """Return calls of a conversation, oldest first by start. Raises MemoryNotFound, InvalidValue
+    for a cursor that is none.
+    """
+    queries.memory(memory_id)
+    rows = ModelCall.objects.filter(memory_id=memory_id)
+    if after:
+        last = _cursor(memory_id, after)
+        rows = rows.filter(Q(at__gt=last.at) | Q(at=last.at, n__gt=last.n))
+    found = list(rows.order_by("at", "n")[: size + 1])
+    shown = found[:size]
+    return Page(shown, str(shown[-1].n) if len(found) > size else "")
+
+
+def _cursor(memory_id: str, text: str) -> ModelCall:
+    n = int(text) if text.isdecimal() and len(text) < 19 else 0
+    found: ModelCall | None = ModelCall.objects.filter(memory_id=memory_id, n=n).first()
+    if found is None:
+        raise InvalidValue("the cursor is that of no page")
+    return found
+
+
+def newest_call(memory_id: str) -> ModelCall | None:
+    return ModelCall.objects.filter(memory_id=memory_id).order_by("-at", "-n").first()
+
+
+def newest_in(view: ConversationState) -> ModelCall | None:
+    """Return the newest call of the conversation of a page; None in a simulation."""
+    if view.is_simulated:
+        return None
+    if "calls" not in view.read:
+        view.read["calls"] = newest_call(view.memory.id)
+    found: ModelCall | None = view.read["calls"]
+    return found
+
+
+def newest_calls(memory_id: str, size: int) -> list[ModelCall]:
+    """Return the newest calls of a conversation, the newest first."""
+    return list(ModelCall.objects.filter(memory_id=memory_id).order_by("-at", "-n")[:size])
+
+
+def totals(memory_id: str) -> dict[str, int]:
+    """Return how many calls a conversation has, and their tokens: `input`, `cached`, and `again`,
+    those that were sent again behind a break; `breaks` is how often there was one.
+    """
+    rows = ModelCall.objects.filter(memory_id=memory_id)
+    found = rows.aggregate(
+        calls=Count("n"),
+        input=Sum("input"),
+        cached=Sum("cached"),
+        again=Sum("again"),
+        breaks=Count("n", filter=Q(is_broken=True)),
+    )
+    return {name: value or 0 for name, value in found.items()}
+
+
+def call_before(call: ModelCall) -> ModelCall | None:
+    """Return the call that began before this one in its conversation."""
+    earlier = Q(at__lt=call.at) | Q(at=call.at, n__lt=call.n)
+    rows = ModelCall.objects.filter(earlier, memory_id=call.memory_id)
+    return rows.order_by("-at", "-n").first()
+
+
+def call_after(call: ModelCall) -> ModelCall | None:
+    later = Q(at__gt=call.at) | Q(at=call.at, n__gt=call.n)
+    rows = ModelCall.objects.filter(later, memory_id=call.memory_id)
+    return rows.order_by("at", "n").first()
+
+
+def one_call(memory_id: str, n: int) -> Told:
+    """Return a call with its request. Raises MemoryNotFound, CallNotFound."""
+    with queries.one_snapshot():
+        queries.memory(memory_id)
+        found = ModelCall.objects.filter(memory_id=memory_id, n=n).first()
+        if found is None:
+            raise CallNotFound(f"{memory_id!r} has no call {n}")
+        return told(found)
+
+
+def told(call: ModelCall) -> Told:
+    """Return a call with the rows that its request is made of."""
+    tools = CallTool.objects.filter(memory_id=call.memory_id)
+    digests = json.loads(call.tools)
+    known = {each.digest: each for each in tools.filter(digest__in=digests)} if digests else {}
+    window = queries.window(call.memory_id, call.step) if call.step is not None else None
+    answered: list[ChatMessage] = []
+    if call.answer_step is not None and window is not None:
+        held = len(window.in_order)
+        answered = window_messages(call.memory_id, call.answer_step)[held:]
+    return Told(call, window, tuple(known[each] for each in digests if each in known), answered)
+
+
+def prompt_of(call: Told) -> Prompt:
+    """Return what a call was given, to be compared with another."""
+    digests = tuple(each.digest for each in call.tools)
+    return Prompt(digests, sum(each.tokens for each in call.tools), call.rows)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A call, the window that it was given, its tools in order, and the messages of its answer."""
+
+    row: ModelCall
+    window: WindowView[WindowRow] | None
+    tools: Sequence[CallTool]
+    answered: Sequence[ChatMessage]
+
+    @cached_property
+    def rows(self) -> Sequence[WindowRow]:
+        """The messages that were sent, as the window has them."""
+        return self.window.in_order if self.window else ()
+
+    @cached_property
+    def made(self) -> dict[str, Any]:
+        """What the messages of the window make in the format of the provider."""
+        messages = [row.message for row in self.rows]
+        return made_of(messages, self.row.format) if messages else {}
+
+    @cached_property
+    def request(self) -> dict[str, Any]:
+        """The request: what the provider was given, or of a span what it says of that."""
+        difference = json.loads(self.row.difference) if self.row.difference else None
+        found: dict[str, Any] = patched(self.made, difference)
+        if self.tools and found.get("tools", False) is None:
+            tools = [json.loads(each.definition) for each in self.tools]
+            return {name: tools if name == "tools" else each for name, each in found.items()}
+        return found
+
+    @property
+    def body(self) -> bytes:
+        """The bytes of the request, where they are known; else JSON that is equal."""
+        return written(self.request, self.row.style or "compact")
+
+    @cached_property
+    def response(self) -> dict[str, Any] | None:
+        """The provider's answer."""
+        if not self.row.response:
+            return None
+        kept = json.loads(self.row.response)
+        if "whole" in kept:
+            found: dict[str, Any] = kept["whole"]
+            return found
+        made = answer_made_of(self.answered, self.row.format)
+        around: dict[str, Any] = with_said(
+            kept["around"], self.row.format, patched(made, kept["said"])
+        )
+        return around

@@ -1,0 +1,151 @@
+"""The files of the spool: what the proxy has seen of each call."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from chatmemory.core.codec import load_json
+from chatmemory.core.exceptions import InvalidMessage
+from inspector.rooms.calls import streams
+from inspector.rooms.calls.bodies import (
+    ANTHROPIC,
+    OPENAI,
+    RESPONSES,
+    error_in,
+    finish_in,
+    is_request,
+    model_in,
+    session_in,
+    usage_in,
+)
+from inspector.rooms.calls.call import GivenCall, Source
+
+_FORMATS = {"completions": OPENAI, "responses": RESPONSES, "messages": ANTHROPIC}
+_KNOWN = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}
+_FRAME = 5  # bytes before the content of a frame
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What is in a file: the request, the answer if it began, and how it ended."""
+
+    name: str
+    head: dict[str, Any]
+    body: bytes
+    answer: dict[str, Any] | None
+    answered: bytes
+    end: dict[str, Any]
+
+
+def waiting(folder: Path) -> list[Path]:
+    """Return the files of calls that have ended, oldest first, and of those whose proxy was killed.
+
+    A proxy holds a lock on the file of each call in flight.
+    """
+    return sorted(path for path in folder.iterdir() if path.suffix == ".call" or _is_left(path))
+
+
+def _is_left(path: Path) -> bool:
+    if path.suffix != ".part":
+        return False
+    with suppress(OSError), path.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return path.exists()  # else it has just become a .call
+    return False
+
+
+def read(path: Path) -> Seen:
+    """Return what is in a file. A frame that was not written to its end is left out.
+
+    Raises ValueError for a file that the proxy has not written.
+    """
+    frames: dict[str, list[bytes]] = {}
+    for kind, content in _frames(path.read_bytes()):
+        frames.setdefault(kind, []).append(content)
+    told = {kind: json.loads(frames[kind][0]) for kind in "HAE" if kind in frames}
+    if not isinstance(told.get("H"), dict):
+        raise ValueError(f"{path.name} has no request")
+    bodies = {kind: b"".join(frames.get(kind, ())) for kind in "QB"}
+    end = told.get("E", {"how": "cut", "error": "the recorder was killed", "duration": None})
+    return Seen(path.stem, told["H"], bodies["Q"], told.get("A"), bodies["B"], end)
+
+
+def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:
+    place = 0
+    while place + _FRAME <= len(data):
+        (size,) = struct.unpack_from(">I", data, place + 1)
+        end = place + _FRAME + size
+        if end > len(data):
+            return
+        yield chr(data[place]), data[place + _FRAME : end]
+        place = end
+
+
+def call_of(seen: Seen) -> GivenCall | None:
+    """Return the call of a file; None if its request is none that is read."""
+    request = _json(seen.body)
+    if not is_request(request) or seen.end.get("is_cut"):
+        return None
+    format = _FORMATS[seen.head["path"].rstrip("/").rpartition("/")[2]]
+    answer, is_ended = _answer(seen, format)
+    how = seen.end["how"]
+    has_ended = how == "ended" or is_ended
+    error = _error(seen, answer) or ("" if has_ended else str(seen.end["error"]))
+    response = answer if seen.answer and seen.answer["status"] < 400 else None
+    headers = {**(seen.answer["headers"] if seen.answer else {}), **seen.head["headers"]}
+    finish = finish_in(response, format)
+    return GivenCall(
+        key=f"recorder:{seen.name}",
+        source=Source.RECORDER,
+        format=format,
+        request=request,
+        response=None if response and error_in(response) else response,
+        at=datetime.fromtimestamp(seen.head["at"], UTC),
+        provider=_KNOWN.get(seen.head["provider"], seen.head["provider"])[:64],
+        model=model_in(request),
+        duration=seen.end["duration"],
+        usage=usage_in(response, format),
+        finish=finish if has_ended else how,
+        error=error,
+        session=seen.head["conversation"] or session_in(request),
+        body=seen.body,
+        headers=headers,
+    )
+
+
+def _answer(seen: Seen, format: str) -> tuple[Any, bool]:
+    """Return the answer as JSON, and whether it came to its end."""
+    body = seen.answered
+    if body.lstrip()[:1] == b"{":
+        found = _json(body)
+        return found, isinstance(found, dict)
+    return streams.answer_of(body, format)
+
+
+def _error(seen: Seen, answer: Any) -> str:
+    """Return what came back in place of an answer: the words of the provider, or its status."""
+    told = error_in(answer)
+    status = seen.answer["status"] if seen.answer else 200
+    if status >= 400:
+        words = told or seen.answered[:2_000].decode("utf-8", "replace").strip()
+        return f"{status}: {words}" if words else str(status)
+    return told
+
+
+def _json(body: bytes) -> Any:
+    """Return JSON within the bounds of all that comes in; None if it is none."""
+    try:
+        return load_json(body.decode())
+    except (UnicodeDecodeError, InvalidMessage):
+        return None

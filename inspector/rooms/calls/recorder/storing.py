@@ -1,0 +1,77 @@
+"""The calls of the spool are stored. A file stays until its call is in the database."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from pathlib import Path
+from threading import Event
+from time import monotonic
+
+from django.db import DatabaseError, InterfaceError, close_old_connections
+
+from chatmemory.core.exceptions import ChatMemoryError
+from inspector.rooms.calls.call import Dropped, Source, Why
+from inspector.rooms.calls.recorder import spool
+from inspector.rooms.calls.writes import count_dropped, store
+
+ACTOR = "recorder"
+PAUSE, PAUSE_AFTER_AN_ERROR = 0.1, 1.0
+GIVEN_UP_SECONDS = 600  # after which a call that cannot be stored is put aside
+REFUSED = "refused"
+
+logger = logging.getLogger(__name__)
+
+
+class Storing:
+    """Stores what is in a folder, and goes on when the database is back."""
+
+    def __init__(self, folder: Path, prefix: str = "") -> None:
+        self._folder, self._prefix = folder, prefix
+        self._tried: dict[Path, float] = {}
+        self.stored = 0
+
+    def run(self, stopping: Event) -> None:
+        """Store calls until told to stop, and what has ended until then."""
+        while not stopping.is_set():
+            is_well = self.store_waiting()
+            stopping.wait(PAUSE if is_well else PAUSE_AFTER_AN_ERROR)
+        self.store_waiting()
+
+    def store_waiting(self) -> bool:
+        """Store the calls that wait, oldest first. Return whether the database took them."""
+        for path in spool.waiting(self._folder):
+            try:
+                self._store(path)
+            except (DatabaseError, InterfaceError) as error:
+                logger.warning("calls wait in %s: %s", self._folder, type(error).__name__)
+                with suppress(Exception):
+                    close_old_connections()
+                return False
+            except ChatMemoryError as error:
+                if monotonic() - self._tried.setdefault(path, monotonic()) > GIVEN_UP_SECONDS:
+                    self._put_aside(path, str(error))
+        return True
+
+    def _store(self, path: Path) -> None:
+        try:
+            seen = spool.read(path)
+        except (ValueError, KeyError) as error:
+            self._put_aside(path, str(error))
+            return
+        except OSError:  # it was renamed
+            return
+        call = spool.call_of(seen)
+        if call is None:
+            count_dropped([Dropped(Why.UNREADABLE, Source.RECORDER)], self._prefix)
+        else:
+            self.stored += store(call, self._prefix, ACTOR).is_new
+        path.unlink(missing_ok=True)
+        self._tried.pop(path, None)
+
+    def _put_aside(self, path: Path, why: str) -> None:
+        logger.warning("the call in %s cannot be stored: %s", path.name, why)
+        (self._folder / REFUSED).mkdir(mode=0o700, exist_ok=True)
+        with suppress(OSError):
+            path.rename(self._folder / REFUSED / path.name)
+        self._tried.pop(path, None)

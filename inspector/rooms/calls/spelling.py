@@ -1,0 +1,49 @@
+"""How a program wrote JSON, so that the same bytes can be written again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from inspector.rooms.calls.patches import Patch, patch, patched, spelled
+
+_SEPARATORS = {"compact": (",", ":"), "spaced": (", ", ": ")}
+STYLES = tuple(
+    f"{spaces}{characters}{order}"
+    for order in ("", "-sorted")
+    for spaces in _SEPARATORS
+    for characters in ("", "-ascii")
+)
+
+
+def written(value: Any, style: str) -> bytes:
+    """Return JSON in a style of STYLES."""
+    spaces, *others = style.split("-")
+    text = json.dumps(
+        value,
+        separators=_SEPARATORS[spaces],
+        ensure_ascii="ascii" in others,
+        sort_keys="sorted" in others,
+    )
+    return text.encode(errors="surrogatepass")
+
+
+def difference_and_style(
+    made: dict[str, Any], wanted: Any, body: bytes | None, given: Any
+) -> tuple[Patch | None, str]:
+    """Return the patch from what is made to what is wanted, and the style of its bytes.
+
+    `given` is the request that was sent as `body`; `wanted` is the same without its tools. Without
+    a style, whose name is empty, the request is equal as JSON only.
+    """
+    plain = patch(made, wanted)
+    if body is None:
+        return plain, ""
+    ordered = patch(made, wanted, in_order=True)
+    for each in (plain, ordered):
+        same = spelled(patched(made, each), in_order=True) == spelled(wanted, in_order=True)
+        for style in STYLES:
+            is_sorted = style.endswith("sorted")
+            if (same or is_sorted) and written(given, style) == body:
+                return each, style
+    return plain, ""

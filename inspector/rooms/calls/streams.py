@@ -1,0 +1,196 @@
+"""Answers that came as server-sent events, put together into the answer that was streamed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI
+
+Json = dict[str, Any]
+
+
+def answer_of(body: bytes, format: str) -> tuple[Json | None, bool]:
+    """Return the answer of a stream, and whether the stream came to its end.
+
+    What came of one that was cut is put together, too. None if nothing did.
+    """
+    events = [*_events(body)]
+    if format == OPENAI:
+        return _completion(events)
+    return _message(events) if format == ANTHROPIC else _response(events)
+
+
+def _events(body: bytes) -> Iterator[Any]:
+    """Yield the data of events: objects, and "[DONE]"."""
+    for block in body.replace(b"\r\n", b"\n").split(b"\n\n"):
+        lines = [line[5:].strip() for line in block.split(b"\n") if line.startswith(b"data:")]
+        data = b"\n".join(lines)
+        if data == b"[DONE]":
+            yield "[DONE]"
+            continue
+        try:
+            found = json.loads(data)
+        except ValueError:  # a comment, or the piece of an event that was cut
+            continue
+        if isinstance(found, dict):
+            yield found
+
+
+def _error(event: Json) -> bool:
+    return isinstance(event.get("error"), dict) and "choices" not in event
+
+
+# Chat completions
+
+
+def _completion(events: list[Any]) -> tuple[Json | None, bool]:
+    found: Json = {}
+    choices: dict[int, Json] = {}
+    for event in events:
+        if not isinstance(event, dict):
+            continue
+        if _error(event):
+            return event, True
+        found |= {
+            name: each
+            for name, each in event.items()
+            if name not in ("choices", "object") and each is not None
+        }
+        for choice in _objects(event.get("choices")):
+            index = choice.get("index")
+            if isinstance(index, int):
+                _add_choice(choices.setdefault(index, _empty_choice(index)), choice)
+    if not found and not choices:
+        return None, False
+    is_ended = "[DONE]" in events or any(each["finish_reason"] for each in choices.values())
+    whole = [choices[index] for index in sorted(choices)]
+    for choice in whole:
+        message = choice["message"]
+        if calls := message.pop("calls", None):
+            message["tool_calls"] = [calls[index] for index in sorted(calls)]
+    return {**found, "object": "chat.completion", "choices": whole}, is_ended
+
+
+def _empty_choice(index: int) -> Json:
+    message: Json = {"role": "assistant", "content": None}
+    return {"index": index, "message": message, "finish_reason": None}
+
+
+def _add_choice(known: Json, choice: Json) -> None:
+    if choice.get("finish_reason"):
+        known["finish_reason"] = choice["finish_reason"]
+    delta = choice.get("delta")
+    message = known["message"]
+    for name, value in delta.items() if isinstance(delta, dict) else ():
+        if name == "tool_calls":
+            for call in _objects(value):
+                index = call.get("index")
+                calls = message.setdefault("calls", {})
+                key = index if isinstance(index, int) else len(calls)
+                _add_texts(calls.setdefault(key, {}), call)
+        elif isinstance(value, str) and name != "role":
+            message[name] = (message.get(name) or "") + value
+        elif value is not None:
+            message[name] = value
+
+
+def _add_texts(known: Json, piece: Json) -> None:
+    """Add a piece of a call: its arguments and its name come in pieces, all else once."""
+    for name, value in piece.items():
+        if name == "index":
+            continue
+        if isinstance(value, dict):
+            _add_texts(known.setdefault(name, {}), value)
+        elif isinstance(value, str) and name == "arguments":
+            known[name] = known.get(name, "") + value
+        elif value is not None and value != "":
+            known[name] = value
+
+
+def _objects(value: Any) -> list[Json]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+# Messages of Anthropic
+
+_PIECES = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "signature",
+    "input_json_delta": "json",
+}
+
+
+def _message(events: list[Any]) -> tuple[Json | None, bool]:
+    found: Json | None = None
+    blocks: dict[int, Json] = {}
+    is_ended = False
+    for event in events:
+        if not isinstance(event, dict):
+            continue
+        index, delta = event.get("index"), event.get("delta")
+        match event.get("type"):
+            case "message_start" if isinstance(event.get("message"), dict):
+                found = {**event["message"]}
+            case "content_block_start" if isinstance(index, int):
+                blocks[index] = {**(event.get("content_block") or {})}
+            case "content_block_delta" if isinstance(delta, dict) and index in blocks:
+                _add_delta(blocks[index], delta)
+            case "message_delta" if found is not None:
+                found |= delta if isinstance(delta, dict) else {}
+                counts = event.get("usage")
+                known = {name: n for name, n in (counts or {}).items() if n is not None}
+                found["usage"] = {**(found.get("usage") or {}), **known}
+            case "message_stop":
+                is_ended = True
+            case "error":
+                return event, True
+    if found is None:
+        return None, False
+    return {**found, "content": [_whole(blocks[index]) for index in sorted(blocks)]}, is_ended
+
+
+def _add_delta(block: Json, delta: Json) -> None:
+    kind = str(delta.get("type"))
+    if name := _PIECES.get(kind):
+        piece = delta.get("partial_json" if kind == "input_json_delta" else name)
+        if isinstance(piece, str):
+            block[name] = (block.get(name) or "") + piece
+    elif kind == "citations_delta":
+        block["citations"] = [*(block.get("citations") or ()), delta.get("citation")]
+
+
+def _whole(block: Json) -> Json:
+    text = block.pop("json", None)
+    if text:
+        try:
+            block["input"] = json.loads(text)
+        except ValueError:
+            block["input"] = {}
+    return block
+
+
+# Responses of OpenAI
+
+
+def _response(events: list[Any]) -> tuple[Json | None, bool]:
+    begun: Json | None = None
+    items: dict[int, Json] = {}
+    for event in events:
+        if not isinstance(event, dict):
+            continue
+        kind = str(event.get("type"))
+        response, index = event.get("response"), event.get("output_index")
+        if kind in ("response.completed", "response.incomplete", "response.failed"):
+            return (response, True) if isinstance(response, dict) else (None, True)
+        if kind == "error":
+            return {"error": event}, True
+        if isinstance(response, dict):
+            begun = response
+        elif kind == "response.output_item.done" and isinstance(index, int):
+            items[index] = event.get("item") or {}
+    if begun is None:
+        return None, False
+    return {**begun, "output": [items[index] for index in sorted(items)]}, False

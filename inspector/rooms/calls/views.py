@@ -1,0 +1,118 @@
+"""The pages of calls: how an app sends them, those of a conversation, and one."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from chatmemory import queries
+from chatmemory.access.roles import GIVE_TOKENS, Role, actor_of
+from chatmemory.access.tokens import create_token
+from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.core.written_policies import policy_from_text
+from chatmemory.database import in_list
+from chatmemory.models import Memory
+from inspector.rooms.calls import reads
+from inspector.rooms.calls.call import REMEDIES, Why
+from inspector.rooms.calls.intake import variables
+from inspector.rooms.calls.models import DroppedCalls, ModelCall
+from inspector.rooms.calls.page import CallPage, bars, policy_of
+
+NEWEST = 30
+LISTED = 100
+PORT = 8788
+HERE = "TOKEN"
+POLICY = 200  # characters of a policy that is tried
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def intake(request: HttpRequest) -> HttpResponse:
+    """Show what an app sets, for its calls to come here, the newest calls, and what was dropped.
+
+    A POST makes a token, and shows it once within the variables.
+    """
+    secret = HERE
+    if request.method == "POST":
+        if not request.user.has_perm(GIVE_TOKENS):
+            raise PermissionDenied
+        name = f"calls of an app, {secrets.token_hex(3)}"
+        secret = create_token(name, Role.OPERATOR, created_by=actor_of(request))
+    site = request.build_absolute_uri("/").removesuffix("/")
+    dropped = DroppedCalls.objects.order_by("-last_at")[:LISTED]
+    context = {
+        "variables": "\n".join(f"{name}={value}" for name, value in variables(site, secret)),
+        "has_token": request.method == "POST",
+        "port": PORT,
+        "newest": _newest(),
+        "dropped": [(each, REMEDIES[Why(each.why)]) for each in dropped],
+    }
+    return render(request, "rooms/calls/intake.html", context)
+
+
+def _newest() -> list[ModelCall]:
+    """Return the newest calls of conversations that are there."""
+    found = list(ModelCall.objects.order_by("-at", "-memory", "-n")[:NEWEST])
+    ids = {call.memory_id for call in found}
+    known = set(Memory.objects.filter(in_list("id", ids)).values_list("pk", flat=True))
+    return [call for call in found if call.memory_id in known]
+
+
+@require_safe
+def calls(request: HttpRequest, memory_id: str) -> HttpResponse:
+    """Show the newest call of a conversation, or that there is none."""
+    memory = queries.memory(memory_id)
+    newest = reads.newest_call(memory_id)
+    if newest is None:
+        return render(request, "rooms/calls/none.html", {"memory": memory})
+    return redirect("inspector:call", memory_id, newest.n)
+
+
+@require_safe
+def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
+    """Show one call beside all others of its conversation.
+
+    `as=json` shows the request raw, `policy=token_window:4000` compares with what memory would have
+    sent under another policy.
+    """
+    with queries.one_snapshot():
+        memory = queries.memory(memory_id)
+        try:
+            told = reads.one_call(memory_id, n)
+        except reads.CallNotFound as error:
+            raise Http404(str(error)) from error
+        before = reads.call_before(told.row)
+        policy, problem = _policy(request, memory)
+        page = CallPage(told, reads.told(before) if before else None, policy)
+        context = {
+            "memory": memory,
+            "page": page,
+            "call": told.row,
+            "before": before,
+            "after": reads.call_after(told.row),
+            "calls": bars(reads.newest_calls(memory_id, LISTED)),
+            "totals": reads.totals(memory_id),
+            "is_raw": request.GET.get("as") == "json",
+            "tried": request.GET.get("policy", "")[:POLICY],
+            "problem": problem,
+        }
+        return render(request, "rooms/calls/call.html", context)
+
+
+def _policy(request: HttpRequest, memory: Any) -> tuple[Any, str]:
+    """Return the policy to compare with: the one that is tried, or that of the conversation."""
+    text = request.GET.get("policy", "").strip()
+    if not text:
+        return policy_of(memory.policy), ""
+    if len(text) > POLICY:
+        return None, "a policy is written as token_window:4000"
+    try:
+        return policy_from_text(text), ""
+    except ChatMemoryError as error:
+        return None, str(error)

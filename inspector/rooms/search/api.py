@@ -1,0 +1,71 @@
+"""REST: whether memory has a phrase."""
+
+from __future__ import annotations
+
+from django.urls import path
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from chatmemory import explain, queries
+from chatmemory.api.guard import Resource
+from chatmemory.api.operations import Asked, reads
+from chatmemory.api.requests import NUMBER_MAX, Query
+from chatmemory.api.responses import Json, response
+from chatmemory.queries import Remembered
+
+
+class RememberedQuery(Query):
+    phrase = serializers.CharField(
+        max_length=1_000, help_text="What is looked for; case is ignored."
+    )
+    at = serializers.IntegerField(
+        min_value=0,
+        max_value=NUMBER_MAX,
+        required=False,
+        help_text="The step of the question; by default the newest.",
+    )
+
+
+class RememberedSerializer(Json):
+    """Whether memory has a phrase, as far as it was said up to a step."""
+
+    step = serializers.IntegerField()
+    in_memory = serializers.BooleanField(
+        help_text="Whether a message that the model sees contains the phrase."
+    )
+    state = serializers.CharField(
+        help_text=f"One of {', '.join(Remembered)}: it is aside where only a system message or the "
+        "assistant's own words contain it."
+    )
+    answer = serializers.CharField(help_text="The same in words, and what drove it out.")
+    messages = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Seqs of the messages that contain it there."
+    )
+
+
+class MemoryRemembers(Resource):
+    @reads(RememberedSerializer, query=RememberedQuery, name="get_remembered")
+    def get(self, request: Request, memory_id: str, asked: Asked) -> Response:
+        """Tell whether memory has a phrase.
+
+        Only what was said up to the step decides. Of a number that stands only in a longer term,
+        the answer names that term.
+        """
+        query = queries.ConversationQuery(at=asked.get("at"), find=asked["phrase"])
+        state = queries.conversation_state(memory_id, query)
+        found = explain.remembered(state)
+        seen = state.mentions.seen(state.window.hidden)
+        answer = {
+            "step": state.at,
+            "in_memory": found.state is not queries.Remembered.NOT_IN_MEMORY,
+            "state": found.state,
+            "answer": found.summary,
+            "messages": sorted(seq for seqs in seen.values() for seq in seqs),
+        }
+        return response(RememberedSerializer, answer)
+
+
+urlpatterns = [
+    path("memories/<memory:memory_id>/remembers/", MemoryRemembers.as_view(), name="remembers"),
+]

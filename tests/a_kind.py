@@ -1,0 +1,29 @@
+"""A kind of policy that tests add: it keeps the messages since the last one of a user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from chatmemory.core.eviction import Eviction, Head
+from chatmemory.core.policies import Policy
+
+
+@dataclass(frozen=True)
+class PageWindow(Policy):
+    kind: ClassVar[str] = "page_window"
+    label: ClassVar[str] = "Page window"
+    unit: ClassVar[str] = "pages"
+    short_unit: ClassVar[str] = "pg"
+    limit_name: ClassVar[str] = "max_pages"
+
+    def load(self, count: int, tokens: int) -> int:
+        return count
+
+    def cost(self, tokens: int) -> int:
+        return 1
+
+    def evict(self, head: Head) -> Iterator[Eviction]:
+        while self.is_exceeded_by(head.totals) and head.peek(0):
+            yield from head.evict(0)

@@ -1,0 +1,27 @@
+"""A rule that tests add: a shop's provider minds messages that shout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chatmemory import UserMessage
+from chatmemory.core.lint import since
+from chatmemory.core.lint.rules import Fault, Law, Rule
+from chatmemory.core.lint.turns import OPENAI, Sent
+
+
+def shouting(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.turns:
+        if turn.message is not None and turn.message.text.isupper():
+            yield Fault([turn], "it shouts")
+
+
+RULE = Rule(
+    shouting,
+    "A message that shouts",
+    {OPENAI: Law("refused", "messages.{at}: please be calm", "https://shop.example/rules")},
+    bad=[UserMessage("WHERE IS IT?")],
+    good=[UserMessage("Where is it?")],
+    began="a message came that shouts",
+    since=since.when_it_came,
+)

@@ -1,0 +1,18 @@
+"""Who may ask for what: routes, their arguments, and the lowest role for each method."""
+
+from __future__ import annotations
+
+from chatmemory.access.roles import Role
+
+PAGES = {
+    "inspector:calls-intake": ({}, {"get": Role.VIEWER, "post": Role.ADMIN}),
+    "inspector:calls": ({"memory_id": "m"}, {"get": Role.VIEWER}),
+    "inspector:call": ({"memory_id": "m", "n": 1}, {"get": Role.VIEWER}),
+}
+API = {
+    "chatmemory:calls": ({"memory_id": "m"}, {"get": Role.VIEWER}),
+    "chatmemory:call": ({"memory_id": "m", "n": 1}, {"get": Role.VIEWER}),
+    "inspector:otlp-traces": ({}, {"post": Role.OPERATOR}),
+    "inspector:otlp-logs": ({}, {"post": Role.OPERATOR}),
+    "inspector:otlp-metrics": ({}, {"post": Role.OPERATOR}),
+}

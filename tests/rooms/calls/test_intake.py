@@ -1,0 +1,271 @@
+"""OTLP over HTTP: who may send, what is taken, and what is stored of it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import defaultdict
+
+import pytest
+from django.test import Client, override_settings
+from rest_framework.test import APIClient
+
+from chatmemory import MessageWindow, queries, services
+from chatmemory.access.tokens import create_token
+from chatmemory.models import Message
+from inspector.rooms.calls.models import DroppedCalls, ModelCall
+
+from .exchanges import SEVERAL, exchanges
+from .recordings import bodies, names, read, sent
+
+PROTOBUF = "application/x-protobuf"
+ONE_IN = 11  # of the runs of real exchanges, where not all are wanted
+
+
+@pytest.fixture
+def app(db) -> APIClient:
+    """A client with the token of an app."""
+    return client_of("app")
+
+
+def client_of(name: str, prefix: str = "", role: str = "operator") -> APIClient:
+    client = APIClient()
+    secret = create_token(name, role=role, prefix=prefix)
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {secret}")
+    return client
+
+
+def send(client, name: str, **headers):
+    for signal, body in bodies(name):
+        answer = client.post(f"/otlp/v1/{signal}", body, content_type=PROTOBUF, headers=headers)
+        assert answer.status_code == 200
+        assert answer.content == b""
+
+
+def calls_of(client, memory_id: str) -> list[dict]:
+    page = client.get(f"/api/v1/memories/{memory_id}/calls/").json()
+    return [
+        client.get(f"/api/v1/memories/{memory_id}/calls/{each['n']}/").json()
+        for each in page["results"]
+    ]
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_run_is_one_conversation_and_its_requests_are_rebuilt(app, name):
+    send(app, name)
+    send(app, name)  # an exporter may send a batch again
+    given, _ = read(name)
+    ids = set(ModelCall.objects.values_list("memory_id", flat=True))
+    assert len(ids) == (1 if given else 0)
+    for id in ids:
+        stored = calls_of(app, id)
+        assert [each["request"] for each in stored] == [dict(each.request) for each in given]
+        assert [each["response"] for each in stored] == [each.response for each in given]
+        assert [each["is_exact"] for each in stored] == [each.is_exact for each in given]
+        assert id == given[0].session or not given[0].session
+
+
+@pytest.mark.parametrize("part", [ONE_IN, pytest.param(1, marks=pytest.mark.long)])
+def test_requests_of_providers_are_rebuilt_equal(app, data_file, part):
+    """As OpenInference's input.value: each run is one conversation."""
+    ids, wanted = defaultdict(set), {}
+    rows = list(exchanges(data_file("provider_exchanges.json")))
+    runs = {*[*dict.fromkeys(row["cassette"] for row in rows)][::part]}
+    chosen = [row for row in rows if row["cassette"] in runs]
+    for number, row in enumerate(chosen):
+        system = "anthropic" if row["path"].endswith("messages") else "openai"
+        body = span_of(number, row["request"], row["answer"], **{"llm.system": system})
+        app.credentials(HTTP_AUTHORIZATION=f"Bearer {token_of(row['cassette'])}")
+        answer = app.post("/otlp/v1/traces", body, format="json")
+        assert answer.content == b"{}"
+        newest = ModelCall.objects.order_by("-at").first()
+        ids[row["cassette"]].add(newest.memory_id)
+        wanted[newest.memory_id, newest.n] = row
+    app.credentials(HTTP_AUTHORIZATION=f"Bearer {create_token('all')}")
+    for (id, n), row in wanted.items():
+        stored = app.get(f"/api/v1/memories/{id.replace('/', '~2F')}/calls/{n}/").json()
+        assert stored["request"] == row["request"]
+        assert stored["response"] == row["answer"]
+    several = {name for name, found in ids.items() if len(found) > 1}
+    assert len(wanted) == len(chosen)
+    assert several == {name for name in ids if SEVERAL in name and len(ids[name]) > 1}
+
+
+TOKENS: dict[str, str] = {}
+
+
+def token_of(cassette: str) -> str:
+    """The secret of a token of its own for each run of the program that recorded it."""
+    if cassette not in TOKENS:
+        TOKENS[cassette] = create_token(f"run {len(TOKENS)}", prefix=f"{len(TOKENS)}/")
+    return TOKENS[cassette]
+
+
+@pytest.fixture(autouse=True)
+def _no_tokens():
+    TOKENS.clear()
+
+
+def span_of(number: int, request: dict, response: dict | None = None, **given: str) -> dict:
+    """A body of OTLP in JSON with a span of OpenInference, of which one begins each second."""
+    values = {"openinference.span.kind": "LLM", "input.value": json.dumps(request), **given}
+    values |= {"output.value": json.dumps(response)} if response else {}
+    attributes = [{"key": key, "value": {"stringValue": each}} for key, each in values.items()]
+    start = 1_795_696_526_000_000_000 + number * 10**9
+    span = {
+        "traceId": f"{number:032x}",
+        "spanId": f"{number:016x}",
+        "startTimeUnixNano": str(start),
+        "endTimeUnixNano": str(start + 10**8),
+        "attributes": attributes,
+    }
+    return {"resourceSpans": [{"scopeSpans": [{"scope": {"name": "a"}, "spans": [span]}]}]}
+
+
+def test_who_has_no_token_is_refused(db):
+    answer = Client().post("/otlp/v1/traces", b"", content_type=PROTOBUF)
+    assert answer.status_code == 401
+    assert answer["WWW-Authenticate"] == "Bearer"
+    viewer = client_of("viewer", role="viewer")
+    assert viewer.post("/otlp/v1/traces", b"", content_type=PROTOBUF).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"", PROTOBUF, 200),
+        (b"no protobuf", PROTOBUF, 400),
+        (b'{"resourceSpans": []}', "application/json", 200),
+        (b'{"resourceSpans": {}}', "application/json", 400),
+        (b'{"spans": []}', "application/json", 400),
+        (b"[1]", "application/json", 400),
+        (b"{", "application/json", 400),
+        (b"", "text/plain", 415),
+    ],
+)
+def test_what_is_no_otlp_is_refused(app, body, kind, status):
+    assert app.post("/otlp/v1/traces", body, content_type=kind).status_code == status
+
+
+def test_metrics_are_taken_and_not_kept(app):
+    answer = app.post("/otlp/v1/metrics", b"", content_type=PROTOBUF)
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert app.post("/otlp/v1/metrics", b"\xff", content_type=PROTOBUF).status_code == 400
+
+
+def test_a_body_may_be_packed_and_is_bounded_unpacked(app):
+    ((_, body),) = bodies("genai-openai-chat")
+    packed = {"content_type": PROTOBUF, "headers": {"Content-Encoding": "gzip"}}
+    assert app.post("/otlp/v1/traces", gzip.compress(body), **packed).status_code == 200
+    assert ModelCall.objects.count() == 3
+    assert app.post("/otlp/v1/traces", b"no gzip", **packed).status_code == 400
+    with override_settings(INSPECTOR={"OTLP_BYTES": 10_000}):
+        bomb = gzip.compress(bytes(10**6))
+        assert app.post("/otlp/v1/traces", bomb, **packed).status_code == 413
+        large = {"content_type": PROTOBUF}
+        assert app.post("/otlp/v1/traces", bytes(10**5), **large).status_code == 413
+
+
+def test_parts_that_are_no_spans_are_rejected_and_counted(app):
+    body = span_of(1, sent("openinference-openai-chat")[0])
+    (scope,) = body["resourceSpans"][0]["scopeSpans"]
+    scope["spans"].append({"traceId": "no hex"})
+    answer = app.post("/otlp/v1/traces", body, format="json").json()
+    assert answer["partialSuccess"]["rejectedSpans"] == "1"
+    assert ModelCall.objects.count() == 1
+
+
+def test_what_is_dropped_is_counted_by_reason(app):
+    for name in ("openai-v2-true", "genai-openai-none", "openinference-openai-long"):
+        send(app, name)
+    counts = {(each.why, each.count) for each in DroppedCalls.objects.all()}
+    assert counts == {("no_messages", 3), ("per_message_events", 3), ("dropped_attributes", 1)}
+    send(app, "openai-v2-true")
+    assert DroppedCalls.objects.get(why="per_message_events").count == 6
+
+
+def test_a_prefix_holds(db):
+    """A token stores and finds calls below its prefix only, also for equal runs and names."""
+    ours, theirs = client_of("ours", "a/"), client_of("theirs", "b/")
+    for client in (ours, theirs):
+        send(client, "genai-openai-chat")
+        send(client, "openinference-openai-session")
+    ids = set(ModelCall.objects.values_list("memory_id", flat=True))
+    assert {id[:2] for id in ids} == {"a/", "b/"}
+    assert {"a/desk-3", "b/desk-3"} < ids
+    assert len(ids) == 4
+    assert ours.get("/api/v1/memories/b~2Fdesk-3/calls/").status_code == 404
+    assert len(ours.get("/api/v1/memories/a~2Fdesk-3/calls/").json()["results"]) == 3
+
+
+def test_the_history_has_what_was_said_once(app):
+    send(app, "genai-openai-chat")
+    (id,) = set(ModelCall.objects.values_list("memory_id", flat=True))
+    said = [(each.type, each.message) for each in queries.history(id, queries.Part()).rows]
+    assert [str(kind) for kind, _ in said] == [
+        *("SYSTEM", "USER", "AI", "TOOL_EXECUTION_RESULT", "TOOL_EXECUTION_RESULT"),
+        *("AI", "USER", "AI"),
+    ]
+    assert said[-1][1].text == "Tomorrow from ten o'clock."
+
+
+def test_context_that_was_put_in_is_synthetic_and_the_memory_of_another_program_stays(app):
+    """An app keeps its memory here, puts a document into each request, and its calls are traced."""
+    services.create("desk", MessageWindow(20))
+    given = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "When?"}]
+    app.post("/api/v1/memories/desk/messages/", {"messages": given, "format": "openai_chat"})
+    document = {"role": "user", "content": "Opening hours: nine to five."}
+    request = {"model": "gpt-4o", "messages": [given[0], document, given[1]]}
+    app.post("/otlp/v1/traces", span_of(1, request, **{"session.id": "desk"}), format="json")
+    (stored,) = calls_of(app, "desk")
+    assert stored["request"] == request
+    assert Message.objects.get(memory_id="desk", seq=3).origin == "SYNTHETIC"
+    window = app.get("/api/v1/memories/desk/messages/?as=openai_chat").json()["messages"]
+    assert window == given
+
+
+def test_a_changed_system_message_and_a_compaction_split_no_run(app):
+    turns = [{"role": "user", "content": f"question {n}"} for n in range(4)]
+    answers = [{"role": "assistant", "content": f"answer {n}"} for n in range(4)]
+    summary = {"role": "user", "content": "Summary: two questions were answered."}
+    lists = [
+        [{"role": "system", "content": "It is 11:00."}, turns[0]],
+        [{"role": "system", "content": "It is 11:01."}, turns[0], answers[0], turns[1]],
+        [summary, turns[1], answers[1], turns[2]],
+    ]
+    for n, messages in enumerate(lists):
+        request = {"model": "gpt-4o", "messages": messages}
+        answer = {"choices": [{"index": 0, "message": answers[n], "finish_reason": "stop"}]}
+        app.post("/otlp/v1/traces", span_of(n, request, answer), format="json")
+    (id,) = set(ModelCall.objects.values_list("memory_id", flat=True))
+    assert [each["request"]["messages"] for each in calls_of(app, id)] == lists
+
+
+def test_a_retry_is_a_call_of_the_same_conversation(app):
+    request = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]}
+    answer = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}}]}
+    app.post("/otlp/v1/traces", span_of(1, request), format="json")
+    app.post("/otlp/v1/traces", span_of(2, request, answer), format="json")
+    (id,) = set(ModelCall.objects.values_list("memory_id", flat=True))
+    assert [each["n"] for each in calls_of(app, id)] == [1, 2]
+    # Another conversation that begins alike
+    other = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi there"}}]}
+    app.post("/otlp/v1/traces", span_of(3, request, other), format="json")
+    assert ModelCall.objects.values("memory_id").distinct().count() == 2
+
+
+def test_calls_are_listed_by_their_start_in_pages(app):
+    request = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]}
+    for number in (3, 1, 2):
+        body = span_of(number, request, **{"session.id": "desk"})
+        app.post("/otlp/v1/traces", body, format="json")
+    first = app.get("/api/v1/memories/desk/calls/?size=2").json()
+    second = app.get(first["next"]).json()
+    assert [each["n"] for each in first["results"] + second["results"]] == [2, 3, 1]
+    assert second["next"] is None
+    assert app.get("/api/v1/memories/desk/calls/?cursor=9").status_code == 422
+    assert app.get("/api/v1/memories/desk/calls/9/").status_code == 404
+    assert app.get("/api/v1/memories/none/calls/").status_code == 404
+    (row,) = [each for each in first["results"] if each["n"] == 2]
+    assert row["at"].startswith("2026-11-26T")
+    assert row["usage"] == dict.fromkeys(("input", "cached", "written", "output", "reasoning"))

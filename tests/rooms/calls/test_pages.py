@@ -1,0 +1,181 @@
+"""The pages of calls, the commands and the agent's tool, of one run with a break in it."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core.management import call_command
+from django.test import override_settings
+
+from chatmemory import services
+from chatmemory.access.scopes import Scope
+from chatmemory.core.policies import TokenWindow
+from chatmemory.models import ApiToken
+from chatmemory.signals import vacuuming
+from inspector.rooms.calls.agents import calls as asked_by_an_agent
+from inspector.rooms.calls.bodies import OPENAI
+from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why
+from inspector.rooms.calls.models import CallTool, ModelCall
+from inspector.rooms.calls.page import CallPage
+from inspector.rooms.calls.reads import call_before, one_call, told
+from inspector.rooms.calls.writes import count_dropped, store
+from inspector.shell.agents import Agent
+
+START = datetime(2026, 11, 26, 11, 0, tzinfo=UTC)
+SYSTEM = {"role": "system", "content": "You are an airline agent. The desk is D-6630."}
+TOOLS = [
+    {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+    for name in ("search_flights", "cancel_booking")
+]
+FOUND = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [
+        {"id": "c1", "type": "function", "function": {"name": "search_flights", "arguments": "{}"}}
+    ],
+}
+
+
+def said(role: str, content: str, **more: str) -> dict:
+    return {"role": role, "content": content, **more}
+
+
+LISTS = [
+    [SYSTEM, said("user", "A flight to Denver?")],
+    [SYSTEM, said("user", "A flight to Denver?"), FOUND, said("tool", "NK204", tool_call_id="c1")],
+    [SYSTEM, FOUND, said("tool", "NK204", tool_call_id="c1"), said("user", "<b>Book</b> it.")],
+]
+ANSWERS = [FOUND, said("assistant", "NK204 at 06:10."), said("assistant", "Done.")]
+
+
+@pytest.fixture
+def desk(db) -> str:
+    """Three calls; the third has lost the question, so that the common beginning breaks."""
+    for n, (messages, answer) in enumerate(zip(LISTS, ANSWERS, strict=True), 1):
+        store(a_call(n, messages, answer))
+    return "desk"
+
+
+def a_call(n: int, messages: list[dict], answer: dict | None = None, **more) -> GivenCall:
+    request = {"model": "gpt-4o", "messages": messages, "tools": TOOLS, "user": "D-6630"}
+    choices = [{"index": 0, "message": answer, "finish_reason": "stop"}]
+    given = {
+        "response": {"choices": choices} if answer else None,
+        "usage": Usage(100 + n, 64, None, 9, None),
+    }
+    return GivenCall(
+        key=f"key {n}",
+        source=Source.RECORDER,
+        format=OPENAI,
+        request=request,
+        at=START + timedelta(seconds=n),
+        provider="openai",
+        model="gpt-4o",
+        duration=1.4,
+        finish="stop",
+        session="desk",
+        body=json.dumps(request).encode(),
+        **{**given, **more},
+    )
+
+
+def page_of(n: int) -> CallPage:
+    found = one_call("desk", n)
+    before = call_before(found.row)
+    return CallPage(found, told(before) if before else None, TokenWindow(60))
+
+
+def test_the_page_says_where_the_beginning_broke(desk, operator_client):
+    text = operator_client.get("/c/desk/calls/3/").text
+    assert "broke after the system message" in text
+    assert "First difference. The cache ends here" in text
+    assert "&lt;b&gt;Book&lt;/b&gt; it." in text
+    assert "<b>Book" not in text
+    assert "Authorization: Bearer $OPENAI_API_KEY" in text
+    raw = operator_client.get("/c/desk/calls/3/?as=json").text
+    assert "&quot;user&quot;: &quot;D-6630&quot;" in raw
+    assert operator_client.get("/c/desk/calls/").url == "/c/desk/calls/3/"
+    assert "Call 3, the newest" in operator_client.get("/c/desk/").text
+    assert operator_client.get("/c/desk/calls/9/").status_code == 404
+
+
+def test_the_budget_has_each_tool_and_those_that_were_never_called(desk):
+    page = page_of(3)
+    assert [(each.name, each.calls) for each in page.tools] == [
+        ("search_flights", 1),
+        ("cancel_booking", 0),
+    ]
+    assert page.sums["idle"] == CallTool.objects.get(name="cancel_booking").tokens
+    assert page.counted == page.row.counted
+    assert sum(each.percent for each in page.parts) in range(98, 103)
+
+
+def test_changes_and_what_was_sent_again(desk):
+    changes = [(each.kind, each.seq) for each in page_of(3).changes]
+    assert changes == [("same", 0), ("break", 0), ("off", 2), ("same", 0), ("on", 6)]
+    rows = ModelCall.objects.order_by("n")
+    assert [each.is_broken for each in rows] == [False, False, True]
+    assert rows[2].again == page_of(3).difference.again > 0
+
+
+def test_memory_against_what_was_sent(desk, operator_client):
+    lines = {each.text: each for each in page_of(3).lines}
+    assert lines["Sent"].tokens == page_of(3).counted
+    assert lines["Counted by the provider"].tokens == 103
+    answer = operator_client.get("/c/desk/calls/3/?policy=token_window:60")
+    assert "What memory would have sent" in answer.text
+    assert 'role="alert"' in operator_client.get("/c/desk/calls/3/?policy=nothing").text
+
+
+def test_the_setup_is_shown_with_a_token_and_what_was_dropped(desk, operator_client):
+    count_dropped([Dropped(Why.DROPPED_ATTRIBUTES, "<i>")], "")
+    text = operator_client.get("/calls/").text
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT=http://testserver/otlp" in text
+    assert "OPENAI_BASE_URL=http://127.0.0.1:8788/v1" in text
+    assert "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT=10000" in text
+    assert "&lt;i&gt;" in text
+    made = operator_client.post("/calls/").text
+    assert "Authorization=Bearer%20cm_" in made
+    assert ApiToken.objects.get().role == "operator"
+
+
+def test_commands_and_agents_tell_the_same(desk, capsys):
+    call_command("calls")
+    assert "desk: Call 3, 2026-11-26 11:00:03, gpt-4o, 103 tokens in" in capsys.readouterr().out
+    call_command("calls", "desk", 2, json=True)
+    assert json.loads(capsys.readouterr().out)["request"]["messages"] == LISTS[1]
+    agent = Agent("http://site", Scope())
+    listed = asked_by_an_agent(agent, "desk")
+    assert listed.values["calls"][0]["is_broken"]
+    one = asked_by_an_agent(agent, "desk", 3)
+    assert "broke after the system message" in " ".join(one.words)
+    assert one.url == "http://site/c/desk/calls/3/"
+
+
+def test_a_redaction_reaches_requests_tools_parameters_and_errors(desk):
+    store(a_call(4, [SYSTEM, said("user", "More")], error="no desk D-6630", response=None))
+    CallTool.objects.filter(name="cancel_booking").update(definition='{"name": "desk D-6630"}')
+    services.redact("desk", 1)
+    for n in (1, 2, 3, 4):
+        found = one_call("desk", n)
+        kept = json.dumps([found.request, found.response, found.row.error, found.row.difference])
+        assert "6630" not in kept
+        assert not found.row.is_exact
+    assert "6630" not in "".join(CallTool.objects.values_list("definition", flat=True))
+    assert one_call("desk", 2).request["messages"][1:] == LISTS[1][1:]
+
+
+def test_calls_go_with_their_conversation_and_by_age(desk):
+    with override_settings(INSPECTOR={"CALL_DAYS": 36_500}):
+        vacuuming.send(None)
+    assert ModelCall.objects.count() == 3
+    services.delete("desk")
+    assert not ModelCall.objects.exists()
+    assert not CallTool.objects.exists()
+    store(a_call(1, LISTS[0]))
+    ModelCall.objects.update(at=START - timedelta(days=400))
+    with override_settings(INSPECTOR={"CALL_DAYS": 30}):
+        vacuuming.send(None)
+    assert not ModelCall.objects.exists()

@@ -1,0 +1,335 @@
+"""The recorder between a program and its provider: what passes, what is recorded, what is not."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections import defaultdict
+
+import httpx
+import pytest
+
+from inspector.rooms.calls.models import ModelCall
+from inspector.rooms.calls.reads import one_call
+from inspector.rooms.calls.recorder import spool as files
+from inspector.rooms.calls.recorder.proxy import Asked, Proxy, Secrets, narrowed
+from inspector.rooms.calls.recorder.storing import Storing
+
+from .exchanges import SEVERAL, exchanges
+from .upstream import answer_json, chunk, provider, recorder
+
+CHAT = "/v1/chat/completions"
+REQUEST = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Grüße"}], "new": [1.0, {}]}
+ANSWER = {
+    "id": "chatcmpl-1",
+    "model": "gpt-4o-2024-08-06",
+    "choices": [
+        {
+            "index": 0,
+            "message": {"role": "assistant", "content": "Hallo"},
+            "finish_reason": "stop",
+        }
+    ],
+    "usage": {
+        "prompt_tokens": 9,
+        "completion_tokens": 2,
+        "prompt_tokens_details": {"cached_tokens": 4},
+    },
+}
+KEY = "sk-secret-0123456789"
+
+
+@pytest.fixture
+def upstream():
+    with provider() as found:
+        found.answer = lambda handler, got: answer_json(handler, ANSWER)
+        yield found
+
+
+@pytest.fixture
+def folder(tmp_path):
+    made = tmp_path / "spool"
+    made.mkdir()
+    return made
+
+
+@pytest.fixture
+def site(upstream, folder):
+    with recorder(folder, upstream.url) as url:
+        yield url
+
+
+@pytest.fixture
+def client(site):
+    with httpx.Client(base_url=site, timeout=10) as found:
+        yield found
+
+
+def stored(folder) -> list[ModelCall]:
+    assert Storing(folder).store_waiting()
+    assert list(folder.glob("*.call")) == []
+    return list(ModelCall.objects.order_by("at", "n"))
+
+
+def test_a_request_and_its_answer_pass_unchanged(upstream, client):
+    def answer(handler, got):
+        answer_json(handler, ANSWER, 418, X_Request_Id="req_1", Keep_Alive="timeout=5")
+
+    upstream.answer = answer
+    body = json.dumps(REQUEST).encode()
+    headers = {
+        "Authorization": f"Bearer {KEY}",
+        "Content-Type": "application/json",
+        "X-Own": "1",
+        "X-Chatmemory-Conversation": "desk",
+        "Connection": "X-Hop",
+        "X-Hop": "1",
+        "Accept-Encoding": "br, gzip;q=0.5, zstd",
+    }
+    found = client.post(f"{CHAT}?a=%20b&c", content=body, headers=headers)
+    (got,) = upstream.got
+    assert (got.path, got.body) == (f"{CHAT}?a=%20b&c", body)
+    assert got.header("authorization") == f"Bearer {KEY}"
+    assert got.header("x-own") == "1"
+    assert got.header("x-chatmemory-conversation") is None
+    assert got.header("x-hop") is None
+    assert got.header("accept-encoding") == "gzip;q=0.5"
+    assert got.header("host") == upstream.url.removeprefix("http://")
+    assert found.status_code == 418
+    assert found.json() == ANSWER
+    assert found.headers["X-Request-Id"] == "req_1"
+    assert "Keep-Alive" not in found.headers
+
+
+def test_a_call_is_recorded_with_its_bytes(db, client, folder):
+    body = json.dumps(REQUEST, ensure_ascii=False, separators=(",", ":")).encode()
+    client.post(CHAT, content=body, headers={"X-Chatmemory-Conversation": "desk"})
+    (call,) = stored(folder)
+    found = one_call("desk", call.n)
+    assert found.body == body
+    assert found.request == REQUEST
+    assert found.response == ANSWER
+    assert call.usage == (9, 4, None, 2, None)
+    assert (call.finish, call.error, call.is_exact) == ("stop", "", True)
+    assert 0 < call.duration < 5
+
+
+def test_only_calls_are_recorded(client, folder):
+    client.get("/v1/models")
+    client.post("/v1/messages/count_tokens", json=REQUEST)
+    client.post("/v1/threads/t/messages", json=REQUEST)
+    client.post("/v1/files", files={"file": b"words"})
+    client.post(CHAT, files={"file": b"words"})
+    assert list(folder.iterdir()) == []
+
+
+def test_no_secret_is_kept(upstream, client, folder, caplog):
+    """Also not where a provider echoes it, in pieces or packed."""
+
+    def answer(handler, got):
+        echoed = {"error": {"message": f"no such key: {got.header('authorization')}"}}
+        answer_json(handler, echoed, 401, Set_Cookie="session=abcdefghij", Content_Encoding="gzip")
+
+    upstream.answer = answer
+    headers = {"Authorization": f"Bearer {KEY}", "Cookie": "id=0123456789"}
+    found = client.post(CHAT, json=REQUEST | {"user": KEY}, headers=headers)
+    assert KEY in found.text
+    client.post(CHAT, json=REQUEST, headers={"X-Api-Key": KEY, "Api-Key": KEY})
+    kept = b"".join(path.read_bytes() for path in folder.iterdir())
+    assert b"no such key" in kept
+    assert b"[removed]" in kept
+    for secret in (KEY, "0123456789", "abcdefghij"):
+        assert secret.encode() not in kept
+        assert secret not in caplog.text
+
+
+def test_a_secret_in_pieces_is_found():
+    secrets = Secrets([b"sk-secret"])
+    pieces = [b"a sk-", b"sec", b"ret b sk", b"-x"]
+    whole = b"".join([*(secrets.clean(each) for each in pieces), secrets.clean(b"", is_last=True)])
+    assert whole == b"a [removed] b sk-x"
+    assert Secrets([b"sk-secret"]).clean(b"at once") == b"at once"
+
+
+def test_each_chunk_of_a_stream_is_passed_on_at_once(db, upstream, client, folder):
+    arrived = threading.Event()
+    events = [
+        {"id": "c", "choices": [{"index": 0, "delta": {"role": "assistant", "content": "Hal"}}]},
+        {"id": "c", "choices": [{"index": 0, "delta": {"content": "lo"}, "finish_reason": "stop"}]},
+        {"id": "c", "choices": [], "usage": ANSWER["usage"]},
+    ]
+
+    def answer(handler, got):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        for each in events:
+            arrived.clear()
+            chunk(handler, f"data: {json.dumps(each)}\n\n".encode())
+            assert arrived.wait(5)
+        chunk(handler, b"data: [DONE]\n\n")
+        chunk(handler, b"")
+
+    upstream.answer = answer
+    with client.stream("POST", CHAT, json=REQUEST | {"stream": True}) as found:
+        for _ in found.iter_raw():
+            arrived.set()
+    (call,) = stored(folder)
+    response = one_call(call.memory_id, call.n).response
+    assert response["choices"][0]["message"]["content"] == "Hallo"
+    assert call.usage.input == 9
+    assert call.finish == "stop"
+
+
+def test_a_client_that_leaves_ends_the_request_and_the_part_is_stored(db, upstream, client, folder):
+    def answer(handler, got):
+        handler.send_response(200)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        piece = {"choices": [{"index": 0, "delta": {"content": "word "}}]}
+        while True:
+            chunk(handler, f"data: {json.dumps(piece)}\n\n".encode())
+
+    upstream.answer = answer
+    with client.stream("POST", CHAT, json=REQUEST) as found:
+        next(found.iter_raw())
+    assert upstream.left.wait(5)
+    while not list(folder.glob("*.call")):
+        pass
+    (call,) = stored(folder)
+    assert call.finish == "cancelled"
+    assert "left" in call.error
+    content = one_call(call.memory_id, call.n).response["choices"][0]["message"]["content"]
+    assert content.startswith("word ")
+
+
+def test_each_retry_is_a_call_with_its_error(db, upstream, client, folder):
+    def answer(handler, got):
+        if len(upstream.got) < 3:
+            answer_json(handler, {"error": {"message": "Overloaded"}}, 529)
+        else:
+            answer_json(handler, ANSWER)
+
+    upstream.answer = answer
+    assert [client.post(CHAT, json=REQUEST).status_code for _ in range(3)] == [529, 529, 200]
+    calls = stored(folder)
+    assert [each.error for each in calls] == ["529: Overloaded", "529: Overloaded", ""]
+    assert len({each.memory_id for each in calls}) == 1
+
+
+def test_an_upstream_that_cannot_be_reached_is_an_error(db, folder):
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    with recorder(folder, f"http://127.0.0.1:{port}") as url:
+        found = httpx.post(f"{url}{CHAT}", json=REQUEST)
+    assert found.status_code == 502
+    assert found.json()["error"]["type"] == "recorder_error"
+    (call,) = stored(folder)
+    assert call.finish == "failed"
+
+
+def test_only_a_host_of_this_machine_is_answered(client, upstream):
+    for host in ("evil.example", "evil.example:8788", "127.0.0.1.evil.example", ""):
+        found = client.post(CHAT, json=REQUEST, headers={"Host": host})
+        assert found.status_code == 403
+    for host in ("localhost:8788", "127.0.0.1", "[::1]:8788"):
+        assert client.post(CHAT, json=REQUEST, headers={"Host": host}).status_code == 200
+    assert len(upstream.got) == 3
+
+
+def test_a_websocket_is_refused_with_a_reason(client):
+    headers = {"Upgrade": "websocket", "Connection": "Upgrade"}
+    found = client.get("/v1/realtime", headers=headers)
+    assert found.status_code == 501
+    assert "WebSocket" in found.json()["error"]["message"]
+
+
+def test_a_spool_that_cannot_be_written_fails_no_call(client, folder):
+    folder.rmdir()
+    assert client.post(CHAT, json=REQUEST).json() == ANSWER
+
+
+def test_a_chunked_body_and_a_connection_that_is_used_again(upstream, client):
+    def pieces():
+        yield b'{"model": "gpt-4o",'
+        yield b' "messages": []}'
+
+    for _ in range(3):
+        client.post(CHAT, content=pieces(), headers={"Content-Type": "application/json"})
+    assert {got.body for got in upstream.got} == {b'{"model": "gpt-4o", "messages": []}'}
+
+
+def test_a_stale_connection_is_replaced(upstream, client):
+    """The provider closes each connection behind its answer, without a word of it."""
+
+    def answer(handler, got):
+        answer_json(handler, ANSWER)
+        handler.close_connection = True
+
+    upstream.answer = answer
+    assert [client.post(CHAT, json=REQUEST).status_code for _ in range(3)] == [200] * 3
+
+
+@pytest.mark.parametrize(
+    ("given", "passed"),
+    [
+        (b"br", b"identity"),
+        (b"gzip, br", b"gzip"),
+        (b"*", b"gzip"),
+        (b"deflate;q=1", b"deflate;q=1"),
+    ],
+)
+def test_packings_that_cannot_be_read_are_not_asked_for(given, passed):
+    assert narrowed(given) == passed
+
+
+def test_the_header_of_anthropic_decides_and_never_the_client(tmp_path):
+    proxy = Proxy(tmp_path)
+    ours = Asked(b"POST", b"/v1/messages", [(b"Host", b"evil"), (b"Anthropic-Version", b"1")])
+    assert proxy.upstream_of(ours).host == "api.anthropic.com"
+    absolute = Asked(b"POST", b"http://evil/v1/responses", [(b"Host", b"evil")])
+    assert proxy.upstream_of(absolute).host == "api.openai.com"
+
+
+def test_what_a_killed_proxy_has_left_is_read(tmp_path):
+    head = b'{"path": "/v1/messages", "at": 1, "headers": {}, "provider": "h", "conversation": "c"}'
+    body = json.dumps(REQUEST).encode()
+    frames = [(b"H", head), (b"Q", body), (b"A", b'{"status": 200, "headers": {}}'), (b"B", b"da")]
+    data = b"".join(kind + len(each).to_bytes(4, "big") + each for kind, each in frames)
+    path = tmp_path / "1-1-1.part"
+    path.write_bytes(data + b"B\x00\x00\x00\xffcut")
+    assert files.waiting(tmp_path) == [path]
+    call = files.call_of(files.read(path))
+    assert call.request == REQUEST
+    assert (call.finish, call.response) == ("cut", None)
+
+
+ONE_IN = 9  # of the exchanges, where not all are wanted
+
+
+@pytest.mark.parametrize("part", [ONE_IN, pytest.param(1, marks=pytest.mark.long)])
+def test_real_exchanges_are_rebuilt_byte_for_byte(db, upstream, client, folder, data_file, part):
+    rows = list(exchanges(data_file("provider_exchanges.json")))
+    runs = [*dict.fromkeys(row["cassette"] for row in rows)][::part]
+    wanted = [row for row in rows if row["cassette"] in runs]
+    ids = defaultdict(set)
+
+    def answer(handler, got):
+        answer_json(handler, row["answer"], row["status"])
+
+    upstream.answer = answer
+    for row in wanted:
+        body = json.dumps(row["request"], ensure_ascii=False, separators=(",", ":")).encode()
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
+        client.post(row["path"], content=body, headers=headers)
+        Storing(folder, prefix=f"{runs.index(row['cassette'])}/").store_waiting()
+        call = ModelCall.objects.order_by("-at").first()
+        found = one_call(call.memory_id, call.n)
+        assert found.body == body
+        assert found.response == (row["answer"] if row["status"] == 200 else None)
+        assert bool(call.error) == (row["status"] != 200)
+        ids[row["cassette"]].add(call.memory_id)
+    assert ModelCall.objects.count() == len(wanted)
+    assert all(len(found) == 1 for name, found in ids.items() if SEVERAL not in name)

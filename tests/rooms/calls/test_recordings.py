@@ -1,0 +1,142 @@
+"""Each recording of a real instrumentation: which calls it has, and what they say."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from chatmemory.core.messages import SystemMessage
+from chatmemory.core.runs import digests_of
+from inspector.rooms.calls.bodies import messages_in
+from inspector.rooms.calls.call import Source, Usage, Why
+from inspector.rooms.calls.otlp import Record
+from inspector.rooms.calls.spans import calls_of_spans
+
+from .recordings import names, read, sent
+
+SDK, TRACED = "com.anthropic.sdk.python", {"no_messages": 3}
+SESSIONS = {
+    "genai-langchain": "t-1",
+    "openinference-langchain": "s-1",
+    "openinference-openai-session": "desk-3",
+    "pydantic-ai": "01a217db-523e-75df-be12-70a21fedafd7",
+    "pydantic-ai-responses": "01a217db-5f27-76d0-80d4-50311517cb31",
+}
+# What is left out, by reason; of the SDK of Anthropic a second span of each call
+DROPPED = {
+    "genai-anthropic": TRACED,
+    "openinference-anthropic": TRACED,
+    "openllmetry-anthropic": TRACED,
+    "genai-openai-events": {"no_messages": 3},  # the spans; the events are calls
+    "genai-openai-none": {"no_messages": 3},
+    "openai-v2-true": {"no_messages": 3, "per_message_events": 3},
+    "openinference-openai-long": {"dropped_attributes": 1},
+    "openllmetry-openai-image": {"no_messages": 1},
+}
+WITHOUT_CALLS = (
+    *("genai-openai-none", "openai-v2-true", "openinference-openai-long"),
+    "openllmetry-openai-image",
+)
+WITH_CALLS = [name for name in names() if name not in WITHOUT_CALLS]
+# These lack the tools, or one member of their definitions
+WITHOUT_TOOLS = {"openai-v2-span"}
+NOT_STRICT = {"pydantic-ai", "pydantic-ai-responses"}
+# Usage of the second call: with a cache read in it
+USAGE = {
+    "anthropic": Usage(230, 200, None, 25, None),
+    "responses": Usage(150, 32, None, 40, 16),
+    "": Usage(300, 64, None, 20, 7),
+}
+
+
+@pytest.mark.parametrize("name", names())
+def test_json_and_protobuf_say_the_same(name):
+    assert read(name, "json") == read(name, "pb")
+
+
+@pytest.mark.parametrize("name", names())
+def test_what_is_no_call_is_dropped_with_a_reason(name):
+    calls, dropped = read(name)
+    assert Counter(each.why.value for each in dropped) == DROPPED.get(name, {})
+    assert len(calls) == (0 if name in WITHOUT_CALLS else len(sent(name)))
+    assert all(each.sender for each in dropped)
+
+
+@pytest.mark.parametrize("name", WITH_CALLS)
+def test_model_system_messages_and_tools_are_those_that_were_sent(name):
+    for call, request in zip(read(name)[0], sent(name), strict=True):
+        assert call.request["model"] == request["model"] == call.model
+        given, wanted = (messages_in(each, call.format) for each in (call.request, request))
+        assert digests_of(given) == digests_of(wanted)
+        assert system_of(given) == system_of(wanted)
+        if name not in WITHOUT_TOOLS:
+            tools = without_strict(request) if name in NOT_STRICT else request.get("tools")
+            assert call.request.get("tools") == tools
+
+
+def system_of(messages) -> list[str]:
+    return [each.text for each in messages if isinstance(each, SystemMessage)]
+
+
+def without_strict(request: dict) -> list:
+    """The tools of a request without the member `strict`, which may be in their functions."""
+
+    def without(value):
+        if not isinstance(value, dict):
+            return value
+        return {name: without(each) for name, each in value.items() if name != "strict"}
+
+    return [without(each) for each in request["tools"]]
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_CALLS if name.startswith("openinf")])
+def test_openinference_has_the_whole_request(name):
+    if name == "openinference-langchain":
+        assert not any(call.is_exact for call in read(name)[0])
+        return
+    for call, request in zip(read(name)[0], sent(name), strict=True):
+        assert call.is_exact
+        assert call.source is Source.OPENINFERENCE
+        assert call.request == request
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_CALLS if len(sent(name)) == 3])
+def test_usage_counts_cached_tokens_in_the_input(name):
+    call = read(name)[0][1]
+    wanted = next(usage for kind, usage in USAGE.items() if kind in name)
+    if name == "openai-v2-span":
+        wanted = wanted._replace(cached=None, reasoning=None)
+    if name == "openllmetry-anthropic" or name == "openinference-anthropic":
+        wanted = wanted._replace(written=call.usage.written or None)
+    assert call.usage._replace(written=call.usage.written or None) == wanted
+    assert call.finish in ("stop", "end_turn", "completed")
+    assert call.session == SESSIONS.get(name, "")
+    assert call.response is not None
+    assert call.duration is None if name == "genai-openai-events" else 0 < call.duration < 1
+
+
+def test_what_was_written_to_the_cache_is_told():
+    (first, *_), _ = read("openllmetry-anthropic")
+    assert first.usage == Usage(230, 0, 200, 25, None)
+
+
+@pytest.mark.parametrize("name", ["genai-openai-error", "openinference-openai-error"])
+def test_an_error_is_told(name):
+    (call,), _ = read(name)
+    assert "Error code: 400 - no" in call.error
+    assert call.response is None
+
+
+def test_a_finish_has_one_spelling():
+    found = {read(name)[0][0].finish for name in ("pydantic-ai", "openinference-openai-chat")}
+    assert found == {"tool_calls"}
+
+
+def test_hidden_content_is_dropped():
+    hidden = '[{"role": "user", "parts": [{"type": "text"}]}]'
+    spans = [
+        Record("01", "02", {"openinference.span.kind": "LLM", "input.value": "__REDACTED__"}),
+        Record("01", "03", {"gen_ai.operation.name": "chat", "gen_ai.input.messages": hidden}),
+    ]
+    assert [each.why for each in calls_of_spans(spans)] == [Why.HIDDEN, Why.HIDDEN]

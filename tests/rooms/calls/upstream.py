@@ -1,0 +1,124 @@
+"""A provider on this machine, and a recorder in front of it."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from inspector.rooms.calls.recorder.proxy import Proxy, Upstream
+
+
+@dataclass
+class Got:
+    """A request as the provider got it."""
+
+    method: str
+    path: str
+    headers: list[tuple[str, str]]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        found = (value for each, value in self.headers if each.lower() == name)
+        return next(found, None)
+
+
+Answer = Callable[[BaseHTTPRequestHandler, Got], None]
+
+
+@dataclass
+class Provider:
+    """A server that answers by `answer`, and keeps what it got."""
+
+    url: str
+    got: list[Got] = field(default_factory=list)
+    answer: Answer | None = None
+    left: threading.Event = field(default_factory=threading.Event)
+
+
+def answer_json(handler, value: object, status: int = 200, **headers: str) -> None:
+    body = json.dumps(value, ensure_ascii=False).encode()
+    if headers.get("Content_Encoding") == "gzip":
+        body = gzip.compress(body)
+    handler.send_response(status)
+    headers = {"Content-Type": "application/json", **headers, "Content-Length": str(len(body))}
+    for name, each in headers.items():
+        handler.send_header(name.replace("_", "-"), each)
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def chunk(handler, data: bytes) -> None:
+    handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+    handler.wfile.flush()
+
+
+@contextmanager
+def provider() -> Iterator[Provider]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            if self.headers.get("Transfer-Encoding") == "chunked":
+                body = b""
+                while size := int(self.rfile.readline(), 16):
+                    body += self.rfile.read(size)
+                    self.rfile.readline()
+                self.rfile.readline()
+            else:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            got = Got(self.command, self.path, list(self.headers.items()), body)
+            made.got.append(got)
+            try:
+                made.answer(self, got)
+            except ConnectionError:
+                made.left.set()
+                self.close_connection = True
+
+        do_GET = do_POST  # noqa: N815  (the name that the server looks for)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    made = Provider(f"http://127.0.0.1:{server.server_port}")
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@contextmanager
+def recorder(spool: Path, upstream: str) -> Iterator[str]:
+    """Yield the URL of a proxy that runs in a thread of this process."""
+    loop = asyncio.new_event_loop()
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.setblocking(False)
+    proxy = Proxy(spool, Upstream.at(upstream))
+    server = loop.run_until_complete(proxy.listen(listening))
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    finally:
+
+        async def end() -> None:
+            server.close()
+            await proxy.finish()
+
+        asyncio.run_coroutine_threadsafe(end(), loop).result(10)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()

@@ -1,0 +1,8 @@
+"""Who may ask for what: routes, their arguments, and the lowest role for each method."""
+
+from __future__ import annotations
+
+from chatmemory.access.roles import Role
+
+PAGES: dict[str, tuple] = {}
+API = {"chatmemory:remembers": ({"memory_id": "m"}, {"get": Role.VIEWER})}
