@@ -62,7 +62,7 @@ def test_the_incidents_of_the_public_runs(data_file):
 
 def test_what_a_user_had_to_say_again_is_right(data_file):
     forced = [row for row in JUDGED["incidents"] if row["forced"]]
-    assert len(forced) == 2
+    assert len(forced) == 3
     assert all(row["right"] for row in forced)
 
 
