@@ -33,14 +33,13 @@ rooms: $(VENV)/installed-dev
 
 # DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
 # of words and pages, of frameworks, of roles, of the schema, of growth (the CPU of this process), of
-# fuzzing and of load: CI runs them on
-# SQLite alone.
-ONLY_ON_SQLITE := browser growth inspector explain golden integrations mounted fuzz load rooms/lessons rooms/agents rooms/lab \
-  rooms/evidence_file rooms/observability rooms/settings rooms/evidence/test_incident_card.py \
-  rooms/evidence/test_evidence_card.py rooms/evidence/test_lab_compactions.py rooms/simulation/test_compare.py \
-  rooms/simulation/test_compare_incidents.py rooms/simulation/test_simulate.py deploy/test_container.py deploy/test_monitors.py \
-  deploy/test_nginx.py deploy/test_static_files.py deploy/test_unit.py test_command.py test_docs.py test_roles.py \
-  test_rooms.py api/test_schema.py api/test_generated_client.py
+# fuzzing and of load: CI runs them on SQLite alone.
+ONLY_ON_SQLITE := browser explain fuzz golden growth inspector integrations load mounted \
+  api/test_generated_client.py api/test_schema.py test_command.py test_docs.py test_roles.py test_rooms.py \
+  $(addprefix deploy/test_,container.py monitors.py nginx.py static_files.py unit.py) \
+  $(addprefix rooms/,agents evidence_file lab lessons observability settings) \
+  $(addprefix rooms/evidence/test_,evidence_card.py incident_card.py lab_compactions.py) \
+  $(addprefix rooms/simulation/test_,compare.py compare_incidents.py simulate.py)
 
 test-postgresql: $(VENV)/installed-dev
 	@case "$$DATABASE_URL" in postgres*) ;; *) echo "DATABASE_URL must name a PostgreSQL"; exit 1;; esac

@@ -63,6 +63,14 @@ def test_djangos_deployment_check_reports_no_issues(tmp_path):
     assert "no issues (2 silenced)" in found.stdout  # of other sites of the domain
 
 
+def test_hsts_is_about_this_host_unless_asked(read_settings):
+    names = ("SECURE_HSTS_INCLUDE_SUBDOMAINS", "SECURE_HSTS_PRELOAD")
+    for given, expected in (({}, False), ({"CHATMEMORY_HSTS_SUBDOMAINS": "1"}, True)):
+        found = read_settings(SAFE | given)
+        assert found["SECURE_HSTS_SECONDS"] == 365 * 24 * 3600
+        assert [found[name] for name in names] == [expected] * 2
+
+
 def test_bounds_are_read_from_the_environment(read_settings):
     given = {"CHATMEMORY_PUT_BYTES": "9", "INSPECTOR_FORM_BYTES": "8"}
     found = read_settings(given)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -102,3 +105,25 @@ def test_after_any_changes_a_diagnosis_is_what_the_ledger_says(db, made):
                 assert (each.rule, seq) in at_fault(each.since), (each, made)
                 assert (each.rule, seq) not in at_fault(each.since - 1), (each, made)
         assert verify("m") is None
+
+
+@pytest.mark.long
+def test_two_thousand_random_changes_verify_after_each(db):
+    """Adds whose ids are repeated, sets, compactions and repairs, in sixty conversations."""
+    random, done = Random(46), Counter[str]()
+    kept = [UserMessage("a"), AiMessage("b"), SystemMessage("c"), call("x"), call("y"), result("x")]
+    for _ in range(60):
+        with undone():
+            create()
+            for _ in range(50):
+                kind = random.choices(["add", "set", "compact", "repair"], [12, 1, 1, 2])[0]
+                some = random.choices(kept, k=random.randint(1, 4))
+                value = {"add": some, "set": some, "compact": 1, "repair": "openai"}[kind]
+                try:
+                    services.repair("m", value) if kind == "repair" else change(kind, value)
+                except ChatMemoryError:
+                    continue
+                done[kind] += 1
+                assert verify("m") is None
+    assert done["add"] > 1_000
+    assert min(done.values()) > 50, done

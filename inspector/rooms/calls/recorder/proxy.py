@@ -59,9 +59,8 @@ RESENT = 8 * 2**20  # bytes of a request that can be sent again on another conne
 READ = 2**16
 HEADERS = 2**20
 CONNECT_SECONDS = 30
-ORPHANED_SECONDS = (
-    10  # in which a proxy whose parent was killed goes on, until another one is there
-)
+ORPHANED_SECONDS = 30  # in which a proxy goes on whose parent was killed, until there is another
+IDLE_SECONDS = 10  # in which a client may still send a request on its open connection
 STOPPING_SECONDS = 30
 
 
@@ -623,7 +622,7 @@ class Proxy:
         told = asyncio.create_task(stopping.wait())
         await asyncio.wait({orphaned, told}, return_when=asyncio.FIRST_COMPLETED)
         server.close()
-        await self.finish(ORPHANED_SECONDS if orphaned.done() else 0)
+        await self.finish(IDLE_SECONDS if orphaned.done() else 0)
 
     async def listen(self, listening: socket.socket) -> asyncio.Server:
         """Answer connections of a socket from now on."""
