@@ -139,6 +139,13 @@ def test_a_page_shows_each_conversation(operator, memory_id):
     assert "tau" not in memory_id or "flight" in answer.content.decode()
 
 
+def test_a_trial_keeps_its_address(operator):
+    """Its table was handed over to the room of simulations."""
+    page = operator.get("/c/classroom/?trial=dXlUCfcKNF7QoMtV")
+    assert page.status_code == 200
+    assert "Is my favourite colour red?" in page.text
+
+
 @pytest.mark.parametrize("address", ["/", "/doctor/", "/lab/", "/policies/", "/tokens/"])
 def test_the_other_pages_answer(operator, address):
     assert operator.get(address).status_code == 200
