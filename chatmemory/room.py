@@ -68,6 +68,7 @@ class Room(AppConfig):
     loaded before the models are.
     """
 
+    default_auto_field = "django.db.models.BigAutoField"
     needs: tuple[str, ...] = ()  # the names of rooms without which this one cannot be
     services: Mapping[str, str] = {}  # the modules of what it adds to `chatmemory.services`
     api_urls: str = ""  # a module whose `urlpatterns` stand below /api/v1/
