@@ -20,14 +20,16 @@ run: install
 
 install: $(VENV)/installed
 
-# One process for each CPU. A process that has no tests left takes some from another: each has a
-# server that all of its tests share, so a module need not stay in one process (loadfile).
-PYTEST := $(BIN)/pytest -n auto --dist worksteal
+# A process for each CPU, or WORKERS of them. A process that has no tests left takes some from another:
+# each has a server that all of its tests share, so a module need not stay in one process (loadfile).
+WORKERS ?= auto
+SHARED := -n $(WORKERS) --dist worksteal
+PYTEST := $(BIN)/pytest $(SHARED)
 
 test: $(VENV)/installed-dev
 	$(PYTEST) $(ARGS)
 
-# Each room is removed, and what is left is tried.
+# Each room is removed, and what is left is tried. `make test` does so for rooms that have changed since.
 rooms: $(VENV)/installed-dev
 	CONFORMANCE=all $(PYTEST) tests/test_rooms.py $(ARGS)
 
@@ -49,7 +51,7 @@ test-postgresql: $(VENV)/installed-dev
 # pyenv, of Debian, or NEWER_PYTHON=/path/to/python3.13), and on the oldest version of each package
 # that pyproject.toml allows.
 ON_OTHER_VERSIONS := --ignore tests/api/test_generated_client.py --ignore tests/api/test_typescript_client.py \
-  tests/api tests/formats tests/mounted tests/stores tests/test_public_names.py tests/test_wheel.py
+  tests/api tests/formats tests/mounted tests/stores tests/test_public_names.py
 NEWER_PYTHON ?= $(firstword $(wildcard $(addsuffix /bin/python,$(lastword $(sort \
   $(wildcard $(HOME)/.pyenv/versions/3.1[2-9].*)))) /usr/bin/python3.13 /usr/bin/python3.12))
 
@@ -61,7 +63,7 @@ newer:
 	@if [ -z "$(NEWER_PYTHON)" ]; then \
 	  echo "make newer is left out: there is no Python 3.12 or newer (pyenv install 3.13, or NEWER_PYTHON=…)"; \
 	else $(MAKE) --no-print-directory $(NEWER)/installed && \
-	  $(NEWER)/bin/pytest -n auto --dist worksteal -m "not hypothesis" --ignore tests/formats/test_llama_index.py \
+	  $(NEWER)/bin/pytest $(SHARED) -m "not hypothesis" --ignore tests/formats/test_llama_index.py \
 	    $(ON_OTHER_VERSIONS) $(ARGS); \
 	fi
 
@@ -69,7 +71,8 @@ oldest-environment: $(OLDEST)/installed
 
 # Without properties: they are about our own code, and take half of the time.
 oldest: $(OLDEST)/installed
-	$(OLDEST)/bin/pytest -n auto --dist worksteal -m "not hypothesis" $(ON_OTHER_VERSIONS) tests/integrations $(ARGS)
+	$(OLDEST)/bin/pytest $(SHARED) -m "not hypothesis" $(ON_OTHER_VERSIONS) tests/integrations tests/test_wheel.py \
+	  $(ARGS)
 
 # A client in TypeScript, made from the OpenAPI document; its packages need npm.
 typescript-environment: $(NODE)/installed
