@@ -64,7 +64,11 @@ def messages_in(request: Mapping[str, Any], format: str) -> tuple[ChatMessage, .
 
 def answer_in(response: Mapping[str, Any] | None, format: str) -> tuple[ChatMessage, ...] | None:
     """Return what the model said; None without an answer that can be read."""
-    return _read(response, format) if response and said_at(response, format) else None
+    if not response or not said_at(response, format):
+        return None
+    # Some hosts do not say so, and it does not follow from a text alone
+    is_response = {"object": "response"} if format == RESPONSES else {}
+    return _read({**response, **is_response}, format)
 
 
 def _read(body: Mapping[str, Any], format: str) -> tuple[ChatMessage, ...] | None:

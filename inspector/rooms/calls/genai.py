@@ -43,6 +43,7 @@ _PARAMETERS = {
     "choice.count": "n",
     "stream": "stream",
 }
+_ANTHROPIC_FINISHES = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"}
 _USAGE = {
     "cached": ("cache_read.input_tokens",),
     "written": ("cache_write.input_tokens", "cache_creation.input_tokens"),
@@ -79,7 +80,7 @@ def read(record: Record, at: datetime) -> GivenCall | Dropped:
     if tools := [_tool(each, format) for each in _list(given.get(TOOLS)) if isinstance(each, dict)]:
         request["tools"] = tools
     request |= _parameters(given, format)
-    finish = finish_named(next(iter(_list(given.get("gen_ai.response.finish_reasons"))), ""))
+    finish = _finish(given, format)
     session = given.get("gen_ai.conversation.id") or given.get("session.id")
     return GivenCall(
         key=f"{record.trace_id}:{record.span_id}",
@@ -111,6 +112,14 @@ def format_of(given: Mapping[str, Any]) -> str:
     id = given.get("gen_ai.response.id")
     is_new = given.get("openai.api.type") == "responses" or str(id).startswith("resp_")
     return RESPONSES if is_new else OPENAI
+
+
+def _finish(given: Mapping[str, Any], format: str) -> str:
+    """Return why the model stopped, in the provider's word, where it follows from what is said."""
+    found = finish_named(next(iter(_list(given.get("gen_ai.response.finish_reasons"))), ""))
+    if format != ANTHROPIC or (found == "stop" and given.get("gen_ai.request.stop_sequences")):
+        return found
+    return _ANTHROPIC_FINISHES.get(found, found)
 
 
 def usage_of(given: Mapping[str, Any]) -> Usage:

@@ -12,6 +12,7 @@ from typing import Any
 
 from chatmemory.formats.conversion import decoded
 from inspector.rooms.calls.bodies import (
+    ANTHROPIC,
     OPENAI,
     finish_in,
     finish_named,
@@ -35,11 +36,14 @@ _COUNTS = (
     "completion_details.reasoning",
 )
 _MEDIA = {"image": "image_url"}
+# Arguments of the library of Anthropic that are no members of a request
+_BESIDE = {"betas", "extra_body", "extra_headers", "extra_query", "timeout"}
 _PLACES = 100_000  # of a list
 
 
 def is_call(record: Record) -> bool:
-    return record.attributes.get(KIND) == "LLM"
+    """Whether a span is a call. A request to count tokens is of the same kind, and is none."""
+    return record.attributes.get(KIND) == "LLM" and not record.name.endswith(".count_tokens")
 
 
 def read(record: Record, at: datetime) -> GivenCall | Dropped:
@@ -53,7 +57,11 @@ def read(record: Record, at: datetime) -> GivenCall | Dropped:
         if why := _why_not(record):
             return Dropped(why, record.scope)
         request = _told_request(given)
-    format = format_of_request(request, provider or record.scope) if is_exact else OPENAI
+    # Who made the API; its models may be at another provider
+    maker = _text(given, "llm.system") or provider or record.scope
+    format = format_of_request(request, maker) if is_exact else OPENAI
+    if is_exact and format == ANTHROPIC:
+        request = _as_sent(request, given)
     if messages_in(request, format) is None and not is_exact:
         return Dropped(Why.UNREADABLE, record.scope)
     response = _response(given, is_exact, format)
@@ -75,6 +83,25 @@ def read(record: Record, at: datetime) -> GivenCall | Dropped:
         is_exact=is_exact and HIDDEN not in str(value),
         session=session or session_in(request) or session_in({"metadata": _metadata(given)}),
     )
+
+
+def _as_sent(arguments: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the request that the library of Anthropic made of the arguments that it was given.
+
+    Some are sent as headers, which may be secret, or not at all. What it adds to them, such as the
+    `stream` of a helper and the schema of a class, is told as parameters.
+    """
+    request = {**_parameters(given), **arguments}
+    if not isinstance(request.get("output_format"), dict):
+        request.pop("output_format", None)
+    more = request.get("extra_body")
+    request |= more if isinstance(more, dict) else {}
+    return {name: each for name, each in request.items() if name not in _BESIDE}
+
+
+def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
+    found = decoded(_text(given, "llm.invocation_parameters") or "{}")
+    return found if isinstance(found, dict) else {}
 
 
 def _why_not(record: Record) -> Why | None:
@@ -118,8 +145,8 @@ def _response(given: Mapping[str, Any], is_exact: bool, format: str) -> dict[str
 
 def _told_request(given: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request of chat completions, made of the flat attributes."""
-    parameters = decoded(_text(given, "llm.invocation_parameters") or "{}")
-    request = dict(parameters) if isinstance(parameters, dict) else {}
+    told = _parameters(given)
+    request = {name: each for name, each in told.items() if name != "_type" and each is not None}
     request.setdefault("model", request.pop("model_name", _text(given, "llm.model_name")))
     request.pop("model_name", None)
     request["messages"] = _messages(given, "llm.input_messages.")

@@ -29,13 +29,15 @@ class NoOtlp(ChatMemoryError):
 class Record:
     """A span, or a log record that belongs to one. Ids are in hexadecimal, times in nanoseconds.
 
-    `error` is what a span says of its failure; `lost` is how many attributes its SDK has dropped.
+    `name` is that of a span, and `error` what it says of its failure; `lost` is how many attributes
+    its SDK has dropped.
     """
 
     trace_id: str
     span_id: str
     attributes: Mapping[str, Any]
     scope: str = ""
+    name: str = ""
     event: str = ""
     start: int = 0
     end: int = 0
@@ -104,8 +106,10 @@ def _record(found: dict[str, Any], scope: str) -> Record:
     is_error = status.get("code") in (2, "STATUS_CODE_ERROR")
     told = [_value(each.get("value")) for each in _of_exceptions(found)]
     error = str(status.get("message") or next(iter(told), "") or "error") if is_error else ""
+    name = found.get("name")
     return Record(
         *(trace_id.lower(), span_id.lower(), attributes, scope),
+        name=name if isinstance(name, str) else "",
         event=found.get("eventName") or attributes.get("event.name") or "",
         start=min(max(start, 0), _LATEST),
         end=min(max(int(found.get("endTimeUnixNano") or start), 0), _LATEST),
@@ -198,6 +202,7 @@ def _requests() -> dict[str, Any]:
 def _span(span: Any) -> dict[str, Any]:
     return {
         **_common(span),
+        "name": span.name,
         "startTimeUnixNano": span.start_time_unix_nano,
         "endTimeUnixNano": span.end_time_unix_nano,
         "status": {"code": span.status.code, "message": span.status.message},

@@ -8,7 +8,7 @@ import pytest
 
 from chatmemory.core.messages import SystemMessage
 from chatmemory.core.runs import digests_of
-from inspector.rooms.calls.bodies import messages_in
+from inspector.rooms.calls.bodies import answer_in, messages_in
 from inspector.rooms.calls.call import Source, Usage, Why
 from inspector.rooms.calls.otlp import Record
 from inspector.rooms.calls.spans import calls_of_spans
@@ -126,6 +126,39 @@ def test_an_error_is_told(name):
     (call,), _ = read(name)
     assert "Error code: 400 - no" in call.error
     assert call.response is None
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_CALLS if not name.endswith("error")])
+def test_an_answer_can_be_read(name):
+    for call in read(name)[0]:
+        (answer,) = answer_in(call.response, call.format)
+        assert answer.text or answer.tool_execution_requests
+
+
+def test_a_finish_has_the_word_of_its_provider():
+    found = [each.finish for each in read("genai-anthropic")[0]]
+    assert found == ["tool_use", "end_turn", "end_turn"]
+    (call,) = calls_of_spans(
+        [Record("01", "02", {**STOPPED, "gen_ai.request.stop_sequences": ["."]})]
+    )
+    assert call.finish == "stop"  # at the end of the turn, or by one of these
+
+
+STOPPED = {
+    "gen_ai.operation.name": "chat",
+    "gen_ai.provider.name": "anthropic",
+    "gen_ai.input.messages": '[{"role": "user", "parts": [{"type": "text", "content": "Hi."}]}]',
+    "gen_ai.response.finish_reasons": ["stop"],
+}
+
+
+def test_a_model_of_anthropic_may_be_at_another_provider():
+    value = '{"model": "m", "messages": [{"role": "user", "content": "Hi."}], "extra_headers": {}}'
+    names = {"llm.provider": "aws", "llm.system": "anthropic"}
+    given = {"openinference.span.kind": "LLM", "input.value": value, **names}
+    (call,) = calls_of_spans([Record("01", "02", given)])
+    assert (call.format, call.provider, call.is_exact) == ("anthropic", "aws", True)
+    assert "extra_headers" not in call.request
 
 
 def test_a_finish_has_one_spelling():
