@@ -11,6 +11,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.recall.incidents import Forgotten, Incident, IncidentKind
 from chatmemory.core.recall.lexicon import nameable
 from chatmemory.core.texts import readable_text
+from chatmemory.kept import KeptRow
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
 from chatmemory.models import Memory, Stay, Step
@@ -69,6 +70,15 @@ class IncidentsAt:
     are_imported: bool = False
 
 
+def _row_of(memory: Memory) -> KeptRow | None:
+    """Return the row kept of a conversation. It is read once for each object that a page has."""
+    found: KeptRow | None
+    if "_kept_incidents" not in vars(memory):
+        vars(memory)["_kept_incidents"] = kept_row(memory)
+    found = vars(memory)["_kept_incidents"]
+    return found
+
+
 def incidents_at(
     memory: Memory,
     at: int,
@@ -81,7 +91,7 @@ def incidents_at(
 
     Only the messages of what is shown are read. Raises CorruptRow for an altered row.
     """
-    kept = kept_row(memory)
+    kept = _row_of(memory)
     if kept is None:
         return None
     with kept.reading() as values:
@@ -134,7 +144,7 @@ def next_need(
     those up to step `at`, if one is asked for that happened later, or else the next incident of
     something that the message said. None if no incidents are kept.
     """
-    kept = kept_row(memory)
+    kept = _row_of(memory)
     if kept is None:
         return None
     said = set(nameable(message, fact_words()))

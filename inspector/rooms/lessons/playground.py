@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from django.http import QueryDict
 from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory import ChatMessage, InvalidValue, Policy, policy_from_dict, policy_kinds
+from chatmemory.core.lint import Verdict
 from chatmemory.explain import caption
 from chatmemory.formats.script import read_script
 from chatmemory.room import providers_in_use
@@ -119,9 +121,6 @@ class Playground:
         happening = self._happening()
         is_revealed = not play.asks or play.picked is not None
         self.board = Board(happening, is_revealed, play.asks, play.picked)
-        # Those of the providers in use; until somebody has chosen, those of the lessons
-        use, scene = providers_in_use(), self.board.scene
-        self.verdicts = scene.verdicts() if use is None else scene.verdicts_of(use)
         self.judgement = None if play.picked is None else judge_picks(happening, play.picked)
         change = self.scenes[self.at].change
         self.caption = None if play.asks or change is None else caption(change)
@@ -132,6 +131,12 @@ class Playground:
         self.back = play.moved(self.at - 1).url if self.at else ""
         self.forward = "" if is_last else play.moved(self.at + 1).url
         self.question_url = "" if is_last else play.moved(self.at, asks=True).url
+
+    @cached_property
+    def verdicts(self) -> Sequence[Verdict]:
+        """What the providers in use say; until somebody has chosen, those of the lessons."""
+        use, scene = providers_in_use(), self.board.scene
+        return scene.verdicts() if use is None else scene.verdicts_of(use)
 
     def _happening(self) -> Happening:
         """Return what is asked about, or what happened last."""

@@ -117,11 +117,13 @@ def test_it_imports_and_reports_like_the_command(operator_client):
 
 
 def test_the_report_lists_what_was_lost(operator_client):
-    chat = [{"role": "system", "content": " "}, {"role": "user", "content": "hi"}]
-    page = post(operator_client, json.dumps(chat)).content.decode()
+    blank, said = {"role": "system", "content": " "}, {"role": "user", "content": "hi"}
+    page = post(operator_client, json.dumps([blank, said])).content.decode()
     assert "1 conversation imported" in page
-    assert "<h2>Lost</h2>" in page
-    assert "(1 time)" in page
+    assert "<h2>Not taken over</h2>" in page
+    assert "<li>a blank system message</li>" in page
+    page = post(operator_client, json.dumps([blank, blank, said]), begin="b/").content.decode()
+    assert "<li>a blank system message · 2 times</li>" in page
 
 
 def test_the_prefix_can_be_chosen(operator_client):

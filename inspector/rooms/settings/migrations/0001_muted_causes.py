@@ -6,7 +6,8 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     initial = True
 
-    dependencies = []
+    # A project that undoes the migrations of chatmemory undoes this one too.
+    dependencies = [("chatmemory", "0012_policy_steps_by_time")]
 
     operations = [
         migrations.CreateModel(
