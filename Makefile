@@ -49,9 +49,11 @@ test-postgresql: $(VENV)/installed-dev
 
 # What differs between versions: on the newest Django and the newest Python that is here (that of
 # pyenv, of Debian, or NEWER_PYTHON=/path/to/python3.13), and on the oldest version of each package
-# that pyproject.toml allows.
+# that pyproject.toml allows. Of the formats, those whose tests ask a library.
 ON_OTHER_VERSIONS := --ignore tests/api/test_generated_client.py --ignore tests/api/test_typescript_client.py \
-  tests/api tests/formats tests/mounted tests/stores tests/test_public_names.py
+  tests/api tests/mounted tests/stores tests/test_public_names.py \
+  $(addprefix tests/formats/test_,$(addsuffix .py,anthropic gemini langchain openai_chat openai_library \
+    openai_responses pydantic_ai))
 NEWER_PYTHON ?= $(firstword $(wildcard $(addsuffix /bin/python,$(lastword $(sort \
   $(wildcard $(HOME)/.pyenv/versions/3.1[2-9].*)))) /usr/bin/python3.13 /usr/bin/python3.12))
 
@@ -63,16 +65,15 @@ newer:
 	@if [ -z "$(NEWER_PYTHON)" ]; then \
 	  echo "make newer is left out: there is no Python 3.12 or newer (pyenv install 3.13, or NEWER_PYTHON=…)"; \
 	else $(MAKE) --no-print-directory $(NEWER)/installed && \
-	  $(NEWER)/bin/pytest $(SHARED) -m "not hypothesis" --ignore tests/formats/test_llama_index.py \
-	    $(ON_OTHER_VERSIONS) $(ARGS); \
+	  $(NEWER)/bin/pytest $(SHARED) -m "not hypothesis" $(ON_OTHER_VERSIONS) $(ARGS); \
 	fi
 
 oldest-environment: $(OLDEST)/installed
 
 # Without properties: they are about our own code, and take half of the time.
 oldest: $(OLDEST)/installed
-	$(OLDEST)/bin/pytest $(SHARED) -m "not hypothesis" $(ON_OTHER_VERSIONS) tests/integrations tests/test_wheel.py \
-	  $(ARGS)
+	$(OLDEST)/bin/pytest $(SHARED) -m "not hypothesis" $(ON_OTHER_VERSIONS) \
+	  tests/formats/test_llama_index.py tests/integrations $(ARGS)
 
 # A client in TypeScript, made from the OpenAPI document; its packages need npm.
 typescript-environment: $(NODE)/installed

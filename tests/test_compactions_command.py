@@ -99,7 +99,11 @@ def test_files_without_a_session_are_named_and_left_out(file, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("level", "expected"),
-    [("all", (41, 17, 34, 34, 32)), ("told", (31, 10, 24, 24, 22)), ("rare", (20, 8, 15, 15, 14))],
+    [
+        pytest.param("all", (41, 17, 34, 34, 32), marks=pytest.mark.long),  # they are on the page
+        pytest.param("told", (31, 10, 24, 24, 22), marks=pytest.mark.long),
+        ("rare", (20, 8, 15, 15, 14)),
+    ],
 )
 def test_the_real_sessions(claude_sessions, capsys, level, expected):
     """Two of the files lack most of what was replaced."""
