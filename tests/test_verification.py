@@ -85,6 +85,7 @@ def test_a_row_that_was_added_before_the_first_is_named(
     assert verify("empty").what == FIRST
 
 
+@pytest.mark.long
 def test_memory_does_not_grow_with_the_conversation(db, monkeypatch):
     monkeypatch.setattr(verification, "BATCH", 10)
     peaks = []

@@ -315,6 +315,7 @@ def first_visit(paths: list[Path], home: Path) -> str:
             running.send_signal(signal.SIGINT)
 
 
+@pytest.mark.long
 def test_the_inspector_keeps_its_data_with_the_user(run, installed, tmp_path):
     before = {path for path in installed.rglob("*") if "__pycache__" not in path.parts}
     (tmp_path / "inspector").mkdir()

@@ -28,6 +28,7 @@ def shell(template, tmp_path):
         yield Shell(tmp_path, served.environment)
 
 
+@pytest.mark.long
 def test_a_copy_comes_back_with_every_head(shell, tmp_path):
     """On PostgreSQL in an empty database, whose owner may do no more than that."""
     backup, restore = lines_after("PostgreSQL." if POSTGRESQL else "SQLite.")

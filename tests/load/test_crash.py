@@ -20,6 +20,7 @@ SERVER_KILLS = int(os.environ.get("CRASH_SERVER", "1"))
 DATABASE_KILLS = int(os.environ.get("CRASH_DATABASE", "1"))
 
 
+@pytest.mark.long
 @pytest.mark.own_server
 def test_a_killed_server(served):
     for memory_id in IDS:

@@ -370,6 +370,7 @@ def test_a_result_that_comes_after_a_repair_verifies_and_can_be_moved():
     assert [each.rule for each in diagnosed("m").listed] == ["duplicate_result"]
 
 
+@pytest.mark.long
 def test_many_results_of_one_call_take_no_memory(operator_client):
     """A call with 3,000 ids is answered in parts, and examined after each."""
     ids = [f"call-{n}" for n in range(3_000)]

@@ -252,6 +252,7 @@ def test_kept_messages_before_the_bounds_hold_their_terms(monkeypatch):
     assert [each.term for each in found.listed] == ["B-22", "C-33"]
 
 
+@pytest.mark.long
 def test_real_sessions_have_the_evidence_of_their_files(claude_sessions):
     """One of them lacks most of what was replaced, and one was compacted twice."""
     files = [each for each in claude_sessions if each.stem[-8:] in REAL]

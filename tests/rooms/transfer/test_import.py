@@ -257,7 +257,12 @@ def interrupted(site: Served, arguments: list[str], how: signal.Signals) -> tupl
 
 
 @pytest.mark.parametrize(
-    ("how", "is_archive"), [(signal.SIGKILL, False), (signal.SIGINT, False), (signal.SIGKILL, True)]
+    ("how", "is_archive"),
+    [
+        pytest.param(signal.SIGKILL, False, marks=pytest.mark.long),
+        pytest.param(signal.SIGINT, False, marks=pytest.mark.long),
+        (signal.SIGKILL, True),
+    ],
 )
 def test_the_same_command_goes_on(site, tmp_path, how, is_archive):
     count = COUNT // 2 if is_archive else COUNT  # which take longer each
