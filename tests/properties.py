@@ -1,5 +1,4 @@
-"""How many examples properties are tested with: normally half of their number, each time the same,
-and half of those on PostgreSQL, where they are tried a second time.
+"""How many examples properties are tested with: normally half of their number, each time the same.
 
 With EXAMPLES=50 (`make fuzz`) there are fifty times their number, others each time; what they find
 becomes a test of its own beside the property.
@@ -12,13 +11,12 @@ import os
 from hypothesis import HealthCheck, settings
 
 TIMES = int(os.environ.get("EXAMPLES", "0"))
-SHARE = 4 if os.environ.get("DATABASE_URL", "").startswith("postgres") else 2
 
 
 def examples(count: int = 100) -> settings:
     """Return the settings of a property; without them its number of examples is 100."""
     return settings(
-        max_examples=count * TIMES or count // SHARE,
+        max_examples=count * TIMES or count // 2,
         derandomize=not TIMES,
         deadline=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture],
