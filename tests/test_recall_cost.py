@@ -66,6 +66,7 @@ def test_blocks_save_a_third_in_long_sessions(capsys, claude_sessions):
     assert "0.69 in conversations not used for choosing; from 12 conversations" in total["why"]
 
 
+@pytest.mark.long
 def test_the_frontier_has_what_no_other_policy_beats(capsys, data_file):
     file = data_file("tau_bench_airline.openai_chat.json")
     rows, total = rows_of(capsys, file, "--frontier", "--today", "token_window:2000", *PRICES)
