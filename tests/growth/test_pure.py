@@ -85,7 +85,9 @@ def some_compactions(messages: Sequence[ChatMessage]) -> Session:
     return builder.session()
 
 
-@pytest.mark.parametrize("compacted", [one_compaction, some_compactions])
+@pytest.mark.parametrize(
+    "compacted", [pytest.param(one_compaction, marks=pytest.mark.long), some_compactions]
+)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_what_summaries_lost(shape, compacted):
     def prepared(n: int) -> Callable[[], object]:
