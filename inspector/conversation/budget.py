@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from chatmemory import explain
@@ -20,6 +21,23 @@ class Segment(NamedTuple):
     percent: int
     start: float
     width: float
+
+
+def segments(
+    kinds: Iterable[tuple[str, str, str, int]], whole: int, gap: float = 0.0
+) -> list[Segment]:
+    """Return the parts of a bar that have tokens, one beside the other, with a gap behind each.
+
+    A kind is a name, a glyph, a class and its tokens; `whole` are the tokens of the bar's width.
+    """
+    found, start = [], 0.0
+    for name, glyph, css, tokens in kinds:
+        if tokens:
+            width = round(WIDTH * tokens / whole, 1)
+            percent, shown = round(100 * tokens / whole), max(0.0, width - gap)
+            found.append(Segment(name, glyph, css, tokens, percent, round(start, 1), shown))
+            start += width
+    return found
 
 
 class BudgetBar:
@@ -58,11 +76,4 @@ class BudgetBar:
             ("Results", "result", "b-res", budget.results),
             ("Talk", "user", "b-talk", budget.talk),
         )
-        found, start = [], 0.0
-        for name, glyph, css, tokens in kinds:
-            if tokens:
-                width = round(WIDTH * tokens / budget.whole, 1)
-                percent = budget.percent(tokens)
-                found.append(Segment(name, glyph, css, tokens, percent, round(start, 1), width))
-                start += width
-        return found
+        return segments(kinds, budget.whole)

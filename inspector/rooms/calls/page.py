@@ -27,6 +27,7 @@ from chatmemory.explain import counted
 from chatmemory.ledger.windows import read_message
 from chatmemory.models import Message, Stay
 from chatmemory.queries import WindowRow
+from inspector.conversation.budget import Segment, segments
 from inspector.conversation.looks import LOOKS
 from inspector.rooms.calls.bodies import ANTHROPIC, RESPONSES
 from inspector.rooms.calls.call import Source
@@ -34,7 +35,6 @@ from inspector.rooms.calls.comparing import Difference, difference, is_same
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import Told, prompt_of
 
-WIDTH = 1000
 GAP = 4
 TEXT = 1_200  # characters of a message on the page
 LINE = 90
@@ -44,18 +44,6 @@ NEWEST = 200  # calls from which a ratio is learned
 _PATHS = {RESPONSES: "/v1/responses", ANTHROPIC: "/v1/messages"}
 _HOSTS = {"openai": "https://api.openai.com", "anthropic": "https://api.anthropic.com"}
 _KINDS = {"system": "system", "result": "results"}
-
-
-class Part(NamedTuple):
-    """A part of the bar of a budget."""
-
-    name: str
-    glyph: str
-    css: str
-    tokens: int
-    percent: int
-    start: float
-    width: float
 
 
 class Tool(NamedTuple):
@@ -194,7 +182,7 @@ class CallPage:
         return sum(self.sums.values())
 
     @cached_property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[Segment]:
         looks = {
             "tools": ("Tools", "call", "b-tool"),
             "idle": ("Never called", "call", "b-idle"),
@@ -202,14 +190,8 @@ class CallPage:
             "results": ("Results", "result", "b-res"),
             "talk": ("Talk", "user", "b-talk"),
         }
-        found, start, whole = [], 0.0, max(1, self.counted)
-        for name, tokens in self.sums.items():
-            if tokens:
-                width = round(WIDTH * tokens / whole, 1)
-                percent = round(100 * tokens / whole)
-                found.append(Part(*looks[name], tokens, percent, start, max(0, width - GAP)))
-                start += width
-        return found
+        kinds = [(*looks[name], tokens) for name, tokens in self.sums.items()]
+        return segments(kinds, max(1, self.counted), GAP)
 
     @property
     def words(self) -> str:
