@@ -8,6 +8,7 @@ locks the conversation while a change is decided.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from django.db.models import Sum
@@ -16,7 +17,8 @@ from chatmemory.conf import configuration
 from chatmemory.core.estimators import family_named, is_known, remember_tokens
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.given import storable_id
-from chatmemory.core.messages import ChatMessage
+from chatmemory.core.messages import AiMessage, ChatMessage
+from chatmemory.core.runs import digest_of
 from chatmemory.core.store import Decide
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Window
@@ -28,6 +30,7 @@ from chatmemory.ledger.adding import (
     ensure_countable,
 )
 from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.sql import WindowMessage, window_messages
 from chatmemory.ledger.windows import PART, in_parts, open_stays, shown_message, stay_entry
 from chatmemory.services.defaults import metering_policy
@@ -87,8 +90,42 @@ def update_messages(
     trim it. Raises InvalidValue for an invalid id, InvalidMessage, MessageTooLarge, UnstorableText,
     VersionConflict.
     """
-    check_id(memory_id)
     messages = storable_messages(messages)
+    with _of_client(memory_id, messages, actor, expected_version) as recorder:
+        return _replace(recorder, messages)
+
+
+def record_call(
+    memory_id: str,
+    given: Sequence[ChatMessage],
+    answered: Sequence[ChatMessage],
+    *,
+    actor: str = "",
+) -> tuple[int, int]:
+    """Replace the window by the list that a model was given, as `update_messages` does, and add
+    what it answered. Return the step after which the window is the list, and the last one.
+
+    An earlier answer that comes back in another spelling is the one that is known.
+    """
+    given, answered = storable_messages(given), storable_messages(answered)
+    with _of_client(memory_id, [*given, *answered], actor) as recorder:
+        known = [each.message for each in recorder.window.with_messages() if each.message]
+        _replace(recorder, _with_known_answers(given, known))
+        step = recorder.memory.last_step
+        for entry in counted_entries(recorder.memory, answered):
+            recorder.append(entry)
+        return step, recorder.memory.last_step
+
+
+@contextmanager
+def _of_client(
+    memory_id: str,
+    messages: Sequence[ChatMessage],
+    actor: str,
+    expected_version: int | None = None,
+) -> Iterator[Recorder]:
+    """Lock a conversation for lists of a client with these messages, which are counted before."""
+    check_id(memory_id)
     estimator = count_ahead(memory_id, messages)
     policy = recount = None
     if estimator is None:
@@ -102,8 +139,27 @@ def update_messages(
         memory_id, actor=actor, create=create, expected_version=expected_version
     ) as recorder:
         ensure_countable(recorder, recount)
-        arrivals = counted_entries(recorder.memory, messages)
-        return recorder.replace(refill(recorder.window, arrivals, None), by_client=True)
+        yield recorder
+
+
+def _replace(recorder: Recorder, messages: Sequence[ChatMessage]) -> ChangeResult:
+    arrivals = counted_entries(recorder.memory, messages)
+    return recorder.replace(refill(recorder.window, arrivals, None), by_client=True)
+
+
+def _with_known_answers(
+    messages: Iterable[ChatMessage], known: Iterable[ChatMessage]
+) -> list[ChatMessage]:
+    """Return messages in which each answer that is spelled otherwise is the known one."""
+    answers = {digest_of(each): each for each in known if isinstance(each, AiMessage)}
+
+    def as_known(message: ChatMessage) -> ChatMessage:
+        if not isinstance(message, AiMessage) or not answers:
+            return message
+        answer = answers.get(digest_of(message), message)
+        return message if answer == message else answer  # which is counted already
+
+    return [*map(as_known, messages)]
 
 
 def delete_messages(

@@ -31,7 +31,7 @@ from inspector.conversation.budget import Segment, segments
 from inspector.conversation.looks import LOOKS
 from inspector.rooms.calls.bodies import ANTHROPIC, RESPONSES
 from inspector.rooms.calls.call import Source
-from inspector.rooms.calls.comparing import Difference, difference, is_same
+from inspector.rooms.calls.comparing import Difference, Place, Prompt, difference
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import Told, prompt_of
 
@@ -101,7 +101,16 @@ class CallPage:
     def difference(self) -> Difference | None:
         if self.before is None:
             return None
-        return difference(prompt_of(self.before), prompt_of(self.told))
+        return difference(self._prompt_before, self._prompt)
+
+    @cached_property
+    def _prompt(self) -> Prompt:
+        return prompt_of(self.row)
+
+    @cached_property
+    def _prompt_before(self) -> Prompt:
+        assert self.before is not None
+        return prompt_of(self.before.row)
 
     @property
     def fresh(self) -> int | None:
@@ -207,34 +216,25 @@ class CallPage:
         assert self.before is not None
         assert self.difference is not None
         place, before, now = self.difference.place, self.before.rows, self.told.rows
-        has_same_tools = prompt_of(self.before).tools == prompt_of(self.told).tools
+        has_same_tools = self._prompt_before.tools == self._prompt.tools
         same = ["tools"] if self.told.tools and has_same_tools else []
         same += [counted(place, "message")] if place else []
         if same:
-            yield Change(
-                "same", f"{' and '.join(same).capitalize()}, unchanged", self.difference.shared
-            )
+            text = f"{' and '.join(same).capitalize()}, unchanged"
+            yield Change("same", text, self.difference.shared or 0)
         if self.difference.is_broken:
             yield Change("break", "First difference. The cache ends here", self.difference.again)
         if not has_same_tools:
             yield Change("on", "other tools", self.tool_tokens, glyph="call")
-        kept = {row.seq: row for row in now[place:]}
-        for row in before[place:]:
-            if row.seq not in kept or not is_same(row, kept[row.seq]):
-                yield _change("off", row)
-        known = {row.seq: row for row in before[place:]}
-        moved = [row for row in now[place:] if row.seq in known and is_same(row, known[row.seq])]
-        if moved:
-            numbers = (
-                f"#{moved[0].seq}" if len(moved) == 1 else f"#{moved[0].seq} to #{moved[-1].seq}"
-            )
-            yield Change(
-                "same",
-                f"{numbers}, unchanged but in another place",
-                sum(row.tokens for row in moved),
-            )
-        stayed = {row.seq for row in moved}
-        yield from (_change("on", row) for row in now[place:] if row.seq not in stayed)
+        sent_before = {each.seq: each for each in self._prompt_before.places[place:]}
+        sent_now = self._prompt.places[place:]
+        stayed = [each for each in sent_now if each.is_same(sent_before.get(each.seq))]
+        seqs = {each.seq for each in stayed}
+        yield from (_change("off", row) for row in before[place:] if row.seq not in seqs)
+        if stayed:
+            tokens = sum(each.tokens for each in stayed)
+            yield Change("same", f"{_range(stayed)}, unchanged but in another place", tokens)
+        yield from (_change("on", row) for row in now[place:] if row.seq not in seqs)
 
     # Memory
 
@@ -354,6 +354,11 @@ class CallPage:
 def _name(row: WindowRow) -> str:
     look = LOOKS[row.type, row.has_calls]
     return "the system message" if look.glyph == "system" else f"#{row.seq}"
+
+
+def _range(places: Sequence[Place]) -> str:
+    first, last = places[0].seq, places[-1].seq
+    return f"#{first}" if first == last else f"#{first} to #{last}"
 
 
 def _shown(value: object) -> str:

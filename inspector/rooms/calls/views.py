@@ -89,7 +89,8 @@ def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
             raise Http404(str(error)) from error
         before = reads.call_before(told.row)
         policy, problem = _policy(request, memory)
-        page = CallPage(told, reads.told(before) if before else None, policy)
+        other = reads.call_compared_with(told.row)
+        page = CallPage(told, reads.told(other) if other else None, policy)
         context = {
             "memory": memory,
             "page": page,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -17,9 +18,9 @@ from chatmemory.signals import vacuuming
 from inspector.rooms.calls.agents import calls as asked_by_an_agent
 from inspector.rooms.calls.bodies import OPENAI
 from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why
-from inspector.rooms.calls.models import CallTool, ModelCall
+from inspector.rooms.calls.models import CallTool, ModelCall, ToolDefinition
 from inspector.rooms.calls.page import CallPage
-from inspector.rooms.calls.reads import call_before, one_call, told
+from inspector.rooms.calls.reads import call_compared_with, one_call, told
 from inspector.rooms.calls.writes import count_dropped, store
 from inspector.shell.agents import Agent
 
@@ -83,7 +84,7 @@ def a_call(n: int, messages: list[dict], answer: dict | None = None, **more) -> 
 
 def page_of(n: int) -> CallPage:
     found = one_call("desk", n)
-    before = call_before(found.row)
+    before = call_compared_with(found.row)
     return CallPage(found, told(before) if before else None, TokenWindow(60))
 
 
@@ -107,7 +108,7 @@ def test_the_budget_has_each_tool_and_those_that_were_never_called(desk):
         ("search_flights", 1),
         ("cancel_booking", 0),
     ]
-    assert page.sums["idle"] == CallTool.objects.get(name="cancel_booking").tokens
+    assert page.sums["idle"] == page.tools[1].tokens > 5
     assert page.counted == page.row.counted
     assert sum(each.percent for each in page.parts) in range(98, 103)
 
@@ -156,14 +157,16 @@ def test_commands_and_agents_tell_the_same(desk, capsys):
 
 def test_a_redaction_reaches_requests_tools_parameters_and_errors(desk):
     store(a_call(4, [SYSTEM, said("user", "More")], error="no desk D-6630", response=None))
-    CallTool.objects.filter(name="cancel_booking").update(definition='{"name": "desk D-6630"}')
+    named = ToolDefinition.objects.filter(name="cancel_booking")
+    named.update(definition='{"name": "desk D-6630"}')
     services.redact("desk", 1)
     for n in (1, 2, 3, 4):
         found = one_call("desk", n)
         kept = json.dumps([found.request, found.response, found.row.error, found.row.difference])
         assert "6630" not in kept
         assert not found.row.is_exact
-    assert "6630" not in "".join(CallTool.objects.values_list("definition", flat=True))
+    assert [each.name for each in one_call("desk", 1).tools] == ["search_flights", "[redacted]"]
+    assert not named.exists()
     assert one_call("desk", 2).request["messages"][1:] == LISTS[1][1:]
 
 
@@ -174,8 +177,38 @@ def test_calls_go_with_their_conversation_and_by_age(desk):
     services.delete("desk")
     assert not ModelCall.objects.exists()
     assert not CallTool.objects.exists()
-    store(a_call(1, LISTS[0]))
-    ModelCall.objects.update(at=START - timedelta(days=400))
+    assert not ToolDefinition.objects.exists()
+
+
+def test_calls_go_by_age_with_the_tools_that_no_other_has(desk):
+    store(replace(a_call(4, LISTS[2]), request={"model": "m", "messages": LISTS[2]}))
+    ModelCall.objects.filter(n__lt=4).update(at=START - timedelta(days=400))
     with override_settings(INSPECTOR={"CALL_DAYS": 30}):
         vacuuming.send(None)
-    assert not ModelCall.objects.exists()
+    (left,) = ModelCall.objects.all()
+    assert (left.n, left.shared, left.is_broken) == (4, None, False)  # nothing is before it
+    assert not ToolDefinition.objects.exists()
+
+
+def test_a_definition_is_stored_once_until_no_conversation_has_it(desk):
+    store(a_call(1, LISTS[0]), prefix="other/")
+    assert ToolDefinition.objects.count() == len(TOOLS)
+    assert CallTool.objects.count() == 2 * len(TOOLS)
+    ToolDefinition.objects.update(definition='{"name": "desk D-6630"}')
+    services.redact("desk", 1)
+    assert "6630" not in json.dumps(one_call("desk", 1).request)
+    assert "6630" in json.dumps(one_call("other/desk", 1).request["tools"])
+    services.delete("other/desk")
+    assert not ToolDefinition.objects.exists()
+
+
+def test_a_call_that_comes_late_is_what_the_next_one_is_compared_with(desk):
+    """The figures of the list are those of the page, in whatever order calls come."""
+    late = replace(a_call(4, LISTS[1][:2]), at=START + timedelta(seconds=2.5))
+    store(late)
+    rows = {each.n: each for each in ModelCall.objects.all()}
+    assert (rows[4].is_broken, rows[3].is_broken) == (True, True)
+    for n in (2, 3, 4):
+        found = page_of(n).difference
+        assert (rows[n].shared, rows[n].again) == (found.shared, found.again)
+    assert rows[3].again == 0  # the call before had the question alone
