@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import NamedTuple
 
 from django.db.models import Sum
 
@@ -32,7 +33,15 @@ from chatmemory.ledger.adding import (
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.sql import WindowMessage, window_messages
-from chatmemory.ledger.windows import PART, in_parts, open_stays, shown_message, stay_entry
+from chatmemory.ledger.windows import (
+    PART,
+    StayEntry,
+    in_parts,
+    open_stays,
+    shown_message,
+    stay_entries,
+    stay_entry,
+)
 from chatmemory.services.defaults import metering_policy
 from chatmemory.services.messages import clear_messages
 from chatmemory.services.transaction import locked, unsaved_memory
@@ -95,15 +104,26 @@ def update_messages(
         return _replace(recorder, messages)
 
 
+class RecordedCall(NamedTuple):
+    """The list that a model was given, which is the window after `step`, and what it answered,
+    which is in the window after `answer_step`, too.
+    """
+
+    step: int | None = None
+    answer_step: int | None = None
+    given: Sequence[StayEntry] = ()
+    answered: Sequence[StayEntry] = ()
+
+
 def record_call(
     memory_id: str,
     given: Sequence[ChatMessage],
     answered: Sequence[ChatMessage],
     *,
     actor: str = "",
-) -> tuple[int, int]:
+) -> RecordedCall:
     """Replace the window by the list that a model was given, as `update_messages` does, and add
-    what it answered. Return the step after which the window is the list, and the last one.
+    what it answered. Raises the exceptions of `update_messages`.
 
     An earlier answer that comes back in another spelling is the one that is known.
     """
@@ -111,10 +131,12 @@ def record_call(
     with _of_client(memory_id, [*given, *answered], actor) as recorder:
         known = [each.message for each in recorder.window.with_messages() if each.message]
         _replace(recorder, _with_known_answers(given, known))
-        step = recorder.memory.last_step
+        step, held = recorder.memory.last_step, recorder.window.totals.count
         for entry in counted_entries(recorder.memory, answered):
             recorder.append(entry)
-        return step, recorder.memory.last_step
+        entries = [*stay_entries(recorder.window.with_messages())]
+        answer_step = recorder.memory.last_step if answered else None
+        return RecordedCall(step, answer_step, entries[:held], entries[held:])
 
 
 @contextmanager

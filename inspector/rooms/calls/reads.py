@@ -13,7 +13,6 @@ from django.db.models import Count, Q, QuerySet, Sum
 from chatmemory import queries
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.core.messages import ChatMessage
-from chatmemory.database import in_list
 from chatmemory.ledger.windows import stays_at
 from chatmemory.models import Step
 from chatmemory.queries import ConversationState, WindowRow
@@ -25,10 +24,10 @@ from inspector.rooms.calls.bodies import (
     with_said,
 )
 from inspector.rooms.calls.comparing import Place, Prompt
-from inspector.rooms.calls.models import CallTool, ModelCall
+from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.patches import patched
 from inspector.rooms.calls.spelling import written
-from inspector.rooms.calls.tools import SentTool, tools_of
+from inspector.rooms.calls.tools import SentTool, tool_tokens, tools_of
 
 
 class CallNotFound(ChatMemoryError, LookupError):
@@ -147,15 +146,10 @@ def _rows(call: ModelCall, step: int | None) -> Sequence[WindowRow]:
 def prompt_of(call: ModelCall) -> Prompt:
     """Return what a call was given, to be compared with another. No text is read."""
     digests = json.loads(call.tools)
-    uses = CallTool.objects.filter(in_list("digest", digests), memory_id=call.memory_id)
-    tokens = sum(uses.values_list("tokens", flat=True)) if digests else 0
-    return Prompt(digests, tokens, places_at(call))
-
-
-def places_at(call: ModelCall) -> list[Place]:
     step = Step.objects.filter(memory_id=call.memory_id, n=call.step).first()
     stays = stays_at(step).values_list(*Place._fields) if step else ()
-    return [*map(Place._make, stays)]
+    tokens = tool_tokens(call.memory_id, digests)
+    return Prompt(digests, tokens, [*map(Place._make, stays)])
 
 
 def context_behind(call: ModelCall) -> list[ChatMessage]:

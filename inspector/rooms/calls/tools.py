@@ -27,25 +27,49 @@ class SentTool(NamedTuple):
     definition: Mapping[str, Any]
 
 
-def sent_tools(definitions: Iterable[Mapping[str, Any]]) -> list[SentTool]:
-    """Return the tools of a request, counted."""
+def sent_tools(memory_id: str, definitions: Sequence[Mapping[str, Any]]) -> list[SentTool]:
+    """Return the tools of a request. Those that the conversation does not have yet are counted."""
+    digests = [_digest(each) for each in definitions]
+    known = _tokens_of(memory_id, digests)
+    return [
+        SentTool(
+            digest,
+            plain(tool_name(definition), 255),
+            known[digest] if digest in known else _count(definition),
+            definition,
+        )
+        for digest, definition in zip(digests, definitions, strict=True)
+    ]
+
+
+def _digest(definition: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(definition).encode()).hexdigest()[:32]
+
+
+def _count(definition: Mapping[str, Any]) -> int:
+    """Return the tokens of a definition as JSON, about what a provider counts for it."""
+    text = json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
     estimator = estimator_for(configuration().ESTIMATOR)
+    return min(estimator.estimate_token_count_in_text(plain(text, len(text))), TOKENS_MAX)
 
-    def sent(definition: Mapping[str, Any]) -> SentTool:
-        text = json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
-        tokens = estimator.estimate_token_count_in_text(plain(text, len(text)))
-        digest = sha256(json.dumps(definition).encode()).hexdigest()[:32]
-        name = plain(tool_name(definition), 255)
-        return SentTool(digest, name, min(tokens, TOKENS_MAX), definition)
 
-    return [*map(sent, definitions)]
+def _tokens_of(memory_id: str, digests: Collection[str]) -> dict[str, int]:
+    if not digests:
+        return {}
+    uses = CallTool.objects.filter(in_list("digest", digests), memory_id=memory_id)
+    return dict(uses.values_list("digest", "tokens"))
+
+
+def tool_tokens(memory_id: str, digests: Sequence[str]) -> int:
+    """Return the tokens of the tools of a call together."""
+    tokens = _tokens_of(memory_id, digests)
+    return sum(tokens.get(each, 0) for each in digests)
 
 
 def keep_tools(memory_id: str, tools: Iterable[SentTool]) -> None:
     """Keep the tools of a call, in the transaction that stores it."""
     wanted = {each.digest: each for each in tools}
-    known = CallTool.objects.filter(in_list("digest", wanted), memory_id=memory_id)
-    new = wanted.keys() - known.values_list("digest", flat=True) if wanted else ()
+    new = wanted.keys() - _tokens_of(memory_id, wanted).keys()
     if not new:
         return
     rows = [wanted[digest] for digest in sorted(new)]

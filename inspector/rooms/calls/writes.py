@@ -27,9 +27,10 @@ from chatmemory.core.messages import ChatMessage, ToolExecutionResultMessage, Us
 from chatmemory.core.runs import digests_of
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.window import Counted, total
-from chatmemory.ledger.windows import open_stays, shown_message
-from chatmemory.models import Memory, Stay
+from chatmemory.ledger.windows import StayEntry
+from chatmemory.models import Memory
 from chatmemory.services import protocol
+from chatmemory.services.protocol import RecordedCall
 from inspector.conf import inspector_configuration
 from inspector.rooms.calls.belonging import continued_by, conversation_of, keep_ends, key_of
 from inspector.rooms.calls.bodies import (
@@ -63,18 +64,6 @@ class Stored:
     is_new: bool
 
 
-@dataclass(frozen=True)
-class _Placed:
-    """The messages of a call in the ledger: the window after `step` is what was sent, and that
-    after `answer_step` has the answer, too.
-    """
-
-    step: int | None = None
-    answer_step: int | None = None
-    sent: Sequence[Stay] = ()
-    answer: Sequence[Stay] = ()
-
-
 def store(call: GivenCall, prefix: str = "", actor: str = "") -> Stored:
     """Store a call in the conversation that it belongs to, and return where it is.
 
@@ -89,18 +78,18 @@ def store(call: GivenCall, prefix: str = "", actor: str = "") -> Stored:
     answered = answer_in(call.response, call.format) or ()
     digests = digests_of([*asked, *answered])
     memory_id = conversation_of(call, prefix, digests, before)
-    is_own, placed = _is_own(memory_id), _Placed()
+    is_own, placed = _is_own(memory_id), RecordedCall()
     if asked:
         with suppress(_NotStorable):
             placed = _in_ledger(memory_id, asked, answered, actor, is_own)
     with suppress(MemoryExists):
         if placed.step is None and not Memory.objects.filter(pk=memory_id).exists():
             services.create(memory_id, None, actor=actor)
-    tools = sent_tools(tools_in(call.request))
+    tools = sent_tools(memory_id, tools_in(call.request))
     row = _row(call, memory_id, placed, tools)
     row.key, row.answer_key = key, _answer_key(call, prefix)
     run = CallRun(memory_id=memory_id, prefix=prefix, is_own=is_own)
-    prompt = Prompt([each.digest for each in tools], _tokens(tools), _places(placed.sent))
+    prompt = Prompt([each.digest for each in tools], _tokens(tools), _places(placed.given))
     return _insert(row, run, digests, tools, prompt)
 
 
@@ -122,38 +111,31 @@ def _in_ledger(
     answered: Sequence[ChatMessage],
     actor: str,
     is_own: bool,
-) -> _Placed:
+) -> RecordedCall:
     """Make the window of a conversation the list of a call, and then add the answer.
 
     Raises _NotStorable.
     """
     try:
-        with database.atomic():
-            if not is_own:
-                return _put_beside(memory_id, asked, actor)
-            step, last = protocol.record_call(memory_id, asked, answered, actor=actor)
-            stays = _open_stays(memory_id)
-            held = len(asked)
-            return _Placed(step, last if answered else None, stays[:held], stays[held:])
+        if is_own:
+            return protocol.record_call(memory_id, asked, answered, actor=actor)
+        return _put_beside(memory_id, asked, actor)
     except (MemoryNotFound, ChatMemoryError) as error:
         if type(error).__name__ in _UNSTORABLE:
             raise _NotStorable from error
         raise
 
 
-def _put_beside(memory_id: str, asked: Sequence[ChatMessage], actor: str) -> _Placed:
+def _put_beside(memory_id: str, asked: Sequence[ChatMessage], actor: str) -> RecordedCall:
     """Make the window the list of a call, and set it back to what it was: another program decides
     it, and adds the answer.
     """
-    before = protocol.get_messages(memory_id)
-    step, _ = protocol.record_call(memory_id, asked, (), actor=actor)
-    placed = _Placed(step, sent=_open_stays(memory_id))
-    services.set_messages(memory_id, before, actor=actor)
-    return placed
-
-
-def _open_stays(memory_id: str) -> list[Stay]:
-    return list(open_stays(memory_id).select_related("message"))
+    services.count_ahead(memory_id, asked)  # before any lock is held
+    with database.atomic():
+        before = protocol.get_messages(memory_id)
+        recorded = protocol.record_call(memory_id, asked, (), actor=actor)
+        services.set_messages(memory_id, before, actor=actor)
+    return recorded
 
 
 # Errors of the messages. Others may be gone when the call comes again, as an unfinished import is.
@@ -175,9 +157,11 @@ def _is_own(memory_id: str) -> bool:
 # The row
 
 
-def _row(call: GivenCall, memory_id: str, placed: _Placed, tools: Sequence[SentTool]) -> ModelCall:
+def _row(
+    call: GivenCall, memory_id: str, placed: RecordedCall, tools: Sequence[SentTool]
+) -> ModelCall:
     """Return the row of a call, without its number, and all that must be computed for it."""
-    asked = _messages(placed.sent)
+    asked = _messages(placed.given)
     made = made_of(asked, call.format) if asked else {}
     wanted: dict[str, Any] = dict(call.request)
     if tools:
@@ -197,22 +181,22 @@ def _row(call: GivenCall, memory_id: str, placed: _Placed, tools: Sequence[SentT
         difference=_json(difference),
         style=style,
         tools=json.dumps([each.digest for each in tools]),
-        response=_json(_response(call, _messages(placed.answer))),
+        response=_json(_response(call, _messages(placed.answered))),
         headers=_json(dict(call.headers)),
         **call.usage._asdict(),
-        counted=_counted(placed.sent) + _tokens(tools),
+        counted=_counted(placed.given) + _tokens(tools),
         is_countable=not any(map(_has_media, asked)),
         finish=plain(call.finish, 64),
         error=plain(call.error, ERROR),
     )
 
 
-def _messages(stays: Iterable[Stay]) -> list[ChatMessage]:
-    return [shown_message(stay.message, stay.overrides) for stay in stays]
+def _messages(entries: Iterable[StayEntry]) -> list[ChatMessage]:
+    return [each.message for each in entries if each.message is not None]
 
 
-def _places(stays: Iterable[Stay]) -> list[Place]:
-    return [Place(stay.seq, stay.tokens, stay.overrides) for stay in stays]
+def _places(entries: Iterable[StayEntry]) -> list[Place]:
+    return [Place(each.seq, each.tokens, each.overrides) for each in entries]
 
 
 def _response(call: GivenCall, answered: Sequence[ChatMessage]) -> Any:
@@ -232,10 +216,10 @@ def _json(value: Any) -> str:
     return "" if value is None else json.dumps(value, separators=(",", ":"))
 
 
-def _counted(stays: Sequence[Stay]) -> int:
-    if not stays:
+def _counted(entries: Sequence[StayEntry]) -> int:
+    if not entries:
         return 0
-    return _tokens(stays) + count_overhead(estimator_for(configuration().ESTIMATOR))
+    return _tokens(entries) + count_overhead(estimator_for(configuration().ESTIMATOR))
 
 
 def _tokens(counted: Iterable[Counted]) -> int:

@@ -16,7 +16,9 @@ from inspector.rooms.calls.call import GivenCall, Source
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.calls.recorder import spool as files
-from inspector.rooms.calls.recorder.proxy import Asked, Proxy, Secrets, narrowed
+from inspector.rooms.calls.recorder.proxy.headers import Asked, narrowed
+from inspector.rooms.calls.recorder.proxy.recording import Secrets
+from inspector.rooms.calls.recorder.proxy.server import Proxy
 from inspector.rooms.calls.recorder.storing import Storing
 
 from .exchanges import SEVERAL, exchanges
