@@ -80,6 +80,7 @@ class ModelCall(_OfConversation):
             models.Index("memory", "at", "n", name="calls_by_start"),
             models.Index("key", name="calls_by_key"),
             models.Index("answer_key", name="calls_by_answer"),
+            models.Index("model", F("at").desc(), name="calls_of_model"),
             models.Index(F("at").desc(), F("memory").desc(), F("n").desc(), name="calls_newest"),
         ]
 

@@ -9,15 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 from typing import NamedTuple
 
-from django.db.models import QuerySet, Sum
+from django.db.models import QuerySet
 
 from chatmemory.conf import configuration
 from chatmemory.core.estimators import count_overhead, estimator_for
 from chatmemory.core.exceptions import OversizedMessage
 from chatmemory.core.messages import AiMessage, ChatMessage
 from chatmemory.core.policies import Policy
+from chatmemory.core.recall.cost import Bill
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text
 from chatmemory.core.transitions import admit
@@ -34,13 +36,16 @@ from inspector.rooms.calls.call import Source
 from inspector.rooms.calls.comparing import Difference, Place, Prompt, difference
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import Told, prompt_of
+from inspector.shell.prices import OWN, PricesAsked
 
 GAP = 4
 TEXT = 1_200  # characters of a message on the page
 LINE = 90
 SHOWN = 200  # messages of a request, the last ones
 READ = 2_000  # messages with calls, and of the history, that a page reads
+THOUSAND = 1_000
 NEWEST = 200  # calls from which a ratio is learned
+UNPRICED = PricesAsked(provider=OWN)
 _PATHS = {RESPONSES: "/v1/responses", ANTHROPIC: "/v1/messages"}
 _HOSTS = {"openai": "https://api.openai.com", "anthropic": "https://api.anthropic.com"}
 _KINDS = {"system": "system", "result": "results"}
@@ -65,12 +70,13 @@ class Change(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the comparison with memory."""
+    """A line of the comparison with memory: tokens, None if they are not known, or `money`."""
 
     text: str
-    tokens: int | None
+    tokens: int | None = None
     note: str = ""
     is_sum: bool = False
+    money: str = ""
 
 
 class Said(NamedTuple):
@@ -87,11 +93,12 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class CallPage:
-    """A call, the one before it, and a policy to compare with."""
+    """A call, the one before it, a policy to compare with, and the prices that are asked for."""
 
     told: Told
     before: Told | None
     policy: Policy | None
+    asked: PricesAsked = UNPRICED
 
     @property
     def row(self) -> ModelCall:
@@ -262,8 +269,11 @@ class CallPage:
         yield Line("Counted by the provider", self.row.input)
         if (ratio := self.ratio) is not None:
             yield Line(
-                "Learned for this model", round(self.counted * ratio), f"our count × {ratio}"
+                "Learned of this model with these tools",
+                round(self.counted * ratio),
+                f"our count × {ratio}",
             )
+        yield from self._costs()
 
     def _held(self, policy: Policy) -> dict[int, int]:
         """Return what memory would hold under a policy, of all that was said up to this call: the
@@ -280,15 +290,37 @@ class CallPage:
 
     @cached_property
     def ratio(self) -> float | None:
-        """What the provider counts for a token of ours, of this model's calls without media."""
+        """What the provider counts for a token of ours, in other calls of this model with the same
+        tools: the median. What it adds to a prompt depends on both.
+        """
         rows = ModelCall.objects.filter(
             model=self.row.model, is_countable=True, input__gt=0, counted__gt=0, is_exact=True
         )
-        newest = rows.order_by("-at").values("input", "counted")[:NEWEST]
-        found = newest.aggregate(theirs=Sum("input"), ours=Sum("counted"))
-        if not found["ours"]:
-            return None
-        return round(float(found["theirs"]) / float(found["ours"]), 2)
+        newest = rows.order_by("-at").values_list("memory_id", "n", "tools", "input", "counted")
+        own = self.row.memory_id, self.row.n
+        found = [
+            theirs / ours
+            for memory_id, n, tools, theirs, ours in newest[:NEWEST]
+            if tools == self.row.tools and (memory_id, n) != own
+        ]
+        return round(median(found), 2) if found else None
+
+    # What it cost
+
+    def _costs(self) -> Iterator[Line]:
+        """Yield what the prompt cost, and its break, in tokens at the input price."""
+        row, chosen = self.row, self.asked.prices
+        if row.input is None or chosen.cached is None:
+            return
+        cost = chosen.weight(Bill(1, row.input, row.cached or 0, row.written or 0))
+        yield Line("Cost, in tokens at the input price", round(cost), self.asked.words)
+        if row.is_broken and row.again:
+            whole = Bill(1, row.again, written=row.again if row.written else 0)
+            more = chosen.weight(whole) - chosen.weight(Bill(1, row.again, row.again))
+            yield Line("More by the break", round(more), "of what was sent again, by our count")
+        if self.asked.has_money:
+            money = self.asked.money(cost, THOUSAND)
+            yield Line(f"{THOUSAND:,} such prompts", note=self.asked.source, money=money)
 
     # The request
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet, Sum
@@ -146,10 +147,10 @@ def _rows(call: ModelCall, step: int | None) -> Sequence[WindowRow]:
 def prompt_of(call: ModelCall) -> Prompt:
     """Return what a call was given, to be compared with another. No text is read."""
     digests = json.loads(call.tools)
-    step = Step.objects.filter(memory_id=call.memory_id, n=call.step).first()
-    stays = stays_at(step).values_list(*Place._fields) if step else ()
+    steps = Step.objects.filter(memory_id=call.memory_id, n=call.step or 0)
+    stays = [stays_at(step).values_list(*Place._fields) for step in steps]
     tokens = tool_tokens(call.memory_id, digests)
-    return Prompt(digests, tokens, [*map(Place._make, stays)])
+    return Prompt(digests, tokens, [*map(Place._make, chain.from_iterable(stays))])
 
 
 def context_behind(call: ModelCall) -> list[ChatMessage]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.core.management import call_command
 from django.test import override_settings
+from django.utils.html import strip_tags
 
 from chatmemory import services
 from chatmemory.access.scopes import Scope
@@ -23,6 +24,7 @@ from inspector.rooms.calls.page import CallPage
 from inspector.rooms.calls.reads import call_compared_with, one_call, told
 from inspector.rooms.calls.writes import count_dropped, store
 from inspector.shell.agents import Agent
+from inspector.shell.prices import PricesAsked
 
 START = datetime(2026, 11, 26, 11, 0, tzinfo=UTC)
 SYSTEM = {"role": "system", "content": "You are an airline agent. The desk is D-6630."}
@@ -128,6 +130,35 @@ def test_memory_against_what_was_sent(desk, operator_client):
     answer = operator_client.get("/c/desk/calls/3/?policy=token_window:60")
     assert "What memory would have sent" in answer.text
     assert 'role="alert"' in operator_client.get("/c/desk/calls/3/?policy=nothing").text
+
+
+def test_a_prompt_and_its_break_have_a_cost_where_the_cache_has_a_price(desk, operator_client):
+    """64 of 103 tokens were read from the cache, at a tenth of the price."""
+    text = operator_client.get("/c/desk/calls/3/?input=2.50").text
+    shown = " ".join(strip_tags(text).split())
+    assert "Cost, in tokens at the input price OpenAI, cached input 0.1, no" in shown
+    assert "1,000 such prompts $0.11" in shown
+    lines = {each.text: each.tokens for each in priced(3).lines}
+    assert lines["Cost, in tokens at the input price"] == 45
+    assert lines["More by the break"] == round(0.9 * ModelCall.objects.get(n=3).again)
+    assert "must be a number" in operator_client.get("/c/desk/calls/3/?input=x").text
+    assert "Cost" not in {each.text[:4] for each in page_of(3).lines}
+
+
+def priced(n: int) -> CallPage:
+    return replace(page_of(n), asked=PricesAsked(provider="openai"))
+
+
+def test_the_ratio_is_learned_of_other_calls_with_the_same_tools(desk):
+    """What a provider adds to a prompt depends on the tools."""
+    ModelCall.objects.update(counted=100, input=110)
+    ModelCall.objects.filter(n=2).update(input=130)
+    ModelCall.objects.filter(n=3).update(tools="[]", input=900)
+    assert page_of(1).ratio == 1.3
+    assert page_of(3).ratio is None
+    ours = dict(page_of(1).sums)
+    learned = next(each for each in page_of(1).lines if each.text.startswith("Learned"))
+    assert learned.tokens == round(sum(ours.values()) * 1.3)
 
 
 def test_the_setup_is_shown_with_a_token_and_what_was_dropped(desk, operator_client):

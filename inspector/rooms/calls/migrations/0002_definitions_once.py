@@ -83,4 +83,12 @@ class Migration(migrations.Migration):
             model_name="modelcall",
             index=models.Index(models.F("answer_key"), name="calls_by_answer"),
         ),
+        migrations.AddIndex(
+            model_name="modelcall",
+            index=models.Index(
+                models.F("model"),
+                models.OrderBy(models.F("at"), descending=True),
+                name="calls_of_model",
+            ),
+        ),
     ]

@@ -8,6 +8,7 @@ import socket
 import ssl
 import sys
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 from .headers import Asked, Upstream
@@ -26,7 +27,16 @@ class Proxy:
         self.spool, self._upstream = spool, upstream
         self.is_stopping = False
         self._sessions: dict[Session, asyncio.Task[None]] = {}
-        self.tls = _tls()
+
+    @cached_property
+    def tls(self) -> ssl.SSLContext:
+        """What upstreams are asked with; made for the first call, as that takes long."""
+        context = ssl.create_default_context()
+        with suppress(ImportError):  # some Pythons know no authorities of the system
+            import certifi
+
+            context.load_verify_locations(certifi.where())
+        return context
 
     def upstream_of(self, asked: Asked) -> Upstream:
         """Return where a request goes: never where the client says."""
@@ -76,15 +86,6 @@ class Proxy:
                 session.abort()
         if busy:
             await asyncio.wait(busy, timeout=STOPPING_SECONDS)
-
-
-def _tls() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    with suppress(ImportError):  # some Pythons know no authorities of the system
-        import certifi
-
-        context.load_verify_locations(certifi.where())
-    return context
 
 
 async def _inherited(listening: socket.socket, heir: Path) -> None:
