@@ -19,6 +19,8 @@ BESIDE += sorted(
     page.relative_to(ROOT).as_posix() for page in ROOT.glob("inspector/rooms/*/README.md")
 )
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
+# Below a line of text, GitHub begins a list or a table; Python-Markdown does so after an empty line.
+BELOW_TEXT = re.compile(r"^(?![-|#>\s]|\d+\. )(.+\n)(?=- |\d+\. |\|)", re.MULTILINE)
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 
 
@@ -32,10 +34,14 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Rewrite the links of a page, but not what looks like one in a block of code."""
-    uri = page.file.src_uri
+    """Rewrite the links of a page, and set its lists apart; blocks of code stay as they are."""
+
+    def changed(text: str) -> str:
+        linked = LINK.sub(lambda found: rewritten(found[1], page.file.src_uri), text)
+        return BELOW_TEXT.sub(r"\1\n", linked)
+
     parts = FENCED.split(markdown)
-    parts[::2] = [LINK.sub(lambda found: rewritten(found[1], uri), each) for each in parts[::2]]
+    parts[::2] = map(changed, parts[::2])
     return "".join(parts)
 
 
