@@ -19,7 +19,7 @@ BESIDE += sorted(
     page.relative_to(ROOT).as_posix() for page in ROOT.glob("inspector/rooms/*/README.md")
 )
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
-# Below a line of text, GitHub begins a list or a table; Python-Markdown does so after an empty line.
+# GitHub begins a list or a table below a line of text, Python-Markdown below an empty line.
 BELOW_TEXT = re.compile(r"^(?![-|#>\s]|\d+\. )(.+\n)(?=- |\d+\. |\|)", re.MULTILINE)
 FENCED = re.compile(r"(^```.*?^```$)", re.DOTALL | re.MULTILINE)
 
