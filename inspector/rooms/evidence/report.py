@@ -10,15 +10,17 @@ from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.queries import ConversationState, PinPreview, pin_preview
 from inspector.conversation.links import conversation_url
 from inspector.rooms.evidence import words
-from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident, incidents_at
+from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident, incidents_at, row_of
 from inspector.shell.room import Report
 
 
 def incidents_shown(view: ConversationState) -> IncidentsAt | None:
     """Return the incidents up to the step that is shown, read once. Raises CorruptRow."""
     if "evidence" not in view.read and view.stored is not None:
+        memory = view.stored.memory
         view.read["evidence"] = incidents_at(
-            view.stored.memory,
+            memory,
+            row_of(memory, view.read),
             view.at,
             view.query.number("incident") or 1,
             view.detail,
