@@ -101,14 +101,15 @@ def _incidents_between(memory: Memory, first: int, last: int) -> list[Incident]:
 
 def _rows(memory: Memory, first: int, last: int) -> list[Message]:
     """Return the messages from `first` to `last`, and those before that memory held since."""
-    within = Q(seq__gte=first, seq__lte=last)
-    if first > 1:
-        stays = Stay.objects.filter(memory=memory)
-        since = stays.filter(seq__gte=first).aggregate(step=Min("entered_step"))["step"] or 1
-        lasting = Q(left_step=None) | Q(left_step__gte=since)
-        earlier = stays.filter(lasting, seq__lt=first).values_list("seq", flat=True)
-        within |= database.in_list("seq", set(earlier))
-    return list(Message.objects.filter(within, memory=memory).order_by("seq"))
+    messages = Message.objects.filter(memory=memory).order_by("seq")
+    rows = list(messages.filter(seq__gte=first, seq__lte=last))
+    if first == 1:
+        return rows
+    stays = Stay.objects.filter(memory=memory)
+    since = stays.filter(seq__gte=first).aggregate(step=Min("entered_step"))["step"] or 1
+    lasting = Q(left_step=None) | Q(left_step__gte=since)
+    earlier = stays.filter(lasting, seq__lt=first).values_list("seq", flat=True)
+    return [*messages.filter(database.in_list("seq", set(earlier))), *rows]
 
 
 def _injected(message: ChatMessage, history: History) -> ReadMessage:
