@@ -53,6 +53,7 @@ class IncidentReport:
         self.last, self.said = first.last, first.said
         self.left_step = first.left_step
         self.how = words.how_it_left(shown.left, first.last)
+        self.sign = "," if self.how.startswith("when ") else ":"  # before it
         self.is_forced = incident.is_forced
         number = shown.number_then if shown.number_then > 1 else None
         self.url = conversation_url(view.memory.id, at=incident.step, incident=number)
