@@ -102,7 +102,7 @@ class IncidentKeeper(Keeper):
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:
         """Send `incidents_found` with the number of new incidents of users and tools by kind."""
-        known = {each.again for each in _known(before)}
+        known = {each.again for each in _known(before) or ()}
         with row.reading() as values:
             new = [each for each in rows_of(values) if each.again not in known]
         if any(each.forced for each in new):
@@ -116,20 +116,24 @@ def _gone_on(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
     """Return the incidents of a conversation. The settled ones are those of the row before, if it
     has them.
     """
-    settled = settled_until(memory.last_seq)
-    if before and settled_until(find_step(memory, before.step).last_seq) == settled:
-        rows = [row for row in _known(before) if row.again <= settled]
-    else:
-        rows = _kept_incidents(memory, settled_incidents(memory, settled))
+    settled, known = settled_until(memory.last_seq), _known(before)
+    if before is None or known is None or _settled_at(memory, before.step) != settled:
+        known = _kept_incidents(memory, settled_incidents(memory, settled))
+    rows = [row for row in known if row.again <= settled]
     return rows + _kept_incidents(memory, later_incidents(memory, settled))
 
 
-def _known(before: KeptRow | None) -> list[KeptIncident]:
-    """Return the incidents of the row before. Raises CorruptRow."""
-    if before is None:
-        return []
-    with before.reading() as values:
-        return rows_of(values)
+def _settled_at(memory: Memory, step: int) -> int:
+    return settled_until(find_step(memory, step).last_seq)
+
+
+def _known(before: KeptRow | None) -> list[KeptIncident] | None:
+    """Return the incidents of the row before; None if there is none, or if it cannot be read."""
+    with suppress(CorruptRow):
+        if before is not None:
+            with before.reading() as values:
+                return rows_of(values)
+    return None
 
 
 def _kept_incidents(memory: Memory, found: Sequence[Incident]) -> list[KeptIncident]:

@@ -117,6 +117,15 @@ def test_what_was_said_long_ago_is_looked_for_once_a_stretch_is_full(monkeypatch
     assert incidents("a").incidents[1].shown.keeping == Keeping(8)
 
 
+def test_an_altered_row_is_made_anew_with_the_next_change():
+    create_and_add("a", MessageWindow(2), SAID)
+    services.keep("a")
+    KeptIncidents.objects.update(content='[["altered"]]')
+    services.add("a", users("well"))
+    services.keep("a")
+    assert kept("a") == (5, ["A-1182"])
+
+
 def test_other_words_are_facts_after_a_change_of_the_settings(settings):
     create_and_add("a", MessageWindow(2), users("the Fjord bowl", "well", "well", "a Fjord bowl"))
     services.keep("a")
