@@ -39,7 +39,7 @@ from inspector.rooms.calls.reads import Told, prompt_of
 from inspector.shell.prices import OWN, PricesAsked
 
 GAP = 4
-TEXT = 1_200  # characters of a message on the page
+TEXT = 600  # characters of a message on the page
 LINE = 90
 SHOWN = 200  # messages of a request, the last ones
 READ = 2_000  # messages with calls, and of the history, that a page reads

@@ -88,7 +88,7 @@ def test_a_request_and_its_answer_pass_unchanged(upstream, client):
         "Content-Type": "application/json",
         "X-Own": "1",
         "X-Chatmemory-Conversation": "desk",
-        "Connection": "X-Hop",
+        "Connection": "X-Hop, Content-Length",
         "X-Hop": "1",
         "Accept-Encoding": "br, gzip;q=0.5, zstd",
     }
@@ -242,6 +242,37 @@ def test_only_a_host_of_this_machine_is_answered(client, upstream):
     for host in ("localhost:8788", "127.0.0.1", "[::1]:8788"):
         assert client.post(CHAT, json=REQUEST, headers={"Host": host}).status_code == 200
     assert len(upstream.got) == 3
+
+
+def raw(site: str, data: bytes) -> bytes:
+    """What comes back until the connection ends."""
+    host, _, port = site.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(data)
+        return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+def test_a_client_chooses_no_upstream_and_no_framing(upstream, site, client):
+    """Nor does a page of another site, which a browser shows. The next call is answered."""
+    end = b"Connection: close\r\n\r\n"
+    for line in (b"CONNECT evil:443", b"POST http://evil/v1/messages", b"POST evil/v1/messages"):
+        assert b" 400 " in raw(site, line + b" HTTP/1.1\r\nHost: localhost\r\n" + end)[:16]
+    for origin in ("http://evil.example", "null", "http://127.0.0.1.evil.example:80"):
+        assert client.post(CHAT, json=REQUEST, headers={"Origin": origin}).status_code == 403
+    assert upstream.got == []
+    own = {"Origin": "http://localhost:3000"}
+    assert client.post(CHAT, json=REQUEST, headers=own).status_code == 200
+    both = b"Host: localhost\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n"
+    raw(site, b"POST /v1/files HTTP/1.1\r\n" + both + end + b"2\r\n{}\r\n0\r\n\r\n")
+    got = upstream.got[-1]
+    assert (got.body, got.header("content-length")) == (b"{}", None)
+
+
+def test_an_upstream_that_changes_the_protocol_stops_nobody(upstream, client):
+    upstream.answer = lambda handler, got: (handler.send_response(101), handler.end_headers())
+    assert client.post(CHAT, json=REQUEST, headers={"Upgrade": "h2c"}).status_code == 502
+    upstream.answer = lambda handler, got: answer_json(handler, ANSWER)
+    assert client.post(CHAT, json=REQUEST).status_code == 200
 
 
 def test_a_websocket_is_refused_with_a_reason(client):
