@@ -33,6 +33,8 @@ from inspector.rooms.calls.otlp import (
 from inspector.rooms.calls.spans import calls_of_logs, calls_of_spans
 from inspector.rooms.calls.writes import count_dropped, store
 
+AT_ONCE = 1_000  # calls of a request: an SDK sends 512 spans at most unless it is told otherwise
+_TOO_MANY = f"at most {AT_ONCE:,} calls of a request are stored"
 _ANY_OF = f"send {PROTOBUF} or {JSON}"
 
 
@@ -97,8 +99,9 @@ def _stored(found: Iterable[GivenCall | Dropped], prefix: str, actor: str) -> li
             calls.append(each)
         else:
             dropped.append(each)
-    failed = []
-    for call in sorted(calls, key=lambda each: each.at):
+    calls.sort(key=lambda each: each.at)
+    failed = [_TOO_MANY for _ in calls[AT_ONCE:]]
+    for call in calls[:AT_ONCE]:
         try:
             store(call, prefix, actor)
         except ChatMemoryError as error:

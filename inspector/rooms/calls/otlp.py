@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from chatmemory.core.codec import load_json
@@ -134,7 +135,8 @@ def _value(value: Any, depth: int = 0) -> Any:
         case "intValue":
             return int(inner)
         case "doubleValue":
-            return float(inner)
+            number = float(inner)
+            return number if isfinite(number) else None  # JSON has no other numbers
         case "arrayValue":
             return [_value(each, depth + 1) for each in inner.get("values", ())]
         case "kvlistValue":

@@ -210,6 +210,36 @@ def test_a_client_that_leaves_ends_the_request_and_the_part_is_stored(db, upstre
     assert content.startswith("word ")
 
 
+def test_a_hostile_answer_stops_no_other_call(db, upstream, client, folder):
+    """JSON that is too deep, numbers that JSON does not have, and what nobody expected."""
+    events = [
+        b"[" * 100_000,
+        b'{"id": NaN}',
+        b'{"choices": [{"index": 0, "delta": {"content": 1}}]}',
+    ]
+
+    def answer(handler, got):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        for each in (*events, b"[DONE]"):
+            chunk(handler, b"data: " + each + b"\n\n")
+        chunk(handler, b"")
+
+    upstream.answer = answer
+    client.post(CHAT, json=REQUEST)
+    frames = [(b"H", b'{"path": null}'), (b"Q", json.dumps(REQUEST).encode())]
+    (folder / "0-1-1.call").write_bytes(in_frames(frames))
+    (call,) = stored(folder)
+    assert json.loads(call.response)["whole"]["choices"]
+    assert [each.name for each in (folder / "refused").iterdir()] == ["0-1-1.call"]
+
+
+def in_frames(frames: list[tuple[bytes, bytes]]) -> bytes:
+    return b"".join(kind + len(each).to_bytes(4, "big") + each for kind, each in frames)
+
+
 def test_each_retry_is_a_call_with_its_error(db, upstream, client, folder):
     def answer(handler, got):
         if len(upstream.got) < 3:
@@ -333,9 +363,8 @@ def test_what_a_killed_proxy_has_left_is_read(tmp_path):
     head = b'{"path": "/v1/messages", "at": 1, "headers": {}, "provider": "h", "conversation": "c"}'
     body = json.dumps(REQUEST).encode()
     frames = [(b"H", head), (b"Q", body), (b"A", b'{"status": 200, "headers": {}}'), (b"B", b"da")]
-    data = b"".join(kind + len(each).to_bytes(4, "big") + each for kind, each in frames)
     path = tmp_path / "1-1-1.part"
-    path.write_bytes(data + b"B\x00\x00\x00\xffcut")
+    path.write_bytes(in_frames(frames) + b"B\x00\x00\x00\xffcut")
     assert files.waiting(tmp_path) == [path]
     call = files.call_of(files.read(path))
     assert call.request == REQUEST

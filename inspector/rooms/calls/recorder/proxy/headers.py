@@ -125,7 +125,14 @@ def _is_local(place: bytes) -> bool:
 def passed(asked: Asked, to: Upstream) -> list[tuple[bytes, bytes]]:
     """Return the headers of a request as they are passed on."""
     own = {each.strip().lower() for each in asked.header(b"connection").split(b",")}
-    left_out = {*_HOP_BY_HOP, *own - {b"content-length"}, b"host", b"expect", b"accept-encoding", CONVERSATION}
+    left_out = {
+        *_HOP_BY_HOP,
+        *own - {b"content-length"},
+        b"host",
+        b"expect",
+        b"accept-encoding",
+        CONVERSATION,
+    }
     found = [(b"Host", to.name)]
     found += [(name, value) for name, value in asked.headers if name.lower() not in left_out]
     if packings := asked.header(b"accept-encoding"):
