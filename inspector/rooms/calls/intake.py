@@ -72,13 +72,16 @@ class Otlp(Guarded):
 
     def _unpacked(self, request: Request) -> bytes:
         """Return the body. Raises RequestDataTooBig, also for what is large when it is unpacked."""
-        body: bytes = request._request.body
+        limit = self.limit("POST")
+        # Not `body`, which refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE
+        body: bytes = request._request.read(limit.size + 1)
+        if len(body) > limit.size:
+            raise RequestDataTooBig(f"the body is larger than {limit}")
         encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
         if encoding in ("identity", ""):
             return body
         if encoding != "gzip":
             raise UnsupportedMediaType(encoding, f"the body is encoded as {encoding!r}: use gzip")
-        limit = self.limit("POST")
         unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
         try:
             found = unpacker.decompress(body, limit.size + 1)
