@@ -306,6 +306,8 @@ def test_equal_texts_with_other_attributes_are_matched_in_order():
     assert protocol.update_messages("m", without(said)).ignored
     protocol.update_messages("m", [*without(said), UserMessage("thanks")])
     assert attributes_of(queries.said("m")) == [{"id": 0}, {"id": 1}, {"id": 2}, {}]
+    protocol.update_messages("m", [said[0], *without(said[1:2])])
+    assert [row.seq for row in queries.window("m").rows] == [1, 2]
 
 
 def test_those_of_a_custom_message_are_its_content():
@@ -391,6 +393,14 @@ B = ("add", UserMessage("b"))
 @examples(60)
 @given(st.integers(2, 5), st.lists(changes, min_size=2, max_size=12))
 @example(3, [B, ("add", SystemMessage("a")), B, ("put first", UserMessage("a"))])
+@example(
+    2,
+    [
+        ("add", AiMessage(None, (CALL,))),
+        ("put first", ToolExecutionResultMessage("1", "find", "x", None, {"id": 1})),
+        ("list", [0]),
+    ],
+)
 def test_a_client_that_drops_them_makes_the_same_steps(db, limit, made):
     with undone():
         for name, drops in (("keeps", False), ("drops", True)):
