@@ -38,9 +38,9 @@ rooms: $(VENV)/installed-dev
 	CONFORMANCE=all $(PYTEST) tests/test_rooms.py $(ARGS)
 
 # DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
-# of words and pages, of frameworks, of roles, of the schema, of growth (the CPU of this process), of
-# fuzzing and of load: CI runs them on SQLite alone.
-ONLY_ON_SQLITE := browser explain fuzz golden growth inspector integrations load mounted \
+# of rules and formats, of words and pages, of frameworks, of roles, of the schema, of growth (the CPU
+# of this process), of fuzzing and of load: CI runs them on SQLite alone.
+ONLY_ON_SQLITE := browser core explain formats fuzz golden growth inspector integrations load mounted testing \
   api/test_generated_client.py api/test_schema.py test_command.py test_docs.py test_roles.py test_rooms.py \
   $(addprefix deploy/test_,container.py monitors.py nginx.py static_files.py unit.py) \
   $(addprefix rooms/,agents evidence_file lab lessons observability settings) \
