@@ -75,7 +75,7 @@ def _read(body: Mapping[str, Any], format: str) -> tuple[ChatMessage, ...] | Non
     known = FORMATS[format]
     try:
         raw = known.find(dict(body))
-        return known.parse(raw.turns, ()).messages if raw else None
+        return tuple(known.parse(raw.turns, ()).messages) if raw else None
     except (ChatMemoryError, RecursionError):
         return None
 
