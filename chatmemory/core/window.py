@@ -125,6 +125,8 @@ class Window:
 
     def with_messages(self) -> list[Entry]:
         """Return every entry with its message, in window order."""
+        if self._source is not None and not self._read and not self._appended:
+            self._fill(self._source.with_messages())  # nothing was read, and nothing has changed
         if self._source is None:
             return list(self)
         loaded = {entry: entry for entry in self._source.with_messages()}
