@@ -242,6 +242,9 @@ class Step(PolicyColumns):
     tokens_before = models.BigIntegerField()
     count_after = models.BigIntegerField()
     tokens_after = models.BigIntegerField()
+    load = models.BigIntegerField(
+        null=True, help_text="of the window after it; null without an installed policy"
+    )
     history_tokens = models.BigIntegerField(help_text="of all messages said so far")
     last_seq = models.BigIntegerField(help_text="seq of the newest message row so far")
     said_count = models.BigIntegerField(help_text="messages in history so far")

@@ -1,15 +1,15 @@
 """Policies: the limit of a window as plain data, equal in Python, JSON and the database.
 
 Each kind of policy is a class with a `label`, a `unit`, a `limit_name`, options (the dataclass
-fields other than `limit` and `estimator`) and three methods: `cost` of a message, `load` of a
-window, and `evict`. Register your own kind in the entry point group "chatmemory.policies", in
+fields other than `limit` and `estimator`) and a method, `cost` of a message; `overhead` and `evict`
+may be its own, too. Register your own kind in the entry point group "chatmemory.policies", in
 CHATMEMORY["POLICIES"], or with `KINDS.register`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, Field, dataclass, field, fields, replace
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
@@ -22,11 +22,13 @@ from chatmemory.core.estimators import TokenCountEstimator, count_overhead
 from chatmemory.core.eviction import Eviction, Head, oldest_first, rest_of_turn
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.registry import Registry
-from chatmemory.core.window import Totals
+from chatmemory.core.window import NOTHING, Totals, Weighable
 
 WHOLE = Decimal(1)
 DECIMALS = 9
 SWITCHES = ("always_keep_system_message_first", "snap_to_user", "meters_only")
+# Fields that do not change what a message costs
+UNWEIGHED = ("limit", "low_water", "snap_to_user", "oversized", "meters_only")
 DEFAULT_ESTIMATOR = "gpt-4o"
 
 
@@ -137,22 +139,51 @@ class Policy(ABC):
         return 0
 
     @abstractmethod
-    def load(self, count: int, tokens: int) -> int:
-        """Return the number that the limit bounds, for a window with these totals.
+    def cost(self, message: Weighable) -> int:
+        """Return the part of the load that a message makes up, by its type and its tokens.
 
-        It does not fall when a message is added.
+        It is never negative, and the same wherever the message is.
         """
 
-    @abstractmethod
-    def cost(self, tokens: int) -> int:
-        """Return the part of the load that a message of `tokens` tokens makes up."""
+    def weigh(self, message: Weighable) -> int:
+        """Return the cost of a message under the options."""
+        return self.cost(message)
+
+    def total(self, messages: Iterable[Weighable]) -> Totals:
+        """Return the totals of some messages, with their costs."""
+        found = NOTHING
+        for message in messages:
+            found = found.plus(message, self.weigh(message))
+        return found
+
+    def load(self, totals: Totals) -> int:
+        """Return the number that the limit bounds: the costs, and the overhead of a request."""
+        return totals.cost + self.overhead if totals.count else 0
+
+    def cost_of(self, totals: Totals) -> int | None:
+        """Return the costs of messages of which only count and tokens are known.
+
+        None if each message must be weighed. It spares pages and the migration of older
+        conversations to read them all; a kind need not have it.
+        """
+        return None
+
+    def costs_like(self, other: Policy) -> bool:
+        """Return whether another policy weighs each message as this one does."""
+        if self is other:
+            return True
+        return type(self) is type(other) and self._unlimited == other._unlimited
+
+    @property
+    def _unlimited(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in UNWEIGHED}
 
     def evict(self, head: Head) -> Iterator[Eviction]:
         """Take the messages that must leave from the head of a window, by LangChain4j's rule."""
         return oldest_first(head, self.is_exceeded_by, self.keeps_newest)
 
     def is_exceeded_by(self, totals: Totals) -> bool:
-        return self.load(*totals) > self.limit
+        return self.load(totals) > self.limit
 
     @property
     def low_mark(self) -> int:
@@ -194,7 +225,7 @@ class Policy(ABC):
         return list(rest_of_turn(head)) if self.snap_to_user else []
 
     def _is_above_mark(self, totals: Totals) -> bool:
-        return self.load(*totals) > self.low_mark
+        return self.load(totals) > self.low_mark
 
     def metering(self) -> Self:
         """Return the policy that only measures the window by this limit."""
@@ -254,11 +285,11 @@ class MessageWindow(Policy):
 
         def __init__(self, limit: int, **options: Unpack[PolicyOptions]) -> None: ...
 
-    def load(self, count: int, tokens: int) -> int:
-        return count
-
-    def cost(self, tokens: int) -> int:
+    def cost(self, message: Weighable) -> int:
         return 1
+
+    def cost_of(self, totals: Totals) -> int | None:
+        return totals.count
 
 
 @dataclass(frozen=True)
@@ -290,19 +321,30 @@ class TokenWindow(Policy):
     def measured_by(self, estimator: TokenCountEstimator) -> Self:
         return replace(self, fixed_overhead=count_overhead(estimator))
 
-    def load(self, count: int, tokens: int) -> int:
-        return tokens + self.fixed_overhead if count else 0
+    def cost(self, message: Weighable) -> int:
+        return message.tokens
 
-    def cost(self, tokens: int) -> int:
-        return tokens
+    def cost_of(self, totals: Totals) -> int | None:
+        return totals.tokens
+
+
+def _is_kind(item: object) -> bool:
+    """Return whether something is a kind. Raises TypeError for one as earlier versions had them."""
+    if not (isinstance(item, type) and issubclass(item, Policy) and hasattr(item, "kind")):
+        return False
+    if item.load is not Policy.load:
+        raise TypeError(
+            f"{item.__name__} defines load(count, tokens): write cost(message) -> int, which gets "
+            "the message with its type and tokens, and the property overhead for what every "
+            "request costs beside its messages. The load is their sum"
+        )
+    return True
 
 
 KINDS: Registry[type[Policy]] = Registry(
     "chatmemory.policies",
     {kind.kind: kind for kind in (MessageWindow, TokenWindow)},
-    accepts=lambda item: (
-        isinstance(item, type) and issubclass(item, Policy) and hasattr(item, "kind")
-    ),
+    accepts=_is_kind,
     named_by="kind",
 )
 

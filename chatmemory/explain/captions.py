@@ -79,7 +79,7 @@ def _over(policy: Policy | None, totals: Totals, is_: str = "would be") -> str:
     """Say how much memory is over its limit; empty if it is not."""
     if not can_decide(policy) or not policy.is_exceeded_by(totals):
         return ""
-    return f"Memory {is_} {in_unit(policy.load(*totals) - policy.limit, policy)} over the limit."
+    return f"Memory {is_} {in_unit(policy.load(totals) - policy.limit, policy)} over the limit."
 
 
 def _event(change: ChangeResult) -> str:

@@ -10,7 +10,6 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
-from chatmemory.core.window import Totals
 from chatmemory.explain.wording import capitalized, oldest, reason_of, role
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 
@@ -96,7 +95,9 @@ class _Writing:
     def __init__(self, change: ChangeResult, policy: Policy) -> None:
         self._change = change
         self._policy_after = policy
-        self._policy = change.policy_before if can_decide(change.policy_before) else policy
+        asked_first = change.policy_before
+        is_alike = can_decide(asked_first) and policy.costs_like(asked_first)
+        self._policy = asked_first if is_alike and asked_first else policy
         self._totals = change.before
         self._queue = deque(each for each in change.evicted if each.reason.is_for_room)
         self._oldest = self._queue[0].seq if self._queue else None
@@ -121,7 +122,7 @@ class _Writing:
 
     @property
     def _load(self) -> int:
-        return self._policy.load(*self._totals)
+        return self._policy.load(self._totals)
 
     @property
     def _is_over(self) -> bool:
@@ -164,10 +165,11 @@ class _Writing:
     def _move(
         self, message: ArrivedMessage | EvictedMessage, sign: int, label: str, sub: bool = False
     ) -> None:
-        count, tokens = self._totals
-        self._totals = Totals(count + sign, tokens + sign * message.tokens)
-        amount, kind = sign * self._policy.cost(message.tokens), "plus" if sign > 0 else "minus"
-        self._write(label, kind, amount, sign * message.tokens, sub, message.seq)
+        cost, is_plus = self._policy.weigh(message), sign > 0
+        change = self._totals.plus if is_plus else self._totals.minus
+        self._totals = change(message, cost)
+        kind = "plus" if is_plus else "minus"
+        self._write(label, kind, sign * cost, sign * message.tokens, sub, message.seq)
 
     def _sum(self, kind: str, label: str) -> None:
         self._write(label, kind, self._load, self._totals.tokens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import CannotFit
 from chatmemory.core.window import NOTHING, Totals
 
@@ -62,6 +64,23 @@ class EvictedMessage(NamedTuple):
     reason: Reason
     because_seq: int | None = None
     misfit: CannotFit | None = None
+
+
+def totals_before(
+    policy: Policy | None,
+    before: Totals,
+    after: Totals,
+    arrived: Iterable[ArrivedMessage],
+    evicted: Iterable[EvictedMessage],
+) -> Totals:
+    """Return the totals before a change, with the costs of the policy in force after it.
+
+    They are those after it without what arrived, and with what left.
+    """
+    if not can_decide(policy):
+        return Totals(before.count, before.tokens)
+    gained, lost = (sum(map(policy.weigh, some)) for some in (arrived, evicted))
+    return Totals(before.count, before.tokens, after.cost - gained + lost)
 
 
 @dataclass(unsafe_hash=True)

@@ -21,11 +21,17 @@ from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.exceptions import WindowTooLarge
 from chatmemory.core.messages import text_of
 from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import load_of
-from chatmemory.core.transitions import Change, Transition, set_pinned, unchanged
-from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
+from chatmemory.core.stored_policies import load_of, total_under
+from chatmemory.core.transitions import Change, Transition, set_pinned, totals_under, unchanged
+from chatmemory.core.window import NOTHING, Entry, Totals, Window
 from chatmemory.ledger import sql
-from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
+from chatmemory.ledger.changes import (
+    ArrivedMessage,
+    ChangeResult,
+    EvictedMessage,
+    NewMessage,
+    totals_before,
+)
 from chatmemory.ledger.client_list import (
     Replacement,
     appended_rank,
@@ -181,7 +187,7 @@ class Recorder:
         self.policy = memory.policy = policy
         memory.policy_estimator = estimator
         if is_first:
-            memory.window_load = load_of(policy, self.window.totals)
+            memory.window_load = load_of(policy, totals_under(policy, self.window))
             self._is_changed = True
             return None
         transition = self._recount() if is_recounted else unchanged(self.window, policy)
@@ -293,7 +299,7 @@ class Recorder:
         return Transition(
             Change.SET,
             before=Totals(memory.window_count, memory.window_tokens),
-            after=total(old),
+            after=total_under(self.policy, old),
             policy=self.policy,
             policy_before=self.policy,
             arrivals=tuple(new),
@@ -331,7 +337,8 @@ class Recorder:
         leaving = [*stay_entries(eviction.entry for eviction in transition.evictions)]
         transition.apply_to(self.window)
         self._count(transition, kind, entering, leaving)
-        memory.window_load = load_of(self.policy, transition.after)
+        after = totals_under(self.policy, self.window)
+        memory.window_load = load_of(self.policy, after)
         self._is_changed = True
         if self._actor is not None:
             step = InsertedStep(
@@ -345,6 +352,7 @@ class Recorder:
                 tokens_before=before.tokens,
                 count_after=memory.window_count,
                 tokens_after=memory.window_tokens,
+                load=memory.window_load,
                 history_tokens=memory.history_tokens,
                 last_seq=memory.last_seq,
                 said_count=memory.said_count,
@@ -367,6 +375,7 @@ class Recorder:
                 },
                 redacted,
             )
+        transition = transition._replace(after=after)
         result = self._result(transition, kind, last_seq, entering, leaving, seq, by_client)
         self.results.append(result)
         return result
@@ -385,7 +394,7 @@ class Recorder:
         memory, last_seq = self.memory, self.memory.last_seq
         memory.last_step += 1
         memory.last_stay += len(entering)
-        memory.window_count, memory.window_tokens = transition.after
+        memory.window_count, memory.window_tokens, _ = transition.after
         for entry in entering:
             memory.window_size += entry.size
             if entry.seq > last_seq:
@@ -498,11 +507,12 @@ class Recorder:
             for entry in entering
             if entry.seq not in moved
         ]
+        moves = arrived, evicted
         return ChangeResult(
             kind=kind,
             step=self.memory.last_step,
             policy=self.policy,
-            before=transition.before,
+            before=totals_before(self.policy, transition.before, transition.after, *moves),
             after=transition.after,
             policy_before=transition.policy_before,
             seq=arrived[0].seq if len(arrived) == 1 else seq,
@@ -536,6 +546,7 @@ def _go_back(memory: Memory, step: Step) -> None:
     """Set an unsaved row to the state after a past step. Do not save the row."""
     memory.policy, memory.policy_estimator = step.policy, step.policy_estimator
     memory.window_count, memory.window_tokens = step.count_after, step.tokens_after
+    memory.window_load = step.load
     memory.window_size = stays_at(step).aggregate(size=Sum("size", default=0))["size"]
     memory.last_step, memory.last_seq, memory.last_stay = step.n, step.last_seq, step.last_stay
     memory.said_count, memory.history_tokens = step.said_count, step.history_tokens

@@ -36,6 +36,7 @@ from chatmemory.core.transitions import (
     clear,
     refill,
     set_pinned,
+    totals_under,
     unchanged,
 )
 from chatmemory.core.window import Totals, Window
@@ -257,7 +258,7 @@ class _Replay:
         for check in self.checks:
             check.message(row)
         if row.origin == Message.Origin.SAID:
-            self.said = Totals(self.said.count + 1, self.said.tokens + row.tokens)
+            self.said = self.said.plus(row)
 
     def check_stay(self, step: Step, stay: Stay, row: Message, message: ChatMessage) -> None:
         left = stay.left_step
@@ -294,6 +295,7 @@ class _Replay:
         self.decided(step).apply_to(self.window)
         expect(step, "count after", step.count_after, self.window.totals.count)
         expect(step, "tokens after", step.tokens_after, self.window.totals.tokens)
+        self.check_load(step, step.policy, step.load)
         self.check_oldest(step)
         if step.kind in (Step.Kind.SET, Step.Kind.REPAIR, *PROTECTING):
             self.ordered_from = step.last_stay
@@ -451,7 +453,7 @@ class _Replay:
             check.end()
 
     def check_memory(self) -> None:
-        memory, (count, tokens) = self.memory, self.window.totals
+        memory, (count, tokens, _) = self.memory, self.window.totals
         replayed: dict[str, Any] = {
             "last_step": self.last.n,
             "last_seq": self.last_seq,
@@ -469,17 +471,16 @@ class _Replay:
             replayed |= {"policy_estimator": self.last.policy_estimator}
         for name, value in replayed.items():
             expect(memory, name, getattr(memory, name), value)
-        self.check_load()
+        self.check_load(memory, memory.policy, memory.window_load)
         self.check_imported()
 
-    def check_load(self) -> None:
-        """Compare the load. It is null after a step that was taken while the policy's kind was not
-        installed.
+    def check_load(self, row: Step | Memory, policy: Policy | None, load: int | None) -> None:
+        """Compare the load of the window. It is null after a step that was taken while the policy's
+        kind was not installed.
         """
-        load, policy = self.memory.window_load, self.memory.policy
         is_known = load is not None or type(policy) in ALWAYS_INSTALLED
         if policy is None or (can_decide(policy) and is_known):
-            expect(self.memory, "window_load", load, load_of(policy, self.window.totals))
+            expect(row, "load", load, load_of(policy, totals_under(policy, self.window)))
 
     def check_imported(self) -> None:
         """Check what an unfinished import says: until its end nothing but its adds are steps, and

@@ -82,7 +82,7 @@ def budget_of(
     policy = view.policy
     if not can_decide(policy) or policy.unit != "tokens":
         return Budget(**tokens)
-    overhead = policy.load(*view.totals) - view.totals.tokens
+    overhead = policy.overhead if view.rows else 0
     return Budget(**tokens, overhead=overhead, limit=policy.limit)
 
 

@@ -19,7 +19,12 @@ from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import stored_policy
 from chatmemory.core.window import NOTHING, Totals
-from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
+from chatmemory.ledger.changes import (
+    ArrivedMessage,
+    ChangeResult,
+    EvictedMessage,
+    totals_before,
+)
 from chatmemory.ledger.lookup import find_memory, find_step, no_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.sql import read_step, rows
@@ -93,7 +98,7 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
             kind=found.kind,
             step=row.n,
             policy=found.policy,
-            before=found.before,
+            before=totals_before(found.policy, found.before, found.after, arrived, evicted),
             after=found.after,
             policy_before=_policy_before(row, previous),
             seq=arrived[0].seq if len(arrived) == 1 else row.seq,
@@ -198,11 +203,11 @@ def _evicted(
                 Reason.REPLACED: system,
                 Reason.SUMMARIZED: row.seq,
             }.get(reason)
-            yield EvictedMessage(
-                *(each.seq, TYPES[each.type], each.has_calls, each.tokens),
-                *(reason, because),
-                misfit=misfit_at(row, each.tokens, held) if _is_at_once(row, each) else None,
+            gone = EvictedMessage(
+                *(each.seq, TYPES[each.type], each.has_calls, each.tokens), *(reason, because)
             )
+            misfit = misfit_at(row, gone, held) if _is_at_once(row, each) else None
+            yield gone._replace(misfit=misfit)
 
 
 # The timeline

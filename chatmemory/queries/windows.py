@@ -13,8 +13,8 @@ from django.db.models import F, QuerySet
 from chatmemory.core import transitions
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import can_decide, load_of
-from chatmemory.core.window import Entry, Totals, Window, total
+from chatmemory.core.stored_policies import can_decide, load_of, total_under
+from chatmemory.core.window import Entry, Totals, Window
 from chatmemory.ledger.changes import EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
@@ -95,11 +95,11 @@ class WindowView(Generic[Place]):
 
     @cached_property
     def totals(self) -> Totals:
-        return total(self.rows)
+        return total_under(self.policy, self.rows)
 
     @cached_property
     def stored(self) -> Totals:
-        return total((*self.rows, *self.over_limit))
+        return total_under(self.policy, (*self.rows, *self.over_limit))
 
     @property
     def load(self) -> int | None:
@@ -131,12 +131,12 @@ class WindowView(Generic[Place]):
 
     def held_by_pins(self, policy: Policy) -> int:
         """Return what pinned messages hold of a limit."""
-        return sum(policy.cost(row.tokens) for row in self.rows if row.pinned)
+        return sum(policy.weigh(row) for row in self.rows if row.pinned)
 
     def room_without_pins(self, policy: Policy) -> int:
         """Return how large a message fits beside the system message that does not leave."""
         system = self.first_system
-        return policy.limit - policy.overhead - (policy.cost(system.tokens) if system else 0)
+        return policy.limit - policy.overhead - (policy.weigh(system) if system else 0)
 
     @cached_property
     def horizon(self) -> int | None:
@@ -157,9 +157,14 @@ class WindowView(Generic[Place]):
 
     @property
     def is_full(self) -> bool:
-        """Whether even a message of one token evicts another; False without a policy."""
-        shortest = Totals(self.totals.count + 1, self.totals.tokens + 1)
-        return can_decide(self.policy) and self.policy.is_exceeded_by(shortest)
+        """Whether even the shortest message that costs anything evicts another; False without a
+        policy.
+        """
+        policy = self.policy
+        if not can_decide(policy):
+            return False
+        shortest = transitions.taking_room(policy, tokens=1)
+        return policy.is_exceeded_by(self.totals.plus(shortest, policy.weigh(shortest)))
 
     @property
     def messages(self: WindowView[WindowRow]) -> list[ChatMessage]:
@@ -170,7 +175,8 @@ def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
     """Return why every message is refused where pins hold so much of the room for messages."""
     if policy.meters_only or room - held >= 1:
         return None
-    if policy.keeps_newest and policy.cost(room + 1) > room:
+    larger = transitions.taking_room(policy, tokens=room + 1)
+    if policy.keeps_newest and policy.weigh(larger) > room:
         return None  # a message larger than the limit is kept
     if room >= 1:
         return NoRoom.BESIDE_PINS
@@ -189,7 +195,8 @@ def view_of(step: int, policy: Policy | None, rows: Iterable[Place]) -> WindowVi
 
 def _hidden_by(policy: Policy, rows: Sequence[Place]) -> Iterator[EvictedMessage]:
     """Yield what a limit hides of a stored window, and the next add evicts."""
-    for entry, reason, because in transitions.hidden_by_limit(_entries(rows), total(rows), policy):
+    over = transitions.hidden_by_limit(_entries(rows), total_under(policy, rows), policy)
+    for entry, reason, because in over:
         yield EvictedMessage(
             *(_seq(entry), entry.type, entry.has_calls, entry.tokens),
             *(reason, _seq(because) if because else None),

@@ -103,7 +103,7 @@ class MemoryPane:
         self._state = state
         self._measure = measure
         self._window = state.window
-        self._load = measure.load(*state.window.totals)
+        self._load = measure.load(state.window.totals)
         self._related = related(state)
         self.next_to_leave = state.window.next_to_leave
         self._next = frozenset(self.next_to_leave)
@@ -186,7 +186,7 @@ class MemoryPane:
         rows = []
         for place, paired in zip(places, pairings(places), strict=True):
             seq = place.seq
-            load = self._measure.cost(place.tokens)
+            load = self._measure.weigh(place)
             is_next = seq in self._next
             is_over = limit is not None and past + load > limit
             row = KeptRow(

@@ -9,6 +9,7 @@ import pytest
 
 from chatmemory import TokenWindowChatMemory, UserMessage, queries, services
 from chatmemory.core.policies import KINDS, Policy
+from chatmemory.core.window import Weighable
 from chatmemory.ledger.verification import verify
 from chatmemory.stores.database import DjangoChatMemoryStore
 
@@ -36,11 +37,8 @@ class Letters(Policy):
     share: float = 0.1
     rank: int = 3
 
-    def load(self, count: int, tokens: int) -> int:
-        return 2 * tokens
-
-    def cost(self, tokens: int) -> int:
-        return 2 * tokens
+    def cost(self, message: Weighable) -> int:
+        return 2 * message.tokens
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ from chatmemory.core.recall.history import history_from, history_of, uses
 from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.recall.prompts import Refusals, prompts_of
 from chatmemory.core.transitions import fold
-from chatmemory.core.window import Window, total
+from chatmemory.core.window import Window
 from chatmemory.formats import read_transcripts
 from chatmemory.linting import turns_of
 
@@ -124,7 +124,7 @@ def test_recalls_are_held_as_a_replay_tells(history, policy):
 @given(histories(st.one_of(none, one_system, many_systems)), policies)
 def test_the_curve_is_the_replay_under_every_limit(history, policy):
     curve = curve_of(history, policy, most_adds=10**9)
-    most = max(1, policy.load(*total(history.entries))) + 2
+    most = max(1, policy.load(policy.total(history.entries))) + 2
     shares = {}
     least = policy.least_limit
     for limit in range(least, max(least, most) + 1):

@@ -156,7 +156,7 @@ def check_sum(change: ChangeResult) -> None:
             assert line.amount == load <= max(each.limit for each in in_force if each)
         else:
             load += line.amount
-    assert last.amount == load == change.policy.load(*change.after)
+    assert last.amount == load == change.policy.load(change.after)
     assert (last.kind == "over") == change.policy.is_exceeded_by(change.after)
     seqs = [line.seq for line in between if line.kind == "minus" and line.seq]
     assert sorted(seqs) == sorted(message.seq for message in change.evicted)
@@ -196,7 +196,7 @@ def check_cause(change: ChangeResult, why: explain.Explanation, message) -> None
     if message.reason is not Reason.CAPACITY or not is_own:
         assert why.cause == causes[message.reason]
         return
-    alone = change.policy.load(1, message.tokens) > change.policy.limit
+    alone = change.policy.is_exceeded_by(change.policy.total([message]))
     system = change.policy.is_exceeded_by(change.after.without(change.pinned))
     assert ("system message alone is larger" in why.cause) == system
     if "on its own" in why.cause:

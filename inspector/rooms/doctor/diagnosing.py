@@ -16,11 +16,16 @@ from chatmemory.core.lint.since import CallIds, Past, Place
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import is_oversized
-from chatmemory.core.window import Totals
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.sql import window_messages
-from chatmemory.ledger.windows import read_message, shown_message, stay_entry, stays_at
+from chatmemory.ledger.windows import (
+    read_message,
+    shown_message,
+    stay_entry,
+    stays_at,
+    totals_after,
+)
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.call_ids import ids_of_calls
 from chatmemory.queries.feed import microseconds
@@ -302,7 +307,7 @@ def without_room(memory: Memory) -> tuple[int | None, int | None]:
 
 def _is_oversized(arrival: Stay, step: Step) -> bool:
     """Return whether an add left too much, or its message left, for want of room even alone."""
-    policy, after = step.policy, Totals(step.count_after, step.tokens_after)
+    policy, after = step.policy, totals_after(step)
     if not can_decide(policy):
         return False
     is_over = not policy.meters_only and policy.is_exceeded_by(after)
