@@ -4,8 +4,9 @@
     memory.add(SystemMessage("Be brief."), UserMessage("Where is my parcel?"))
     memory.messages()
 
-`MessageWindowChatMemory` counts messages and `TokenWindowChatMemory` counts tokens; otherwise they
-are equal. Under asyncio, use `aadd`, `amessages` and the other methods that begin with an a.
+`MessageWindowChatMemory` counts messages, `TokenWindowChatMemory` tokens and `TurnWindowChatMemory`
+turns; otherwise they are equal. Under asyncio, use `aadd`, `amessages` and the other methods that
+begin with an a.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from chatmemory.core.policies import (
     MessageWindow,
     Policy,
     TokenWindow,
+    TurnWindow,
     WindowOptions,
 )
 from chatmemory.core.store import ChatMemoryStore, Decide, SingleSlotChatMemoryStore, turn_of
@@ -398,6 +400,34 @@ class TokenWindowChatMemory(_LimitedChatMemory):
             estimator=estimator_name(self._token_estimator),
             **self._options,
             fixed_overhead=count_overhead(self._token_estimator),
+        )
+
+
+class TurnWindowChatMemory(_LimitedChatMemory):
+    """A memory of the last `max_turns` turns, each a message of the user and all up to the next.
+
+    - The oldest turn leaves as a whole when a message of the user begins one too many.
+    - The rules for system messages and tool results are those of MessageWindowChatMemory.
+    - `max_turns`: an int, or a callable that takes the memory id and is called on every use.
+    """
+
+    _limit_name = "max_turns"
+
+    def __init__(
+        self,
+        id: str = "default",
+        max_turns: Limit = 10,
+        store: ChatMemoryStore | None = None,
+        always_keep_system_message_first: bool = False,
+        **options: Unpack[WindowOptions],
+    ) -> None:
+        super().__init__(id, max_turns, store, None, always_keep_system_message_first, **options)
+
+    def _policy_of(self, limit: int) -> Policy:
+        return TurnWindow(
+            limit,
+            estimator=estimator_name(self._estimator) if self._estimator else DEFAULT_ESTIMATOR,
+            **self._options,
         )
 
 

@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 from chatmemory.core.estimators import TokenCountEstimator, count_overhead
 from chatmemory.core.eviction import Eviction, Head, oldest_first, rest_of_turn
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.messages import MessageType
 from chatmemory.core.registry import Registry
 from chatmemory.core.window import NOTHING, Totals, Weighable
 
 WHOLE = Decimal(1)
 DECIMALS = 9
-SWITCHES = ("always_keep_system_message_first", "snap_to_user", "meters_only")
+SWITCHES = ("always_keep_system_message_first", "snap_to_user", "meters_only", "free_system")
 # Fields that do not change what a message costs
-UNWEIGHED = ("limit", "low_water", "snap_to_user", "oversized", "meters_only")
+UNWEIGHED = ("limit", "low_water", "oversized", *SWITCHES[:-1])
 DEFAULT_ESTIMATOR = "gpt-4o"
 
 
@@ -52,6 +53,7 @@ class WindowOptions(TypedDict, total=False):
     snap_to_user: bool
     oversized: Oversized | str
     meters_only: bool
+    free_system: bool
 
 
 class PolicyOptions(WindowOptions, total=False):
@@ -76,6 +78,7 @@ class Policy(ABC):
     - `snap_to_user`: after a trim, the messages before the next user message leave as well.
     - `oversized`: what happens to a message that the limit has no room for even alone.
     - `meters_only`: the limit only measures. Nothing leaves or is refused, whatever else is set.
+    - `free_system`: system messages cost nothing, so that the limit is for what is said.
 
     A kind with its own `evict` has no `low_water`, and cannot keep oversized messages. Stored
     options leave out default values: never change the default of an option.
@@ -102,6 +105,7 @@ class Policy(ABC):
     snap_to_user: bool = False
     oversized: Oversized = Oversized.EVICT
     meters_only: bool = False
+    free_system: bool = False
 
     def __post_init__(self) -> None:
         """Read the options, which may be as JSON has them. Raises InvalidValue."""
@@ -146,7 +150,9 @@ class Policy(ABC):
         """
 
     def weigh(self, message: Weighable) -> int:
-        """Return the cost of a message under the options."""
+        """Return the cost of a message, which is 0 for a system message that is free."""
+        if self.free_system and message.type is MessageType.SYSTEM:
+            return 0
         return self.cost(message)
 
     def total(self, messages: Iterable[Weighable]) -> Totals:
@@ -208,7 +214,13 @@ class Policy(ABC):
     def has_window_options(self) -> bool:
         """Whether what leaves can differ from LangChain4j's rule."""
         is_special = self.oversized is not Oversized.EVICT
-        return self.low_water != WHOLE or self.snap_to_user or is_special or self.meters_only
+        leaves_more = self.low_water != WHOLE or self.takes_whole_turns
+        return leaves_more or is_special or self.meters_only
+
+    @property
+    def takes_whole_turns(self) -> bool:
+        """Whether the rest of a turn leaves with its beginning."""
+        return self.snap_to_user
 
     def trim(self, head: Head) -> list[Eviction]:
         """Take what exceeds the limit, and what is above the low mark if anything does."""
@@ -222,7 +234,7 @@ class Policy(ABC):
 
     def evict_partial_turn(self, head: Head) -> list[Eviction]:
         """Take the rest of a turn that has lost its beginning, if that is asked for."""
-        return list(rest_of_turn(head)) if self.snap_to_user else []
+        return list(rest_of_turn(head)) if self.takes_whole_turns else []
 
     def _is_above_mark(self, totals: Totals) -> bool:
         return self.load(totals) > self.low_mark
@@ -289,7 +301,7 @@ class MessageWindow(Policy):
         return 1
 
     def cost_of(self, totals: Totals) -> int | None:
-        return totals.count
+        return None if self.free_system else totals.count
 
 
 @dataclass(frozen=True)
@@ -325,7 +337,33 @@ class TokenWindow(Policy):
         return message.tokens
 
     def cost_of(self, totals: Totals) -> int | None:
-        return totals.tokens
+        return None if self.free_system else totals.tokens
+
+
+@dataclass(frozen=True)
+class TurnWindow(Policy):
+    """At most `limit` turns; the oldest leaves as a whole.
+
+    A turn begins with a message of the user. What comes before the first one belongs to no turn,
+    and leaves with the first turn.
+    """
+
+    kind: ClassVar[str] = "turn_window"
+    label: ClassVar[str] = "Turn window"
+    unit: ClassVar[str] = "turns"
+    short_unit: ClassVar[str] = "turns"
+    limit_name: ClassVar[str] = "max_turns"
+
+    if TYPE_CHECKING:
+
+        def __init__(self, limit: int, **options: Unpack[PolicyOptions]) -> None: ...
+
+    @property
+    def takes_whole_turns(self) -> bool:
+        return True
+
+    def cost(self, message: Weighable) -> int:
+        return int(message.type is MessageType.USER)
 
 
 def _is_kind(item: object) -> bool:
@@ -343,7 +381,7 @@ def _is_kind(item: object) -> bool:
 
 KINDS: Registry[type[Policy]] = Registry(
     "chatmemory.policies",
-    {kind.kind: kind for kind in (MessageWindow, TokenWindow)},
+    {kind.kind: kind for kind in (MessageWindow, TokenWindow, TurnWindow)},
     accepts=_is_kind,
     named_by="kind",
 )

@@ -382,7 +382,8 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
 def _room(preview: PinPreview) -> str:
     if preview.room < 1:
         return "no message would fit beside them"
-    if preview.policy.unit == "messages":
-        return f"there is room for {counted(preview.room, 'other message')} beside them"
+    if preview.policy.unit in ("messages", "turns"):
+        other = f"other {preview.policy.unit.removesuffix('s')}"
+        return f"there is room for {counted(preview.room, other)} beside them"
     room = in_unit(preview.room, preview.policy)
     return f"a message of up to {room} fits beside them, a result with its call"

@@ -159,9 +159,13 @@ def _stays_because(window: WindowView[WindowPlace], position: int) -> tuple[str,
     if policy.keeps_newest and policy.is_exceeded_by(window.totals):
         return _stays_as_newest(window, policy, row)
     room = room_before(window, position)
-    when = f"when {room:,} more {policy.unit} arrive" if room > 1 else "at the next add"
+    when = f"when {room:,} more {policy.unit} arrive" if room > 1 else _at_next(policy)
     may = "may leave" if policy.has_window_options else "leaves"
     return "There is room for it.", f"It {may} {when}."
+
+
+def _at_next(policy: Policy) -> str:
+    return "when the next turn begins" if policy.unit == "turns" else "at the next add"
 
 
 def _stays_as_newest(
@@ -217,7 +221,7 @@ def _first_of_group(window: WindowView[WindowPlace], position: int) -> int:
 
 
 def _keeps_turns(policy: Policy | None) -> bool:
-    return can_decide(policy) and policy.snap_to_user
+    return can_decide(policy) and policy.takes_whole_turns
 
 
 # Why one message could have stayed

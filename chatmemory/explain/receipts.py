@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason
+from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
@@ -169,6 +170,8 @@ class _Writing:
         change = self._totals.plus if is_plus else self._totals.minus
         self._totals = change(message, cost)
         kind = "plus" if is_plus else "minus"
+        is_free = self._policy.free_system and message.type is MessageType.SYSTEM
+        label = f"{label}, which is free" if is_free else label
         self._write(label, kind, sign * cost, sign * message.tokens, sub, message.seq)
 
     def _sum(self, kind: str, label: str) -> None:

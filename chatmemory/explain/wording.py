@@ -192,6 +192,7 @@ def option_words(policy: Policy | None) -> list[str]:
         "keeps oversized messages": policy.keeps_newest,
         "only measured": policy.meters_only,
         "system message first": policy.always_keep_system_message_first,
+        "system message free": policy.free_system,
     }
     return [each for each, is_chosen in words.items() if is_chosen]
 

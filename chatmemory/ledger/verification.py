@@ -27,7 +27,7 @@ from chatmemory.core.estimators import (
 from chatmemory.core.eviction import FOR_ROOM, Eviction, Reason
 from chatmemory.core.exceptions import NoRoomBesidePins, NotCompactable, OversizedMessage
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
-from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
+from chatmemory.core.policies import MessageWindow, Policy, TokenWindow, TurnWindow
 from chatmemory.core.stored_policies import UnavailablePolicy, can_decide, load_of
 from chatmemory.core.transitions import (
     Transition,
@@ -71,7 +71,7 @@ PINNING = (Step.Kind.PIN, Step.Kind.UNPIN)
 DECIDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, Step.Kind.COMPACT, *PINNING)
 # The kinds of steps that begin pinned stays
 PROTECTING = (Step.Kind.COMPACT, *PINNING)
-ALWAYS_INSTALLED = (MessageWindow, TokenWindow)
+ALWAYS_INSTALLED = (MessageWindow, TokenWindow, TurnWindow)
 
 Row = TypeVar("Row", Step, Stay, Message)
 Numbered = TypeVar("Numbered", Step, Stay)

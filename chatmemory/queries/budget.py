@@ -33,6 +33,7 @@ class Budget:
     summaries: int = 0
     overhead: int = 0
     limit: int | None = None
+    is_system_free: bool = False
 
     @property
     def talk(self) -> int:
@@ -45,8 +46,11 @@ class Budget:
 
     @property
     def whole(self) -> int:
-        """What shares are of: the limit, or what the window holds if that is more."""
-        return max(self.limit or 0, self.used)
+        """What shares are of: the limit, with a system message that is free, or what the window
+        holds if that is more.
+        """
+        free = self.system if self.is_system_free else 0
+        return max((self.limit or 0) + free, self.used)
 
     @property
     def free(self) -> int:
@@ -58,12 +62,15 @@ class Budget:
     @property
     def is_system_heavy(self) -> bool:
         """Whether the system message takes so much of the limit that little remains for talk."""
+        if self.is_system_free:
+            return False
         return self.limit is not None and self.system * 100 > HEAVY_PERCENT * self.limit
 
     @property
     def remaining(self) -> int:
-        """What remains of the limit beside the system message."""
-        return max(0, (self.limit or 0) - self.overhead - self.system)
+        """What remains of the limit beside the system message, if that counts."""
+        system = 0 if self.is_system_free else self.system
+        return max(0, (self.limit or 0) - self.overhead - system)
 
     @property
     def roomy_limit(self) -> int:
@@ -83,7 +90,9 @@ def budget_of(
     if not can_decide(policy) or policy.unit != "tokens":
         return Budget(**tokens)
     overhead = policy.overhead if view.rows else 0
-    return Budget(**tokens, overhead=overhead, limit=policy.limit)
+    return Budget(
+        **tokens, overhead=overhead, limit=policy.limit, is_system_free=policy.free_system
+    )
 
 
 def budget_at(memory_id: str, view: WindowView[WindowPlace] | WindowView[WindowRow]) -> Budget:

@@ -82,6 +82,7 @@ def test_a_registered_kind_is_accepted_and_shown(api, db, letters):
         "low_water": "1",
         "snap_to_user": False,
         "meters_only": False,
+        "free_system": False,
         "oversized": "evict",
     }
     listed = api.get(f"{URL}?policy=letters").data["results"]

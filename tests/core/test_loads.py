@@ -17,6 +17,7 @@ from chatmemory import (
     NoRoomBesidePins,
     SystemMessage,
     TokenWindow,
+    TurnWindow,
     UserMessage,
 )
 from chatmemory.core.eviction import Eviction, Head, Reason
@@ -89,9 +90,12 @@ options = {
     "snap_to_user": st.booleans(),
     "oversized": st.sampled_from(["evict", "keep", "reject"]),
     "meters_only": st.sampled_from([False, False, True]),
+    "free_system": st.booleans(),
 }
 any_policy = (
     oldest_first
+    | st.builds(MessageWindow, st.just(1), free_system=st.just(True))
+    | st.builds(TurnWindow, st.integers(2, 4), **options)
     | st.builds(Halving, st.just(1))
     | st.builds(MessageWindow, st.integers(2, 9), low_water=st.just("0.5"), **options)
     | st.builds(TokenWindow, st.integers(20, 40), low_water=st.just("0.29"), **options)

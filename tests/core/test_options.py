@@ -22,6 +22,7 @@ from chatmemory import (
     SystemMessage,
     TokenWindow,
     TokenWindowChatMemory,
+    TurnWindow,
     UserMessage,
     policy_from_dict,
     policy_from_text,
@@ -48,8 +49,11 @@ options = {
     "always_keep_system_message_first": st.booleans(),
     "snap_to_user": st.booleans(),
     "oversized": st.sampled_from(["evict", "reject", "keep"]),
+    "free_system": st.booleans(),
 }
 policies = st.one_of(
+    st.builds(TurnWindow, st.integers(1, 4), **options),
+    st.builds(TurnWindow, st.integers(2, 6), low_water=st.just("0.5"), **options),
     st.builds(MessageWindow, st.integers(1, 6), **options),
     st.builds(TokenWindow, st.integers(1, 40), **options),
     st.builds(MessageWindow, st.integers(2, 8), low_water=st.just("0.5"), **options),
@@ -70,6 +74,8 @@ RULES = {
     ),
     "a trim goes on to a user message": (("aAb", "A", SNAPS), "ct.. bA"),
     "unless there is no other": (("aAC", "R", SNAPS), "c... ACR"),
+    "the oldest turn leaves as a whole": (("SAbACRb", "b", TurnWindow(2)), ".ccttt.. Sbb"),
+    "in a turn nothing leaves": (("bA", "A", TurnWindow(1)), "... bAA"),
     "without a trim memory may begin with anything": (("Ab", "A", SNAPS), "... AbA"),
     "an oversized message can be kept": (("Sab", "c", KEEPS, 99), ".cc. Sc"),
 }

@@ -22,6 +22,7 @@ from chatmemory import (
     TokenWindow,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
+    TurnWindow,
     UserMessage,
     recall,
     recall_curve,
@@ -76,6 +77,8 @@ policies = st.one_of(
     ),
     st.builds(Surcharged, st.integers(1, 40)),
     st.builds(Halving, st.integers(1, 40)),
+    st.builds(TurnWindow, st.integers(1, 4), free_system=st.booleans()),
+    st.builds(TokenWindow, st.integers(1, 40), free_system=st.just(True)),
     st.builds(MessageWindow, st.integers(1, 9), snap_to_user=st.booleans(), oversized=oversized),
     st.builds(TokenWindow, st.integers(8, 40), low_water=st.just("0.6"), oversized=oversized),
 )

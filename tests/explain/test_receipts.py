@@ -26,6 +26,7 @@ from chatmemory import (
     SystemMessage,
     TokenWindow,
     ToolExecutionResultMessage,
+    TurnWindow,
     UserMessage,
     explain,
     queries,
@@ -54,8 +55,10 @@ options = {
     "snap_to_user": st.booleans(),
     "meters_only": st.sampled_from([False, False, False, True]),
     "oversized": st.sampled_from(["evict", "evict", "keep", "reject"]),
+    "free_system": st.booleans(),
 }
 policies = st.one_of(
+    st.builds(TurnWindow, st.integers(1, 3), **options),
     st.builds(MessageWindow, st.integers(1, 6), **options),
     st.builds(
         MessageWindow, st.integers(3, 9), low_water=st.sampled_from(["0.4", "0.7"]), **options

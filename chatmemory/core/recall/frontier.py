@@ -64,7 +64,7 @@ def tried_of_kind(kind: Policy, also: Iterable[int] = (), rules: CacheRules = NO
     """
     kind = _variant(kind)
     waters = (WHOLE,) if has_own_rule(type(kind)) else LOW_WATERS
-    begun = (kind, replace(kind, snap_to_user=True))
+    begun = (kind,) if kind.takes_whole_turns else (kind, replace(kind, snap_to_user=True))
     found = [kind, *(replace(each, low_water=water) for each in begun for water in waters)]
     return Tried(tuple(dict.fromkeys(found)), tuple(sorted(also)), rules)
 

@@ -162,7 +162,7 @@ class _Said:
         """Return the first message of the window just before each message."""
         costs, ends, first = self._costs, self._ends, 0
         room, mark = policy.limit - self._base, policy.low_mark - self._base
-        has_mark, snaps = policy.low_water != WHOLE, policy.snap_to_user
+        has_mark, snaps = policy.low_water != WHOLE, policy.takes_whole_turns
         firsts = []
         for newest, whole in enumerate(costs[1:]):
             firsts.append(first)
