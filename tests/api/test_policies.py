@@ -114,7 +114,10 @@ def test_a_registered_kind_is_in_the_openapi_document(api, letters):
             assert mine["properties"][option] == {"type": type, **told}
     parameters = document["paths"]["/api/v1/memories/"]["get"]["parameters"]
     (policy,) = (each for each in parameters if each["name"] == "policy")
-    assert policy["schema"]["enum"] == ["message_window", "token_window", "letters", "client"]
+    assert policy["schema"]["enum"] == [
+        *("message_window", "token_window", "turn_window"),
+        *("letters", "client"),
+    ]
 
 
 def test_a_kind_that_is_not_registered_is_refused(api, db):
