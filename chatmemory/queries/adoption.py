@@ -10,15 +10,16 @@ from itertools import islice
 from django.db.models import Q
 
 from chatmemory.core.estimators import family_named
+from chatmemory.core.messages import TYPES
 from chatmemory.core.policies import Policy
-from chatmemory.core.window import NOTHING, Totals
+from chatmemory.core.window import NOTHING, Entry, Totals
 from chatmemory.core.written_policies import measured
-from chatmemory.ledger.windows import stay_entry
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory, Stay
 from chatmemory.queries.searching import MemoryFilter
 
 ROWS_AT_ONCE = 500
+_COLUMNS = ("memory_id", "type", "has_calls", "tokens")
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,9 @@ def _windows_under(policy: Policy, rows: Sequence[Memory]) -> list[Totals]:
     if policy.cost_of(NOTHING) is not None:
         return [each._replace(cost=policy.cost_of(each) or 0) for each in totals.values()]
     costs = Counter[str]()
-    for stay in Stay.objects.filter(memory__in=totals, left_step=None).iterator():
-        costs[stay.memory_id] += policy.weigh(stay_entry(stay))
+    stays = Stay.objects.filter(memory__in=totals, left_step=None)
+    for memory_id, type, has_calls, tokens in stays.values_list(*_COLUMNS).iterator():
+        costs[memory_id] += policy.weigh(Entry(TYPES[type], has_calls, tokens, key=None))
     return [each._replace(cost=costs[memory_id]) for memory_id, each in totals.items()]
 
 

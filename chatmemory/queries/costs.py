@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
+from chatmemory.core.messages import TYPES
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.window import NOTHING
-from chatmemory.ledger.windows import stay_entry
+from chatmemory.core.window import NOTHING, Entry
 from chatmemory.models import Message, Stay
 from chatmemory.queries.rows import MemoryRow
 from chatmemory.queries.steps import LedgerState
 
 KEPT = 8  # conversations
+_COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "left_step")
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,15 @@ def _costs_by_step(memory_id: str, policy: Policy, state: LedgerState) -> CostsB
     messages = Message.objects.filter(memory=memory_id, origin=Message.Origin.SYNTHETIC)
     known = set(messages.values_list("seq", flat=True))
     said, memory = Counter[int](), Counter[int]()
-    for stay in Stay.objects.filter(memory=memory_id).order_by("n").iterator():
-        cost = policy.weigh(stay_entry(stay))
-        if stay.seq not in known:
-            known.add(stay.seq)
-            said[stay.entered_step] += cost
-        memory[stay.entered_step] += cost
-        if stay.left_step is not None:
-            memory[stay.left_step] -= cost
+    stays = Stay.objects.filter(memory=memory_id).order_by("n").values_list(*_COLUMNS)
+    for seq, type, has_calls, tokens, entered, left in stays.iterator():
+        cost = policy.weigh(Entry(TYPES[type], has_calls, tokens, key=None))
+        if seq not in known:
+            known.add(seq)
+            said[entered] += cost
+        memory[entered] += cost
+        if left is not None:
+            memory[left] -= cost
     steps = sorted(said.keys() | memory.keys())
     sums = (list(accumulate(costs[step] for step in steps)) for costs in (said, memory))
     return CostsByStep(steps, *sums)
