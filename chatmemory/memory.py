@@ -20,6 +20,7 @@ from functools import cached_property
 from threading import RLock
 from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack, overload
 
+from chatmemory.core.clearing import clear_for
 from chatmemory.core.compaction import (
     SummaryOptions,
     SummaryPlan,
@@ -41,6 +42,7 @@ from chatmemory.core.policies import (
     MessageWindow,
     Policy,
     TokenWindow,
+    TokenWindowOptions,
     TurnWindow,
     WindowOptions,
 )
@@ -267,10 +269,21 @@ class ChatMemory(ABC):
         # Counted before the store locks, as counting may be slow. A store that does not lock is
         # read before, as in LangChain4j.
         counted = self._entry(message) if self._transact_by else None
+        if policy.whole_results:
+            self._clear_results(counted or self._entry(message), policy)
 
         def decide(window: Window) -> Transition:
             window.count_with(self._family, self._count)
             return admit(window, counted or self._entry(message), policy, self.policy)
+
+        self._transact(decide)
+
+    def _clear_results(self, arrival: Entry, policy: Policy) -> None:
+        """Clear old tool results if the window has no room for an arrival beside them."""
+
+        def decide(window: Window) -> Transition:
+            window.count_with(self._family, self._count)
+            return clear_for(window, arrival, policy, self._count)
 
         self._transact(decide)
 
@@ -388,7 +401,7 @@ class TokenWindowChatMemory(_LimitedChatMemory):
         estimator: TokenCountEstimator | None = None,
         store: ChatMemoryStore | None = None,
         always_keep_system_message_first: bool = False,
-        **options: Unpack[WindowOptions],
+        **options: Unpack[TokenWindowOptions],
     ) -> None:
         self._token_estimator = estimator or OpenAiTokenCountEstimator(DEFAULT_ESTIMATOR)
         keeps_first = always_keep_system_message_first

@@ -225,6 +225,7 @@ class Step(PolicyColumns):
         COMPACT = "compact"
         REPAIR = "repair"
         REDACT = "redact"
+        CLEAR_RESULTS = "stub"
 
     # The notes of the steps that made a conversation: what they evict is not in the feed.
     IMPORTED, BRANCHED = "imported", "branched"

@@ -32,6 +32,7 @@ class Reason(StrEnum):
     MOVED = "MOVED"
     TURN = "TURN"
     SUMMARIZED = "SUMMARIZED"
+    STUBBED = "STUBBED"
 
     @property
     def is_for_room(self) -> bool:
@@ -39,11 +40,17 @@ class Reason(StrEnum):
         return self in FOR_ROOM
 
     @property
+    def keeps_its_place(self) -> bool:
+        """Whether the message stayed in the window, by another stay that began at the same step."""
+        return self in IN_PLACE
+
+    @property
     def is_beyond_limits(self) -> bool:
         """Whether the message would have left under any limit."""
         return self in (Reason.CLEARED, Reason.SET, Reason.SUMMARIZED)
 
 
+IN_PLACE = (Reason.MOVED, Reason.STUBBED)
 FOR_ROOM = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 REASONS = {reason.value: reason for reason in Reason}
 # Asking the class for them takes as long as removing an entry.
@@ -54,8 +61,8 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 class Eviction(NamedTuple):
     """An entry that leaves, and the reason.
 
-    `because` is the tool call with which a result leaves, the system message that replaces one, or
-    the summary that stands for a message.
+    `because` is the tool call with which a result leaves, the system message that replaces one, the
+    summary that stands for a message, or the stub of a result.
     """
 
     entry: Entry

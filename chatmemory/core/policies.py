@@ -29,7 +29,7 @@ WHOLE = Decimal(1)
 DECIMALS = 9
 SWITCHES = ("always_keep_system_message_first", "snap_to_user", "meters_only", "free_system")
 # Fields that do not change what a message costs
-UNWEIGHED = ("limit", "low_water", "oversized", *SWITCHES[:-1])
+UNWEIGHED = ("limit", "low_water", "oversized", *SWITCHES[:-1], "clear_tool_results")
 DEFAULT_ESTIMATOR = "gpt-4o"
 
 
@@ -63,9 +63,16 @@ class PolicyOptions(WindowOptions, total=False):
     always_keep_system_message_first: bool
 
 
+class TokenWindowOptions(WindowOptions, total=False):
+    """The options of memories that count tokens."""
+
+    clear_tool_results: int
+
+
 class TokenOptions(PolicyOptions, total=False):
     """The same of a token window, and what is derived from its estimator."""
 
+    clear_tool_results: int
     fixed_overhead: int
 
 
@@ -222,6 +229,13 @@ class Policy(ABC):
         """Whether the rest of a turn leaves with its beginning."""
         return self.snap_to_user
 
+    @property
+    def whole_results(self) -> int:
+        """How many of the newest tool results stay whole when a full window clears the older ones;
+        0 if it clears none.
+        """
+        return 0
+
     def trim(self, head: Head) -> list[Eviction]:
         """Take what exceeds the limit, and what is above the low mark if anything does."""
         is_over = self.is_exceeded_by(head.totals)
@@ -308,6 +322,9 @@ class MessageWindow(Policy):
 class TokenWindow(Policy):
     """At most `limit` tokens, `fixed_overhead` of them for the request itself.
 
+    With `clear_tool_results`, a full window first clears all tool results but so many of the newest
+    (see `clearing`), and messages leave only if that is not enough.
+
     The overhead is the estimator's count for an empty list, because LangChain4j's
     TokenWindowChatMemory compares the limit with `estimateTokenCountInMessages`, which includes it.
     """
@@ -320,11 +337,22 @@ class TokenWindow(Policy):
     java_name: ClassVar[str] = "maxTokens"
 
     _: KW_ONLY
+    clear_tool_results: int = 0
     fixed_overhead: int = field(default=3, metadata={"derived": True})
 
     if TYPE_CHECKING:
 
         def __init__(self, limit: int, **options: Unpack[TokenOptions]) -> None: ...
+
+    def _check_combination(self) -> None:
+        kept = self.clear_tool_results
+        if type(kept) is not int or kept < 0:
+            raise InvalidValue(f"clear_tool_results must be 0 or more results, but is: {kept!r}")
+        super()._check_combination()
+
+    @property
+    def whole_results(self) -> int:
+        return self.clear_tool_results
 
     @property
     def overhead(self) -> int:

@@ -40,6 +40,7 @@ class Change(StrEnum):
     KEEP = "keep"
     PIN = "pin"
     COMPACT = "compact"
+    CLEAR_RESULTS = "stub"
 
 
 class CannotFit(StrEnum):

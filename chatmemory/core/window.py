@@ -45,7 +45,7 @@ class Entry:
 
     Entries are equal if their keys are, because a window may hold equal messages twice. `message`
     is None if the store has not loaded it; a system message is always loaded. A `pinned` entry is
-    never evicted.
+    never evicted. One that `is_stub` has taken the place of a tool result (see `clearing`).
 
     An entry is never changed. It is not frozen, because a frozen one takes three times as long to
     make, and a window is made of thousands.
@@ -57,6 +57,7 @@ class Entry:
     message: ChatMessage | None = field(default=None, repr=False)
     key: object = field(default_factory=object)
     pinned: bool = False
+    is_stub: bool = False
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.key == self.key

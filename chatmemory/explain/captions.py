@@ -55,7 +55,7 @@ def caption(change: ChangeResult, note: str = "") -> Caption:
     """
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost
-    if change.kind == "compact":
+    if change.kind in ("compact", "stub"):
         return Caption(_event(change), detail=f"{lost:,} tokens became {gained:,}.")
     left = "would leave" if change.is_of_draft else "left"
     loss = f"{counted(len(change.evicted), 'message')} {left}" if change.evicted else ""
@@ -90,8 +90,8 @@ def _event(change: ChangeResult) -> str:
             return capitalized(happened(change.kind))
         case "redact":
             return f"Message #{change.seq} was redacted"
-        case "compact":
-            return f"{counted(len(change.evicted), 'message')} became summary #{change.seq}"
+        case "compact" | "stub":
+            return _became(change)
         case "pin" | "unpin":
             return f"Message #{change.seq} was {change.kind}ned"
     if len(change.arrived) == 1:
@@ -109,6 +109,14 @@ def _event(change: ChangeResult) -> str:
         never_said = ", never said" if injected == len(change.arrived) > 0 else some
         return f"Memory was set; {len(change.arrived):,} messages came{never_said}"
     return f"{len(change.arrived):,} drafts would arrive"  # all of a simulation
+
+
+def _became(change: ChangeResult) -> str:
+    """Say what a compaction, or the clearing of tool results, put in the place of messages."""
+    count = len(change.evicted)
+    if change.kind == "compact":
+        return f"{counted(count, 'message')} became summary #{change.seq}"
+    return f"{counted(count, 'old tool result')} became {'a stub' if count == 1 else 'stubs'}"
 
 
 def _arrival(change: ChangeResult, arrived: ArrivedMessage) -> str:

@@ -14,6 +14,7 @@ from chatmemory.core.texts import named
 from chatmemory.explain.wording import capitalized, oldest, reason_of, role
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 
+WITH_RECEIPT = ("add", "set", "compact", "stub")
 SHORT_HEAD, SHORT_TAIL = 40, 5
 BEFORE, AFTER = "In memory before", "In memory after"
 ALREADY, NEEDED, STILL = "Already", "Needed,", "Still"
@@ -49,7 +50,7 @@ def receipt(change: ChangeResult) -> Receipt:
     Empty if no policy decided the change.
     """
     is_trim = change.kind == "policy" and bool(change.evicted)
-    if not can_decide(change.policy) or not (is_trim or change.kind in ("add", "set", "compact")):
+    if not can_decide(change.policy) or not (is_trim or change.kind in WITH_RECEIPT):
         return ()
     return _Writing(change, change.policy).lines()
 

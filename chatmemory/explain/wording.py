@@ -40,6 +40,7 @@ _KINDS = {
     "pin": "a message was pinned",
     "unpin": "a message was unpinned",
     "repair": "memory was repaired",
+    "stub": "old tool results were cleared",
     "redact": "a message was redacted",
 }
 
@@ -236,6 +237,7 @@ _CAUSES = {
     Reason.CLEARED: Cause("cleared", "Memory was cleared.", of_list="cleared"),
     Reason.SET: Cause("list was set", "The list was set.", of_list="not in the new list"),
     Reason.MOVED: Cause("moved", "It moved."),
+    Reason.STUBBED: Cause("result cleared", "It became a stub."),
     Reason.SUMMARIZED: Cause(
         "summarised", "A summary took its place.", by_other="summarised by {}"
     ),

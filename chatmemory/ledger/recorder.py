@@ -7,7 +7,7 @@ simulation is a recorder that writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from chatmemory.conf import configuration
+from chatmemory.core.clearing import STUB
 from chatmemory.core.codec import attributes_beside, frame_of
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
@@ -38,7 +39,7 @@ from chatmemory.ledger.client_list import (
     head_rank,
     rank_of_summary,
 )
-from chatmemory.ledger.overrides import erased
+from chatmemory.ledger.overrides import erased, overriding_text
 from chatmemory.ledger.redaction import redacted
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.windows import (
@@ -142,6 +143,8 @@ class Recorder:
                 return self.replace(transition)
             case Change.COMPACT:
                 return self._compact(transition, by_client, note)
+            case Change.CLEAR_RESULTS:
+                return self._clear_results(transition)
         return self._clear(transition)
 
     def replace(self, transition: Transition, by_client: bool = False) -> ChangeResult:
@@ -282,6 +285,15 @@ class Recorder:
         transition = transition.with_entries({summary: new})
         return self._step(transition, Step.Kind.COMPACT, seq=seq, by_client=by_client, note=note)
 
+    def _clear_results(self, transition: Transition) -> ChangeResult:
+        """Record stubs, which have the ranks of the results in whose places they come."""
+        n = self.memory.last_stay
+        stubs = {
+            stub: numbered(stub, n + i, seq, rank, overrides=overriding_text(STUB))
+            for i, (seq, rank, stub) in enumerate(_places(transition.evictions), 1)
+        }
+        return self._step(transition.with_entries(stubs), Step.Kind.CLEAR_RESULTS)
+
     def _clear(self, transition: Transition) -> ChangeResult:
         if not transition.evictions:
             return self._unchanged(transition.change)
@@ -413,7 +425,7 @@ class Recorder:
         if kind in (Step.Kind.SET, Step.Kind.REPAIR):
             memory.oldest = min(numbers, default=memory.last_stay + 1)
             memory.ordered_from = memory.last_stay
-        elif transition.change in (Change.PIN, Change.COMPACT):
+        elif transition.change in (Change.PIN, Change.COMPACT, Change.CLEAR_RESULTS):
             # A system message behind what was unpinned or covered may no longer lead, or lead now.
             memory.oldest = min([memory.oldest, *numbers])
             memory.ordered_from = memory.last_stay
@@ -495,7 +507,7 @@ class Recorder:
             evicted.append(
                 EvictedMessage(
                     *(entry.seq, entry.type, entry.has_calls, entry.tokens, eviction.reason),
-                    because_seq=getattr(eviction.because, "seq", None),
+                    because_seq=_cause(eviction),
                     misfit=misfit if misfit and entry == transition.arrivals[0] else None,
                 )
             )
@@ -526,6 +538,21 @@ class Recorder:
     def _unchanged(self, change: Change) -> ChangeResult:
         totals = self.window.totals
         return ChangeResult(str(change), None, self.policy, totals, totals)
+
+
+def _cause(eviction: Eviction) -> int | None:
+    """Return the seq of the other message because of which one left."""
+    if eviction.reason is Reason.STUBBED:
+        return None
+    return getattr(eviction.because, "seq", None)
+
+
+def _places(evictions: Iterable[Eviction]) -> Iterator[tuple[int, int, Entry]]:
+    """Yield the seq and the rank of each result that is cleared, and its stub."""
+    for entry, _, stub in evictions:
+        assert isinstance(entry, StayEntry)
+        assert stub is not None
+        yield entry.seq, entry.rank, stub
 
 
 def check_bounds(messages: int, size: int) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from django.db.models import QuerySet
 
 from chatmemory import database
+from chatmemory.core.clearing import old_results
 from chatmemory.core.codec import frame_and_size
 from chatmemory.core.compaction import compact
 from chatmemory.core.estimators import (
@@ -68,9 +69,14 @@ BATCH = 500  # rows that are read at once
 AT_ONCE = 4_000_000  # bytes of messages that are read at once
 
 PINNING = (Step.Kind.PIN, Step.Kind.UNPIN)
-DECIDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, Step.Kind.COMPACT, *PINNING)
+DECIDED = (
+    *(Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, Step.Kind.COMPACT, Step.Kind.CLEAR_RESULTS),
+    *PINNING,
+)
 # The kinds of steps that begin pinned stays
 PROTECTING = (Step.Kind.COMPACT, *PINNING)
+# The kinds of steps after which the order by number is no longer that by rank
+ORDERING = (Step.Kind.SET, Step.Kind.REPAIR, Step.Kind.CLEAR_RESULTS, *PROTECTING)
 ALWAYS_INSTALLED = (MessageWindow, TokenWindow, TurnWindow)
 
 Row = TypeVar("Row", Step, Stay, Message)
@@ -297,7 +303,7 @@ class _Replay:
         expect(step, "tokens after", step.tokens_after, self.window.totals.tokens)
         self.check_load(step, step.policy, step.load)
         self.check_oldest(step)
-        if step.kind in (Step.Kind.SET, Step.Kind.REPAIR, *PROTECTING):
+        if step.kind in ORDERING:
             self.ordered_from = step.last_stay
         self.clears += step.kind == Step.Kind.CLEAR
         self.summaries += step.kind == Step.Kind.COMPACT
@@ -317,6 +323,8 @@ class _Replay:
                 return transition
             case Step.Kind.COMPACT:
                 return self.decided_compaction(step)
+            case Step.Kind.CLEAR_RESULTS:
+                return self.decided_clearing(step)
         return self.decided_pin(step)
 
     def can_decide(self, step: Step) -> bool:
@@ -395,6 +403,21 @@ class _Replay:
             raise Contradicted(step, str(error)) from error
         self.compare(step, transition.evictions, self.left)
         return transition
+
+    def decided_clearing(self, step: Step) -> Transition:
+        """Clear again what became stubs, which have the ranks of the results. An arrival that is a
+        result itself counts among those that stay whole.
+        """
+        keep = self.policy.whole_results if self.policy else 0
+        for kept in (keep, keep - 1):
+            old = old_results(self.window, kept) if keep else ()
+            if {entry.key for entry in old} == self.left.keys():
+                break
+        self.compare(step, (Eviction(entry, Reason.STUBBED) for entry in old), self.left)
+        expected = sorted((each.seq, each.rank, True) for each in stay_entries(old))
+        found = sorted((each.seq, each.rank, each.is_stub) for each in self.arrived)
+        expect(step, "the stubs", found, expected)
+        return self.stored()
 
     def remaining(self, gone: Container[int]) -> list[StayEntry]:
         """Return the window and the arrivals by rank, without the stays that are `gone`."""

@@ -16,7 +16,7 @@ from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide, stored_totals
 from chatmemory.core.window import Entry, EntrySource, Totals, Window
-from chatmemory.ledger.overrides import kept, overridden
+from chatmemory.ledger.overrides import is_of_stub, kept, overridden
 from chatmemory.ledger.sql import (
     HEAD_PAGE,
     OpenStay,
@@ -80,6 +80,7 @@ def numbered(
         origin=str(origin),
         frame=frame,
         overrides=overrides,
+        is_stub=entry.is_stub,
     )
 
 
@@ -99,6 +100,7 @@ def stay_entry(
         rank=stay.rank,
         size=stay.size,
         overrides=kept(stay.overrides),
+        is_stub=is_of_stub(stay.overrides),
     )
 
 

@@ -16,7 +16,7 @@ from django.db.models.lookups import IsNull
 
 from chatmemory import database
 from chatmemory.core.compaction import is_summary
-from chatmemory.core.eviction import Reason
+from chatmemory.core.eviction import IN_PLACE, Reason
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
@@ -168,12 +168,14 @@ class MessageDetail:
 
     @cached_property
     def visits(self) -> tuple[tuple[int, int | None, Reason | None], ...]:
-        """The (entered, left, reason) of each time in the window; MOVED stays are joined."""
+        """The (entered, left, reason) of each time in the window. Stays that follow each other in
+        the same place are joined.
+        """
         visits: list[tuple[int, int | None, Reason | None]] = []
         entered: int | None = None
         for stay in self.stays:
             entered = stay.entered_step if entered is None else entered
-            if stay.reason is not Reason.MOVED:
+            if stay.reason not in IN_PLACE:
                 visits.append((entered, stay.left_step, stay.reason))
                 entered = None
         return tuple(visits)

@@ -14,7 +14,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from chatmemory import database
-from chatmemory.core.eviction import REASONS, Reason
+from chatmemory.core.eviction import IN_PLACE, REASONS, Reason
 from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import stored_policy
@@ -63,9 +63,9 @@ _LEFT_AT = """SELECT seq, type, has_calls, tokens, entered_step, reason, EXISTS 
     ) FROM chatmemory_stay WHERE memory_id = %s AND left_step = %s ORDER BY rank"""
 _LEFT_AROUND = """SELECT
     (SELECT MAX(left_step) FROM chatmemory_stay
-        WHERE memory_id = %s AND left_step < %s AND reason <> 'MOVED'),
+        WHERE memory_id = %s AND left_step < %s AND reason NOT IN ('MOVED', 'STUBBED')),
     (SELECT MIN(left_step) FROM chatmemory_stay
-        WHERE memory_id = %s AND left_step > %s AND reason <> 'MOVED')"""
+        WHERE memory_id = %s AND left_step > %s AND reason NOT IN ('MOVED', 'STUBBED'))"""
 
 
 @one_snapshot()
@@ -347,7 +347,7 @@ def _arrivals(stays: Iterable[Stay], at: int) -> dict[int, Arrival]:
     arrivals: dict[int, Arrival] = {}
     for stay in stays:
         seq, left = stay.seq, stay.left_step
-        has_left = left is not None and left <= at and stay.reason != Reason.MOVED
+        has_left = left is not None and left <= at and stay.reason not in IN_PLACE
         if has_left or seq not in arrivals:
             left = left if has_left else None
             arrivals[seq] = Arrival(seq, TYPES[stay.type], stay.has_calls, stay.tokens, left)

@@ -59,6 +59,7 @@ messages = st.one_of(
     st.builds(AiMessage, words, attributes=attributes),
     st.builds(lambda call: AiMessage(None, (ToolExecutionRequest(call, "find", "{}"),)), words),
     st.builds(lambda call: ToolExecutionResultMessage(call, "find", "found"), words),
+    st.builds(lambda call: ToolExecutionResultMessage(call, "find", "found it " * 12), words),
     st.just(CustomMessage({"a": 1})),
 )
 lists = st.lists(messages, max_size=6)
@@ -73,6 +74,7 @@ policies = st.one_of(
     st.builds(MessageWindow, st.integers(2, 6), estimator=estimators, **options),
     st.builds(TokenWindow, st.integers(4, 7), estimator=estimators),  # for half of it, too small
     st.builds(TokenWindow, st.integers(8, 60), estimator=estimators, **options),
+    st.builds(TokenWindow, st.integers(60, 120), clear_tool_results=st.integers(1, 2)),
 )
 places = st.integers(0, 5)
 changes = st.one_of(

@@ -9,7 +9,7 @@ from typing import Any
 
 import chatmemory
 from chatmemory import database
-from chatmemory.core.eviction import Reason
+from chatmemory.core.eviction import IN_PLACE
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.lint import PROVIDERS, RULES
 from chatmemory.core.lint.since import CallIds, Past, Place
@@ -100,7 +100,7 @@ def _place(row: Sequence[Any], at: int) -> Place:
     n, seq, type, has_calls, rank, entered, left, reason, _ = row
     if left is None or left > at:
         return Place(n, seq, TYPES[type], has_calls, rank, entered)
-    return Place(n, seq, TYPES[type], has_calls, rank, entered, left, reason == Reason.MOVED)
+    return Place(n, seq, TYPES[type], has_calls, rank, entered, left, reason in IN_PLACE)
 
 
 # One conversation at once
