@@ -77,7 +77,7 @@ class ChatMemory(ABC):
         store: ChatMemoryStore | None = None,
         estimator: TokenCountEstimator | None = None,
         always_keep_system_message_first: bool = False,
-        **options: Unpack[WindowOptions],
+        **options: Unpack[TokenWindowOptions],
     ) -> None:
         estimator, store = estimator_or_none(estimator), store_or_none(store)
         self.id = string_id(id, self._limit_name)

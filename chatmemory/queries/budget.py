@@ -22,7 +22,7 @@ class Budget:
     """The tokens of a window by the kind of their messages.
 
     `overhead` is what a request costs beside its messages. `limit` is that of the policy, if it
-    counts tokens: None otherwise.
+    counts tokens: None otherwise. `uncounted` are those of a system message that is free.
     """
 
     system: int = 0
@@ -33,7 +33,7 @@ class Budget:
     summaries: int = 0
     overhead: int = 0
     limit: int | None = None
-    is_system_free: bool = False
+    uncounted: int = 0
 
     @property
     def talk(self) -> int:
@@ -49,8 +49,7 @@ class Budget:
         """What shares are of: the limit, with a system message that is free, or what the window
         holds if that is more.
         """
-        free = self.system if self.is_system_free else 0
-        return max((self.limit or 0) + free, self.used)
+        return max((self.limit or 0) + self.uncounted, self.used)
 
     @property
     def free(self) -> int:
@@ -62,15 +61,13 @@ class Budget:
     @property
     def is_system_heavy(self) -> bool:
         """Whether the system message takes so much of the limit that little remains for talk."""
-        if self.is_system_free:
-            return False
-        return self.limit is not None and self.system * 100 > HEAVY_PERCENT * self.limit
+        counted = self.system - self.uncounted
+        return self.limit is not None and counted * 100 > HEAVY_PERCENT * self.limit
 
     @property
     def remaining(self) -> int:
         """What remains of the limit beside the system message, if that counts."""
-        system = 0 if self.is_system_free else self.system
-        return max(0, (self.limit or 0) - self.overhead - system)
+        return max(0, (self.limit or 0) - self.overhead - self.system + self.uncounted)
 
     @property
     def roomy_limit(self) -> int:
@@ -90,9 +87,8 @@ def budget_of(
     if not can_decide(policy) or policy.unit != "tokens":
         return Budget(**tokens)
     overhead = policy.overhead if view.rows else 0
-    return Budget(
-        **tokens, overhead=overhead, limit=policy.limit, is_system_free=policy.free_system
-    )
+    uncounted = tokens["system"] if policy.free_system else 0
+    return Budget(**tokens, overhead=overhead, limit=policy.limit, uncounted=uncounted)
 
 
 def budget_at(memory_id: str, view: WindowView[WindowPlace] | WindowView[WindowRow]) -> Budget:

@@ -135,8 +135,8 @@ def simulated(
     places = recorded_places(recorder.window) if is_recounted else stored.places
     changes = add_all(recorder, added)
     changes = _as_drafts(changes) if are_drafts else changes
-    places = _with_stubs(places, recorder.results)
-    after = _after(stored, policy, places, changes)
+    shown = _with_stubs(places, recorder.results)
+    after = _after(stored, policy, shown, changes)
     return Simulation(
         changes=tuple(changes),
         seen=_after(stored, policy, places, changes[:since]) if changes[:since] else stored.window,
