@@ -4,7 +4,7 @@ WORKDIR /build
 COPY requirements-serve.txt ./
 RUN python -m venv /app \
     && /app/bin/pip install --no-cache-dir --require-hashes -r requirements-serve.txt
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY chatmemory chatmemory
 COPY inspector inspector
 COPY templates templates

@@ -6,6 +6,7 @@ VENV := .venv
 PEERS := .venv-peers
 NEWER := .venv-newer
 OLDEST := .venv-oldest
+DOCS := .venv-docs
 NODE := .node
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -13,7 +14,7 @@ export PIP_ROOT_USER_ACTION := ignore
 # Without bytecode, each start of a process compiles Django and all other packages again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run install test whole rooms test-postgresql newer newer-environment oldest oldest-environment typescript typescript-environment conformance fuzz load crash attack bench bench-peers check format screenshots lock clean
+.PHONY: run install test whole rooms test-postgresql newer newer-environment oldest oldest-environment typescript typescript-environment conformance fuzz load crash attack bench bench-peers check format docs screenshots lock clean
 
 run: install
 	@$(BIN)/python manage.py run --port $(PORT)
@@ -38,9 +39,9 @@ rooms: $(VENV)/installed-dev
 	CONFORMANCE=all $(PYTEST) tests/test_rooms.py $(ARGS)
 
 # DATABASE_URL=postgresql://… make test-postgresql runs the tests that ask the database, but not those
-# of words and pages, of frameworks, of roles, of the schema, of growth (the CPU of this process), of
-# fuzzing and of load: CI runs them on SQLite alone.
-ONLY_ON_SQLITE := browser explain fuzz golden growth inspector integrations load mounted \
+# of rules and formats, of words and pages, of frameworks, of roles, of the schema, of growth (the CPU
+# of this process), of fuzzing and of load: CI runs them on SQLite alone.
+ONLY_ON_SQLITE := browser core explain formats fuzz golden growth inspector integrations load mounted testing \
   api/test_generated_client.py api/test_schema.py test_command.py test_docs.py test_roles.py test_rooms.py \
   $(addprefix deploy/test_,container.py monitors.py nginx.py static_files.py unit.py) \
   $(addprefix rooms/,agents evidence_file lab lessons observability settings) \
@@ -136,12 +137,16 @@ format: $(VENV)/installed-dev
 	$(BIN)/ruff format .
 	$(BIN)/djlint --quiet --reformat templates inspector/project/templates
 
+# The documentation as a site, in var/site; a link that leads nowhere ends it.
+docs: $(DOCS)/installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet
+
 # The pictures of docs/, anew.
 screenshots: $(VENV)/installed-dev
 	$(BIN)/python -m docs.images.take
 
 lock: $(VENV)/installed-dev
-	for name in requirements requirements-serve requirements-dev requirements-peers requirements-newer requirements-oldest; do \
+	for name in requirements requirements-serve requirements-dev requirements-docs requirements-peers requirements-newer requirements-oldest; do \
 	  case $$name in *-newer) python=3.12;; *) python=3.11;; esac; \
 	  case $$name in *-oldest) from="pyproject.toml --all-extras --resolution lowest-direct";; *) from=;; esac; \
 	  $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url \
@@ -149,7 +154,7 @@ lock: $(VENV)/installed-dev
 	done
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(NEWER) $(OLDEST) $(NODE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) $(NEWER) $(OLDEST) $(DOCS) $(NODE) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -175,6 +180,12 @@ $(OLDEST)/installed: requirements-oldest.txt
 	@rm -rf $(OLDEST)
 	@$(PYTHON) -m venv $(OLDEST)
 	@$(OLDEST)/bin/pip install --quiet --no-compile --require-hashes -r requirements-oldest.txt
+	@touch $@
+
+$(DOCS)/installed: requirements-docs.txt
+	@rm -rf $(DOCS)
+	@$(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/pip install --quiet --no-compile --require-hashes -r requirements-docs.txt
 	@touch $@
 
 # The lock file names no registry (npm's omit-lockfile-registry-resolved): npm asks its own.

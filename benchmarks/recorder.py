@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.measuring import QUICK, Figure
 
-PROXY = Path(__file__).parents[1] / "inspector/rooms/calls/recorder/proxy.py"
+RECORDER = Path(__file__).parents[1] / "inspector/rooms/calls/recorder"
 CALLS = 300 if QUICK else 2_000
 LIMIT = 4.0
 REQUEST = json.dumps(
@@ -81,9 +82,14 @@ def _recorder(folder: str, provider: int) -> Iterator[int]:
     """Yield the port of the recorder's proxy; nothing stores what it writes."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         number = listening.fileno()
-        command = [sys.executable, str(PROXY), "--fd", str(number), "--spool", folder]
-        command += ["--lock", f"{folder}/lock", "--upstream", f"http://127.0.0.1:{provider}"]
-        with subprocess.Popen(command, pass_fds=[number], stdin=subprocess.PIPE) as process:
+        command = [sys.executable, "-m", "proxy", "--fd", str(number), "--spool", folder]
+        command += ["--heir", f"{folder}/heir", "--upstream", f"http://127.0.0.1:{provider}"]
+        with subprocess.Popen(
+            command,
+            env={**os.environ, "PYTHONPATH": str(RECORDER)},
+            pass_fds=[number],
+            stdin=subprocess.PIPE,
+        ) as process:
             try:
                 yield listening.getsockname()[1]
             finally:

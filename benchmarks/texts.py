@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import lzma
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,12 @@ MESSAGES = 10_000
 WINDOW_TOKENS = 4_000
 TOKENS_PER_MESSAGE = 4  # beside its text, as OpenAI counts
 
-_FILE = Path(__file__).parents[2] / "shared/data/tau_bench_airline.openai_chat.json"
-_LINE = "the customer would like to change the flight of reservation 8JX2WO and keep both bags"
+_FILE = Path(__file__).parents[1] / "tests/data/tau_bench_airline.openai_chat.json.xz"
 
 
 def texts() -> Iterator[str]:
-    """Yield texts of 60 words without end, of tau-bench where its file is, else of one sentence."""
-    words = list(_words(json.loads(_FILE.read_text()))) if _FILE.exists() else _LINE.split()
-    endless = itertools.cycle(words)
+    """Yield texts of 60 words of tau-bench without end."""
+    endless = itertools.cycle(_words(json.loads(lzma.decompress(_FILE.read_bytes()))))
     while True:
         yield " ".join(itertools.islice(endless, WORDS))
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import functools
 import gc
+import lzma
 import sqlite3
 import tarfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,7 +43,8 @@ hypothesis_settings.register_profile("properties", examples())
 hypothesis_settings.load_profile("properties")
 
 SLOW_FOLDERS = {"browser", "conformance", "deploy", "fuzz", "golden", "live", "load"}
-DATA = Path(__file__).parents[2] / "shared" / "data"
+DATA = Path(__file__).parent / "data"
+ALL_SESSIONS = Path(__file__).parents[2] / "shared/data/claude_code_sessions.tar.xz"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -113,24 +116,41 @@ def _fresh_cache(monkeypatch):
     process_rates().forget()
 
 
-@pytest.fixture
-def data_file():
-    """A file of real conversations; skip the test if it does not exist."""
+@pytest.fixture(scope="session")
+def data_file(tmp_path_factory) -> Callable[[str], Path]:
+    """Unpacks a file of tests/data once per process, and returns its path."""
+    folder = tmp_path_factory.mktemp("data")
 
-    def find(name: str) -> Path:
-        if not (DATA / name).exists():
-            pytest.skip(f"the real conversations of {name} are not beside this checkout")
-        return DATA / name
+    @functools.cache
+    def unpack(name: str) -> Path:
+        (folder / name).write_bytes(lzma.decompress((DATA / f"{name}.xz").read_bytes()))
+        return folder / name
 
-    return find
+    return unpack
 
 
-@pytest.fixture
-def claude_sessions(data_file, tmp_path) -> list[Path]:
-    """The files of the real sessions of Claude Code."""
-    with tarfile.open(data_file("claude_code_sessions.tar.xz")) as archive:
-        archive.extractall(tmp_path, filter="data")
-    return sorted(tmp_path.rglob("*.jsonl"))
+@pytest.fixture(scope="session")
+def claude_sessions(tmp_path_factory) -> list[Path]:
+    """The files of three real sessions of Claude Code.
+
+    One was compacted twice, one lacks most of what was replaced, and one lost the most terms.
+    """
+    return sessions_in(DATA / "claude_code_sessions.tar.xz", tmp_path_factory.mktemp("sessions"))
+
+
+@pytest.fixture(scope="session")
+def all_claude_sessions(tmp_path_factory) -> list[Path]:
+    """The files of all thirteen sessions; skip the test where they are not beside the checkout."""
+    if not ALL_SESSIONS.exists():
+        pytest.skip(f"there is no {ALL_SESSIONS}")
+    return sessions_in(ALL_SESSIONS, tmp_path_factory.mktemp("all-sessions"))
+
+
+def sessions_in(archive: Path, folder: Path) -> list[Path]:
+    """Unpack the session files of an archive into a folder."""
+    with tarfile.open(archive) as files:
+        files.extractall(folder, filter="data")
+    return sorted(folder.rglob("*.jsonl"))
 
 
 @pytest.fixture

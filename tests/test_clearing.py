@@ -118,4 +118,6 @@ def test_pages_show_what_was_cleared(agent, operator_client):
     (step, *_) = clearings(agent)
     html = operator_client.get(f"/c/{agent}/?at={step}&msg=3").text
     assert "1 old tool result became a stub" in html
-    assert operator_client.get(f"/c/{agent}/?msg=3").status_code == 200
+    assert "Just left" not in html
+    assert html.count(STUB) == 1
+    assert STUB not in operator_client.get(f"/c/{agent}/?at={step - 1}&msg=3").text

@@ -97,37 +97,49 @@ def test_files_without_a_session_are_named_and_left_out(file, tmp_path, capsys):
         call_command("compactions", *others)
 
 
+LACKING = ["198393f2", "839b35f7"]
+
+
 @pytest.mark.parametrize(
-    ("level", "expected"),
+    ("sessions", "level", "expected", "lacking"),
     [
-        pytest.param("all", (41, 17, 34, 34, 32), marks=pytest.mark.long),  # they are on the page
-        pytest.param("told", (31, 10, 24, 24, 22), marks=pytest.mark.long),
-        ("rare", (20, 8, 15, 15, 14)),
+        ("claude_sessions", "rare", (15, 5, 13, 13, 12), ["198393f2"]),
+        *(
+            pytest.param("all_claude_sessions", *each, LACKING, marks=pytest.mark.long)
+            for each in [
+                ("all", (41, 17, 34, 34, 32)),
+                ("told", (31, 10, 24, 24, 22)),
+                ("rare", (20, 8, 15, 15, 14)),
+            ]
+        ),
     ],
 )
-def test_the_real_sessions(claude_sessions, capsys, level, expected):
-    """Two of the files lack most of what was replaced."""
-    call_command("compactions", *map(str, claude_sessions), "--level", level, "--json")
+def test_the_real_sessions(request, capsys, sessions, level, expected, lacking):
+    """Files that lack most of what was replaced are named, and their compactions not counted."""
+    files = request.getfixturevalue(sessions)
+    call_command("compactions", *map(str, files), "--level", level, "--json")
     told = capsys.readouterr()
     *compactions, total = map(json.loads, told.out.splitlines())
     sums = total["total"]
     appended = sums["appended"]
     needed, held = sums["needed"], sums["held"]
     found = (needed, held, appended["25"], appended["50"], sums["tail"]["20000"])
-    assert (sums["compactions"], found) == (13, expected)
-    assert len(compactions) == 13
+    assert (sums["compactions"], found) == (len(compactions), expected)
+    assert len(compactions) == len(files)
     left_out = [line.split()[5][:8] for line in told.err.splitlines()]
-    assert left_out == ["198393f2", "839b35f7"]
+    assert left_out == lacking
 
 
-def test_the_page_has_the_figures_and_the_plot(claude_sessions):
-    sums = compactions.sums_of(claude_sessions)
+@pytest.mark.long
+def test_the_page_has_the_figures_and_the_plot(all_claude_sessions):
+    sums = compactions.sums_of(all_claude_sessions)
     figures = f"{compactions.BEGIN}\n{compactions.table(sums)}\n{compactions.END}"
     assert figures in PAGE.read_text("utf-8")
     assert compactions.PLOT.read_text("utf-8") == compactions.bars(sums)
 
 
-def test_the_page_tells_how_lost_terms_came_back(claude_sessions, capsys):
-    call_command("compactions", *map(str, claude_sessions))
+@pytest.mark.long
+def test_the_page_tells_how_lost_terms_came_back(all_claude_sessions, capsys):
+    call_command("compactions", *map(str, all_claude_sessions))
     *_, last = capsys.readouterr().out.splitlines()
     assert last in " ".join(PAGE.read_text("utf-8").split())

@@ -8,12 +8,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
+from django.core.management import call_command
 
 from benchmarks import peers
 from benchmarks.measuring import Elsewhere, in_turns
@@ -27,13 +31,15 @@ from chatmemory import (
     UserMessage,
 )
 from examples.chat_loop import MOST_ROUNDS, Assistant
+from inspector.command import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SNIPPET = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-DOCS = ["README.md", *(f"docs/{name}.md" for name in ("library", "policies", "rules", "doctor"))]
+WITH_SNIPPETS = ("library", "policies", "rules", "doctor", "quickstart/developer")
+DOCS = ["README.md", *(f"docs/{name}.md" for name in WITH_SNIPPETS)]
 
 
 @pytest.mark.parametrize("name", DOCS)
@@ -148,6 +154,31 @@ def test_the_commands_of_the_readme_run(served, tmp_path):
         assert ran.returncode == 0, ran.stderr
     assert served.history("hello") == [(1, "Hello")]
     assert served.history("chats-1") == [(1, "Hello"), (2, "Hi")]
+
+
+TYPED = re.compile(r"^    \$ chatmemory (.*)\n((?:    [^$\n].*\n)*)", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["operator", "agent"])
+def test_the_commands_of_a_quickstart_print_what_it_shows(
+    name, committing, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    page = (ROOT / f"docs/quickstart/{name}.md").read_text("utf-8")
+    for script in SHELL.findall(page):
+        subprocess.run(["sh", "-eu", "-c", script], check=True)
+    typed = TYPED.findall(page)
+    assert typed
+    for line, shown in typed:
+        command, *arguments = shlex.split(line)
+        command = COMMANDS[command].command if command in COMMANDS else command
+        with suppress(SystemExit):
+            call_command(command, *arguments)
+        printed = capsys.readouterr().out
+        if shown:
+            lines = [each.rstrip() for each in printed.splitlines()]
+            assert lines == dedent(shown).splitlines(), line
 
 
 _BYTES = r"bytes a message at 100,000 messages \| ([\d.]+) "

@@ -99,15 +99,16 @@ def test_a_policy_is_read_back_from_its_text(text):
     assert policies_from_text(text_of_policy(policy)) == [policy]
 
 
+@pytest.mark.long
 def test_the_page_about_choosing_a_window_shows_what_the_command_prints(
-    capsys, data_file, claude_sessions
+    capsys, data_file, all_claude_sessions
 ):
     """The figures of docs/choosing-a-window.md."""
     page = (Path(__file__).parents[1] / "docs/choosing-a-window.md").read_text()
     commands = re.findall(r"manage.py recall .*?\n +--policies (.*)\n", page)
     files = [
         [str(data_file("tau_bench_airline.openai_chat.json"))],
-        list(map(str, claude_sessions)),
+        list(map(str, all_claude_sessions)),
     ]
     prices = ("--input", "2.50", "--cached", "0.25")
     for file, policies in zip(files, commands, strict=True):

@@ -54,16 +54,29 @@ def test_sending_everything_is_cheaper_than_a_sliding_window(capsys, data_file):
     assert {row["priced"] for row in rows.values()} == {"tokens"}
 
 
-def test_blocks_save_a_third_in_long_sessions(capsys, claude_sessions):
+@pytest.mark.parametrize(
+    ("sessions", "sliding", "in_blocks", "why"),
+    [
+        ("claude_sessions", (286, 2.0), (285, 0.64), "0.59 in conversations not used for choosing"),
+        pytest.param(
+            "all_claude_sessions",
+            *((720, 1.83), (719, 0.66)),
+            "0.69 in conversations not used for choosing; from 12 conversations",
+            marks=pytest.mark.long,
+        ),
+    ],
+)
+def test_blocks_save_a_third_in_long_sessions(request, capsys, sessions, sliding, in_blocks, why):
+    files = request.getfixturevalue(sessions)
     policies = "token_window:80000,token_window:80000,low_water=0.5"
-    rows, total = rows_of(capsys, *claude_sessions, "--policies", policies, *PRICES)
+    rows, total = rows_of(capsys, *files, "--policies", policies, *PRICES)
     found = {name: (row["held"], round(row["relative_cost"], 2)) for name, row in rows.items()}
     assert found == {
-        "token_window:80000": (720, 1.83),
-        "token_window:80000,low_water=0.5": (719, 0.66),
+        "token_window:80000": sliding,
+        "token_window:80000,low_water=0.5": in_blocks,
     }
     assert total["recommended"] == "token_window:80000,low_water=0.5"
-    assert "0.69 in conversations not used for choosing; from 12 conversations" in total["why"]
+    assert why in total["why"]
 
 
 @pytest.mark.long
@@ -179,18 +192,25 @@ def recorded_calls(path) -> Iterator[tuple[Call, int, int]]:
             window = [*compactions[position].window]
 
 
-def test_the_cached_share_of_recorded_sessions_is_predicted(claude_sessions):
+@pytest.mark.parametrize(
+    ("sessions", "unread", "too_late"),
+    [
+        ("claude_sessions", 13, 13),
+        pytest.param("all_claude_sessions", 23, 22, marks=pytest.mark.long),
+    ],
+)
+def test_the_cached_share_of_recorded_sessions_is_predicted(request, sessions, unread, too_late):
     """Within 5 % of what the provider billed, for calls that found anything in the cache. Nearly
     all others came after the five minutes that it lives.
     """
     rules = replace(rules_of("anthropic"), life=None)  # some were kept for an hour
     missed = []
-    for path in claude_sessions:
+    for path in request.getfixturevalue(sessions):
         calls = list(recorded_calls(path))
         hits = [(call, billed, read) for call, billed, read in calls if read]
         missed += [call.age for call, _, read in calls if not read]
         recorded = sum(read for _, _, read in hits) / sum(billed for _, billed, _ in hits)
         predicted = bill_of((call for call, _, _ in hits), rules)
         assert predicted.read / predicted.tokens == pytest.approx(recorded, abs=0.05), path.name
-    assert len(missed) == 23
-    assert sum(age > providers()["anthropic"].rules.life for age in missed) == 22
+    assert len(missed) == unread
+    assert sum(age > providers()["anthropic"].rules.life for age in missed) == too_late

@@ -32,7 +32,7 @@ from .stored.test_upgrade import SITE
 ROOT = Path(__file__).parents[1]
 COPIED = ("manage.py", "pyproject.toml", "chatmemory", "inspector", "templates", "static", "tests")
 # Bytecode is copied too: it is valid for each file whose time and size are the same.
-LEFT_OUT = shutil.ignore_patterns("node_modules", "*.tar.xz", "golden", "pages")
+LEFT_OUT = shutil.ignore_patterns("node_modules", "*.xz", "golden", "pages")
 FOLDERS = ("inspector/rooms", "templates/rooms", "static/rooms", "tests/rooms")
 DOCS = ROOT / "docs/rooms.md"
 BEGIN = "<!-- made by tests/test_rooms.py from the first paragraphs of their pages -->"

@@ -186,6 +186,19 @@ def test_its_metadata_say_what_is_true(installed):
     assert {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)} <= classified
 
 
+def test_the_page_of_the_package_leads_to_the_sources(installed):
+    """A registry shows README.md alone; the pictures are not in the source distribution."""
+    (folder,) = installed.glob("*.dist-info")
+    told = PathDistribution(folder).metadata
+    addresses = dict(each.split(", ") for each in told.get_all("Project-URL") or ())
+    page = str(told.get_payload())
+    links = re.findall(r"\]\(([^)]+)\)", page)
+    assert f"{addresses['Source']}/blob/main/docs/library.md" in links
+    assert f"{addresses['Source']}/raw/main/docs/images/conversation.png" in links
+    assert all(link.startswith(("https:", "#")) for link in links)
+    assert not list(installed.parent.glob("*/docs/images/*.png"))
+
+
 def test_the_library_needs_only_what_the_wheel_asks_for(run):
     program = (ROOT / "tests/a_program.py").read_text("utf-8")
     modules = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"

@@ -104,6 +104,12 @@ def inferred_add(
     return None
 
 
+def appended(window: Window, arrival: Entry) -> Transition:
+    """Return the add of a client that appended a message to its list, from which nothing left."""
+    length = window.totals.count
+    return _by_client(_admit(window, arrival, False, length, length + 1))
+
+
 def _are_same(new: Sequence[Hashable], old: Sequence[Hashable], is_same: IsSame) -> bool:
     return len(new) == len(old) and all(map(is_same, new, old))
 

@@ -134,6 +134,8 @@ class Window:
 
     def with_messages(self) -> list[Entry]:
         """Return every entry with its message, in window order."""
+        if self._source is not None and not self._read and not self._appended:
+            self._fill(self._source.with_messages())  # nothing was read, and nothing has changed
         if self._source is None:
             return list(self)
         loaded = {entry: entry for entry in self._source.with_messages()}
@@ -149,9 +151,13 @@ class Window:
             self.measured_by = None
 
     def measure_with(self, policy: Costs) -> Totals:
-        """Return the totals with the costs of a policy; read the window only if it has others."""
+        """Return the totals with the costs of a policy; read the window only if it has others, and
+        the policy must weigh each message.
+        """
         if self.measured_by is None or not policy.costs_like(self.measured_by):
-            self.totals = self.totals._replace(cost=sum(map(policy.weigh, self)))
+            cost = policy.cost_of(self.totals)
+            cost = sum(map(policy.weigh, self)) if cost is None else cost
+            self.totals = self.totals._replace(cost=cost)
         self.measured_by = policy
         return self.totals
 
@@ -218,6 +224,8 @@ class Costs(Protocol):
     """What a policy knows of the costs of messages."""
 
     def weigh(self, message: Weighable) -> int: ...
+
+    def cost_of(self, totals: Totals) -> int | None: ...
 
     def costs_like(self, other: Any) -> bool: ...
 

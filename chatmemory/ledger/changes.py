@@ -12,7 +12,7 @@ from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.transitions import CannotFit
+from chatmemory.core.transitions import CannotFit, Change
 from chatmemory.core.window import NOTHING, Totals
 
 _INJECTED = "SYNTHETIC"
@@ -127,6 +127,11 @@ class ChangeResult:
     def misfit(self) -> EvictedMessage | None:
         """The message that left in the step that added it; None if there is none."""
         return next((each for each in self.evicted if each.misfit), None)
+
+    @property
+    def clears(self) -> bool:
+        """Whether it puts stubs in the places of tool results, so that no message leaves."""
+        return self.kind == Change.CLEAR_RESULTS
 
     @property
     def gained(self) -> int:

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from chatmemory.conf import configuration
 from chatmemory.core.clearing import STUB
+from chatmemory.core.client_lists import appended
 from chatmemory.core.codec import attributes_beside, frame_of
 from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import Eviction, Reason
@@ -172,6 +173,10 @@ class Recorder:
         transition = replacement.numbered(self.memory, self.window)
         return self._step(transition, Step.Kind.SET, by_client=by_client)
 
+    def append(self, entry: Entry) -> ChangeResult:
+        """Record that a client appended a message to its list."""
+        return self._add_by_client(appended(self.window, entry))
+
     def set_policy(
         self, policy: Policy | None, estimator: str = "", note: str = ""
     ) -> ChangeResult | None:
@@ -270,7 +275,7 @@ class Recorder:
         return self._step(transition, Step.Kind.ADD, sent=sent, by_client=by_client)
 
     def _add_by_client(self, transition: Transition) -> ChangeResult:
-        """Record an add that was inferred from a client's list."""
+        """Record an add that a client decided."""
         return self._step(self._numbered(transition), Step.Kind.ADD, by_client=True)
 
     def _compact(

@@ -10,6 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.db.models import F, QuerySet
 
+from chatmemory import database
 from chatmemory.core import transitions
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
@@ -17,6 +18,7 @@ from chatmemory.core.stored_policies import can_decide, load_of, total_under
 from chatmemory.core.window import Entry, Totals, Window
 from chatmemory.ledger.changes import EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.overrides import is_of_stub
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import (
     PART,
@@ -315,12 +317,19 @@ def recounted_tokens(step: Step) -> dict[int, int]:
     """Return the tokens, as they were counted when they were said, of the messages in the window
     after a step that count otherwise there, by seq.
 
-    Only a message with a second stay can: the estimator was another when it was said.
+    Only a message with a second stay can: the estimator was another when it was said, or it is a
+    result that was cleared.
     """
     if step.last_stay == step.last_seq:
         return {}
     stays = stays_at(step).exclude(tokens=F("message__tokens"))
     return dict(stays.values_list("seq", "message__tokens"))
+
+
+def cleared_results(step: Step, seqs: Iterable[int]) -> frozenset[int]:
+    """Return which of these messages of the window after a step are stubs."""
+    stays = stays_at(step).filter(database.in_list("seq", seqs), overrides__isnull=False)
+    return frozenset(seq for seq, own in stays.values_list("seq", "overrides") if is_of_stub(own))
 
 
 def place_from(columns: Sequence[Any]) -> WindowPlace:

@@ -8,7 +8,9 @@ locks the conversation while a change is decided.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from typing import NamedTuple
 
 from django.db.models import Sum
 
@@ -16,7 +18,8 @@ from chatmemory.conf import configuration
 from chatmemory.core.estimators import family_named, is_known, remember_tokens
 from chatmemory.core.exceptions import MemoryNotFound
 from chatmemory.core.given import storable_id
-from chatmemory.core.messages import ChatMessage
+from chatmemory.core.messages import AiMessage, ChatMessage
+from chatmemory.core.runs import digest_of
 from chatmemory.core.store import Decide
 from chatmemory.core.transitions import Transition, refill
 from chatmemory.core.window import Window
@@ -28,8 +31,17 @@ from chatmemory.ledger.adding import (
     ensure_countable,
 )
 from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.sql import WindowMessage, window_messages
-from chatmemory.ledger.windows import PART, in_parts, open_stays, shown_message, stay_entry
+from chatmemory.ledger.windows import (
+    PART,
+    StayEntry,
+    in_parts,
+    open_stays,
+    shown_message,
+    stay_entries,
+    stay_entry,
+)
 from chatmemory.services.defaults import metering_policy
 from chatmemory.services.messages import clear_messages
 from chatmemory.services.transaction import locked, unsaved_memory
@@ -87,8 +99,55 @@ def update_messages(
     trim it. Raises InvalidValue for an invalid id, InvalidMessage, MessageTooLarge, UnstorableText,
     VersionConflict.
     """
-    check_id(memory_id)
     messages = storable_messages(messages)
+    with _of_client(memory_id, messages, actor, expected_version) as recorder:
+        return _replace(recorder, messages)
+
+
+class RecordedCall(NamedTuple):
+    """The list that a model was given, which is the window after `step`, and what it answered,
+    which is in the window after `answer_step`, too.
+    """
+
+    step: int | None = None
+    answer_step: int | None = None
+    given: Sequence[StayEntry] = ()
+    answered: Sequence[StayEntry] = ()
+
+
+def record_call(
+    memory_id: str,
+    given: Sequence[ChatMessage],
+    answered: Sequence[ChatMessage],
+    *,
+    actor: str = "",
+) -> RecordedCall:
+    """Replace the window by the list that a model was given, as `update_messages` does, and add
+    what it answered. Raises the exceptions of `update_messages`.
+
+    An earlier answer that comes back in another spelling is the one that is known.
+    """
+    given, answered = storable_messages(given), storable_messages(answered)
+    with _of_client(memory_id, [*given, *answered], actor) as recorder:
+        known = [each.message for each in recorder.window.with_messages() if each.message]
+        _replace(recorder, _with_known_answers(given, known))
+        step, held = recorder.memory.last_step, recorder.window.totals.count
+        for entry in counted_entries(recorder.memory, answered):
+            recorder.append(entry)
+        entries = [*stay_entries(recorder.window.with_messages())]
+        answer_step = recorder.memory.last_step if answered else None
+        return RecordedCall(step, answer_step, entries[:held], entries[held:])
+
+
+@contextmanager
+def _of_client(
+    memory_id: str,
+    messages: Sequence[ChatMessage],
+    actor: str,
+    expected_version: int | None = None,
+) -> Iterator[Recorder]:
+    """Lock a conversation for lists of a client with these messages, which are counted before."""
+    check_id(memory_id)
     estimator = count_ahead(memory_id, messages)
     policy = recount = None
     if estimator is None:
@@ -102,8 +161,27 @@ def update_messages(
         memory_id, actor=actor, create=create, expected_version=expected_version
     ) as recorder:
         ensure_countable(recorder, recount)
-        arrivals = counted_entries(recorder.memory, messages)
-        return recorder.replace(refill(recorder.window, arrivals, None), by_client=True)
+        yield recorder
+
+
+def _replace(recorder: Recorder, messages: Sequence[ChatMessage]) -> ChangeResult:
+    arrivals = counted_entries(recorder.memory, messages)
+    return recorder.replace(refill(recorder.window, arrivals, None), by_client=True)
+
+
+def _with_known_answers(
+    messages: Iterable[ChatMessage], known: Iterable[ChatMessage]
+) -> list[ChatMessage]:
+    """Return messages in which each answer that is spelled otherwise is the known one."""
+    answers = {digest_of(each): each for each in known if isinstance(each, AiMessage)}
+
+    def as_known(message: ChatMessage) -> ChatMessage:
+        if not isinstance(message, AiMessage) or not answers:
+            return message
+        answer = answers.get(digest_of(message), message)
+        return message if answer == message else answer  # which is counted already
+
+    return [*map(as_known, messages)]
 
 
 def delete_messages(

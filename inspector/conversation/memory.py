@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from chatmemory import Reason, can_decide, explain
+from chatmemory.core.clearing import STUB
 from chatmemory.explain import oldest, reason_of, short_reason
 from chatmemory.queries import ConversationState, WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
@@ -36,6 +37,8 @@ class KeptRow(MessageLine):
         is_over: bool = False,
     ) -> None:
         super().__init__(state, message, *classes)
+        if message.seq in state.cleared:
+            self.text = STUB
         self.amount, self.note, self.past, self.this = amount, note, past, this
         self.soon, self.is_over = soon, is_over
 
@@ -177,7 +180,8 @@ class MemoryPane:
     def just_evicted(self) -> JustEvicted | None:
         """The messages that left by the change, which may have been under another policy."""
         change = self._state.change
-        return JustEvicted(self._state, change) if change and change.evicted else None
+        is_leaving = change and change.evicted and not change.clears
+        return JustEvicted(self._state, change) if change and is_leaving else None
 
     def _rows(self, places: Sequence[WindowPlace], past: int, css: str = "") -> list[KeptRow]:
         """Return the rows of places; `past` is the load of the rows above them."""

@@ -190,6 +190,11 @@ class ConversationPage:
         return self._measure.amount(said_totals(self.state, self._measure))
 
     @property
+    def is_recounted(self) -> bool:
+        """Whether another estimator counted messages of the window when they were said."""
+        return bool(self.state.when_said.keys() - self.state.cleared)
+
+    @property
     def hidden(self) -> Amount | None:
         """What a lowered limit hides of memory until the next add; None if it hides nothing."""
         window = self.window

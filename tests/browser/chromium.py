@@ -19,6 +19,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
     "--renderer-process-limit=1",
+    "--js-flags=--no-opt --no-maglev",  # a page is gone before optimised code would pay
 ]
 
 

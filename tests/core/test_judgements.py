@@ -11,6 +11,8 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from chatmemory import TokenWindow
 from chatmemory.core.eviction import Reason
 from chatmemory.core.recall.again import ReadMessage, read_messages
@@ -82,12 +84,19 @@ def incidents_of_session(session):
     return incidents_of(arrivals, times)
 
 
-def test_the_incidents_and_the_lost_terms_of_the_sessions(claude_sessions):
+@pytest.mark.parametrize(
+    ("files", "levels"),
+    [
+        ("claude_sessions", ("all",)),  # which terms are rare depends on the other sessions
+        pytest.param("all_claude_sessions", ("all", "rare"), marks=pytest.mark.long),
+    ],
+)
+def test_the_incidents_and_the_lost_terms_of_the_sessions(request, files, levels):
     sessions = {
         file.name: read_transcripts(file.read_bytes()).transcripts[0].session
-        for file in claude_sessions
+        for file in request.getfixturevalue(files)
     }
-    rows = [row for row in JUDGED["incidents"] if "limit" not in row]
+    rows = [row for row in JUDGED["incidents"] if row["source"] in sessions]
     found = {
         (name, each.again + 1, each.kind.value, each.fact)
         for name, session in sessions.items()
@@ -96,21 +105,22 @@ def test_the_incidents_and_the_lost_terms_of_the_sessions(claude_sessions):
     expected = judged(rows, "source", "again", "kind", "fact")
     check(found, expected)
     assert found <= expected.keys()
-    check_lost(sessions)
+    check_lost(sessions, levels)
 
 
-def check_lost(sessions):
+def check_lost(sessions, levels):
     mentions = Counter(term for session in sessions.values() for term in terms_of(session))
     lost = {
-        (name, each.number, term.term, level.value)
+        (name, each.number, term.term, level)
         for name, session in sessions.items()
         for each in compaction_evidence(session, mentions=mentions)
-        for level in (Level.ALL, Level.RARE)
-        for term in each.lost(level)
+        for level in levels
+        for term in each.lost(Level(level))
         if not each.why_left_out
     }
-    for level in ("all", "rare"):
-        rows = [row for row in JUDGED["lost"] if level in ("all", row["level"])]
+    for level in levels:
+        of_level = [row for row in JUDGED["lost"] if level in ("all", row["level"])]
+        rows = [row for row in of_level if row["source"] in sessions]
         expected = {
             (*key, level): right
             for key, right in judged(rows, *["source", "compaction", "term"]).items()

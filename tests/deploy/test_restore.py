@@ -16,6 +16,7 @@ from ..serving import Served, database
 from .documented import Shell, lines_after
 
 POSTGRESQL = os.environ.get("DATABASE_URL", "").startswith("postgres")
+QUICK_ON_POSTGRESQL = pytest.mark.database if POSTGRESQL else pytest.mark.long
 
 
 @pytest.fixture
@@ -46,6 +47,7 @@ def test_a_copy_comes_back_with_every_head(shell, tmp_path):
     assert (tmp_path / "systemctl").read_text().split()[:2] == ["stop", "chatmemory"]
 
 
+@QUICK_ON_POSTGRESQL
 def test_conversations_move_to_another_database_with_every_head(shell, tmp_path):
     (move,) = lines_after("From SQLite to PostgreSQL")
     chat = tmp_path / "chat.jsonl"

@@ -557,9 +557,17 @@ def _is_object(value):
     return isinstance(value, dict)
 
 
-def test_the_real_sessions_are_read(claude_sessions):
+@pytest.mark.parametrize(
+    ("sessions", "expected"),
+    [
+        ("claude_sessions", (3, 4, 424)),
+        pytest.param("all_claude_sessions", (13, 15, 1_560), marks=pytest.mark.long),
+    ],
+)
+def test_the_real_sessions_are_read(request, sessions, expected):
     compactions, results, answered = 0, 0, 0
-    for path in claude_sessions:
+    files = request.getfixturevalue(sessions)
+    for path in files:
         reading = read_transcripts(path.read_bytes())
         (transcript,) = reading.transcripts
         assert (reading.format, reading.refused) == ("claude_code", ())
@@ -572,8 +580,8 @@ def test_the_real_sessions_are_read(claude_sessions):
             elif isinstance(message, ToolExecutionResultMessage):
                 results += 1
                 answered += message.id in opened
-    assert (len(claude_sessions), compactions) == (13, 15)
-    assert (results, answered) == (1_560, 1_560)
+    assert (len(files), compactions, results) == expected
+    assert answered == results
 
 
 @pytest.mark.parametrize(

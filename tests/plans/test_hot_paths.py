@@ -19,6 +19,7 @@ from chatmemory.ledger.windows import stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 
 from ..long_conversations import fleet, long_conversation
+from ..rooms import of_rooms
 from .plans import plans_of
 
 LONG, FLEET, LATELY = 20_000, 500, 20
@@ -51,6 +52,7 @@ INDEXES = {
     "API: list by creation": {"memory_by_creation"},
     "API: search": {"texts"},
 }
+OF_ROOMS = [*of_rooms("plans")]
 
 
 def fill() -> None:
@@ -65,7 +67,9 @@ def fill() -> None:
         row.updated_at -= timedelta(minutes=minutes)
     Memory.objects.bulk_update(short, ["updated_at"], batch_size=250)
     services.add("fleet-1", [UserMessage("bye")] * LATELY)
-    analyse(Memory, Message, Stay, Step)
+    for room in OF_ROOMS:
+        room.fill(FLEET)
+    analyse(Memory, Message, Stay, Step, *(each for room in OF_ROOMS for each in room.MODELS))
 
 
 def analyse(*models: type[Model]) -> None:
@@ -83,7 +87,8 @@ def analyse(*models: type[Model]) -> None:
 
 def calls(browser, api) -> dict[str, Callable[[], Any]]:
     half = LONG // 2
-    return {
+    found = {name: call for room in OF_ROOMS for name, call in room.calls(browser, api).items()}
+    return found | {
         "add": partial(services.add, "long", [UserMessage("one more")]),
         "window at a step": partial(queries.window, "long", half),
         "history at a step": partial(queries.history, "long", queries.Part(around=50), half),
@@ -111,9 +116,10 @@ def test_hot_paths_use_indexes(operator_client, api):
     """All are asked of one database, since it takes longer to fill than to read."""
     fill()
     unused, faults = {}, {}
+    indexes = INDEXES | {name: each for room in OF_ROOMS for name, each in room.INDEXES.items()}
     for name, call in calls(operator_client, api).items():
         plans = plans_of(call)
-        if missing := INDEXES[name] - {index for plan in plans for index in plan.indexes}:
+        if missing := indexes[name] - {index for plan in plans for index in plan.indexes}:
             unused[name] = missing
         if faulty := [(plan.faults, plan.sql) for plan in plans if plan.faults]:
             faults[name] = faulty

@@ -2,7 +2,7 @@
 
 `site.sqlite3.gz` was made by the code whose one migration was 0001, and stays as it is: it is what
 a user of that version has on disk. To make a file for another version, check that version out, copy
-this script into it, and run there, with the sessions of ../shared/data:
+this script and tests/data into it, and run there:
 
     .venv/bin/python tests/stored/make.py FOLDER
 
@@ -20,7 +20,7 @@ from contextlib import closing, redirect_stdout
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SESSIONS = ROOT.parent / "shared/data/claude_code_sessions.tar.xz"
+SESSIONS = ROOT / "tests/data/claude_code_sessions.tar.xz"
 SESSION = "session-198393f2.jsonl"  # the shortest: 51 lines with a compaction
 RUNS = ROOT / "tests/golden/tau_bench.json"
 HELD = "tau-38-1"  # the shorter of two runs

@@ -3,27 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from hashlib import sha256
 
 from chatmemory import database
 from chatmemory.core.runs import NEWEST, divided, ends, goes_on_with
 from chatmemory.models import Memory
 from chatmemory.services.validation import ID_LENGTH, is_id
+from inspector.rooms.calls.bodies import RESPONSES
 from inspector.rooms.calls.call import GivenCall
-from inspector.rooms.calls.models import CallEnd, CallRun
+from inspector.rooms.calls.models import CallEnd, CallRun, ModelCall
 
 LOOKED_FOR = 400  # of the newest messages of a list: a run ends at one of them
 
 
-def conversation_of(call: GivenCall, prefix: str, digests: Sequence[bytes]) -> str:
+def key_of(name: str, prefix: str) -> str:
+    """Return the digest of what names a call, or its answer, among those of a prefix."""
+    found = f"{prefix}\0{name}".encode(errors="surrogatepass")
+    return sha256(found).hexdigest()[:32]
+
+
+def continued_by(call: GivenCall, prefix: str) -> ModelCall | None:
+    """Return the call whose response a request goes on with, which the provider has stored."""
+    id = call.request.get("previous_response_id")
+    if call.format != RESPONSES or not isinstance(id, str) or not id:
+        return None
+    rows = ModelCall.objects.filter(answer_key=key_of(id, prefix)).order_by("-at", "-n")
+    found = rows.first()
+    is_known = found and Memory.objects.filter(pk=found.memory_id).exists()
+    return found if is_known else None
+
+
+def conversation_of(
+    call: GivenCall, prefix: str, digests: Sequence[bytes], before: ModelCall | None = None
+) -> str:
     """Return the id of the conversation that a call belongs to, which may be new.
 
-    It is the prefix and what the sender calls the conversation. Without that, it is the run that
-    the call goes on with (see `core.runs`), or else a new one. `digests` are those of the call's
-    messages and of its answer.
+    It is the prefix and what the sender calls the conversation. Without that, it is that of the
+    call `before` that it names, or the run that it goes on with (see `core.runs`), or else a new
+    one. `digests` are those of the call's messages and of its answer.
     """
     if call.session:
         return _named(prefix, call.session)
+    if before is not None:
+        return before.memory_id
     if digests and (found := goes_on_with(_runs(prefix, digests), digests)):
         return found[0]
     digest = sha256(call.key.encode()).hexdigest()[:6]
@@ -43,18 +66,19 @@ def _runs(prefix: str, digests: Sequence[bytes]) -> list[tuple[str, list[bytes]]
     wanted = {each.hex() for each in digests[-LOOKED_FOR:]} | {digests[0].hex()}
     found = CallEnd.objects.filter(database.in_list("digest", wanted), prefix=prefix)
     ids = [*dict.fromkeys(found.order_by("-at").values_list("memory_id", flat=True)[: 5 * NEWEST])]
-    known = Memory.objects.filter(database.in_list("id", ids)).values_list("id", flat=True)
-    runs = CallRun.objects.filter(database.in_list("memory_id", [*known]))
+    if not ids:
+        return []
+    runs = CallRun.objects.filter(database.in_list("memory_id", ids), memory__deleted_at=None)
     lists = {run.memory_id: divided(bytes(run.digests)) for run in runs}
     return [(id, lists[id]) for id in ids if id in lists]
 
 
-def keep_ends(memory_id: str, prefix: str, digests: Sequence[bytes], call: GivenCall) -> None:
+def keep_ends(memory_id: str, prefix: str, digests: Sequence[bytes], at: datetime) -> None:
     """Remember by what a run is looked for, in the transaction that stores its newest call: its
     end, and its first message for a call that was sent again or comes late.
     """
     CallEnd.objects.filter(memory_id=memory_id).delete()
     CallEnd.objects.bulk_create(
-        CallEnd(memory_id=memory_id, digest=each.hex(), prefix=prefix, at=call.at)
+        CallEnd(memory_id=memory_id, digest=each.hex(), prefix=prefix, at=at)
         for each in {*ends(digests), digests[0]}
     )

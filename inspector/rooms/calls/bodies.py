@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.core.messages import ChatMessage
+from chatmemory.core.messages import ChatMessage, SystemMessage
 from chatmemory.formats import FORMATS, render_messages
 from chatmemory.formats.conversion import dict_in, text_in
 from inspector.rooms.calls.call import Usage, count_in
@@ -53,13 +53,31 @@ def format_of_request(request: Mapping[str, Any], provider: str = "") -> str:
     return ANTHROPIC if claims is not None and claims(dict(request)) else OPENAI
 
 
-def messages_in(request: Mapping[str, Any], format: str) -> tuple[ChatMessage, ...] | None:
-    """Return the messages of a request; None if they cannot be read."""
+def messages_in(
+    request: Mapping[str, Any], format: str, after: Sequence[ChatMessage] = ()
+) -> tuple[ChatMessage, ...] | None:
+    """Return the messages of a request; None if they cannot be read.
+
+    It goes on `after` messages that the provider has stored, which stand behind its instructions.
+    """
+    if after:
+        request = {name: each for name, each in request.items() if name != "previous_response_id"}
     if format == RESPONSES and isinstance(text := request.get("input"), str):
         request = {**request, "input": [{"role": "user", "content": text}]}
         if not text:
             return None
-    return _read(request, format)
+    asked = _read(request, format, after)
+    if not after or asked is None:
+        return asked
+    head = int(has_instructions(request, asked))
+    return (*asked[:head], *after, *asked[head:])
+
+
+def has_instructions(request: Mapping[str, Any], messages: Sequence[ChatMessage]) -> bool:
+    """Whether the first message is what a request has as instructions, which hold for it alone."""
+    return bool(request.get("instructions")) and any(
+        isinstance(each, SystemMessage) for each in messages[:1]
+    )
 
 
 def answer_in(response: Mapping[str, Any] | None, format: str) -> tuple[ChatMessage, ...] | None:
@@ -71,11 +89,13 @@ def answer_in(response: Mapping[str, Any] | None, format: str) -> tuple[ChatMess
     return _read({**response, **is_response}, format)
 
 
-def _read(body: Mapping[str, Any], format: str) -> tuple[ChatMessage, ...] | None:
+def _read(
+    body: Mapping[str, Any], format: str, after: Sequence[ChatMessage] = ()
+) -> tuple[ChatMessage, ...] | None:
     known = FORMATS[format]
     try:
         raw = known.find(dict(body))
-        return known.parse(raw.turns, ()).messages if raw else None
+        return known.parse(raw.turns, after).messages if raw else None
     except (ChatMemoryError, RecursionError):
         return None
 
@@ -203,6 +223,12 @@ def finish_named(found: Any) -> str:
 def model_in(body: Any) -> str:
     found = body.get("model") if isinstance(body, dict) else None
     return found[:255] if isinstance(found, str) else ""
+
+
+def response_id_in(response: Any, format: str) -> str:
+    """Return the id by which a later request can go on with a response; empty if it cannot."""
+    found = response.get("id") if format == RESPONSES and isinstance(response, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def error_in(response: Any) -> str:

@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from chatmemory.queries import WindowRow
-
 
 class Difference(NamedTuple):
     """What a call has in common with the one before.
@@ -21,37 +19,47 @@ class Difference(NamedTuple):
     had. `place` is how many messages are common.
     """
 
-    shared: int
+    shared: int | None
     again: int
     is_broken: bool
     place: int
+
+
+NOTHING_BEFORE = Difference(None, 0, False, 0)
+
+
+class Place(NamedTuple):
+    """A message that was sent: its seq, its tokens, and what it had changed of itself."""
+
+    seq: int
+    tokens: int
+    overrides: str | None
+
+    def is_same(self, other: Place | None) -> bool:
+        """Whether this is the same message, and was sent alike."""
+        return other is not None and (self.seq, self.overrides) == (other.seq, other.overrides)
 
 
 @dataclass(frozen=True)
 class Prompt:
     """What a call was given: its tools by digest, their tokens, and the messages."""
 
-    tools: tuple[str, ...]
+    tools: Sequence[str]
     tool_tokens: int
-    rows: Sequence[WindowRow]
+    places: Sequence[Place]
 
 
 def difference(before: Prompt, now: Prompt) -> Difference:
     """Return what a call has in common with the one before."""
     place = 0
     if before.tools == now.tools:
-        pairs = zip(before.rows, now.rows, strict=False)
-        same = (is_same(one, other) for one, other in pairs)
-        shortest = min(len(before.rows), len(now.rows))
-        place = next((n for n, equal in enumerate(same) if not equal), shortest)
-    is_broken = before.tools != now.tools or place < len(before.rows)
-    known = {row.seq for row in before.rows}
-    again = sum(row.tokens for row in now.rows[place:] if row.seq in known)
-    shared = sum(row.tokens for row in now.rows[:place])
+        pairs = zip(before.places, now.places, strict=False)
+        shortest = min(len(before.places), len(now.places))
+        differ = (n for n, (one, other) in enumerate(pairs) if not one.is_same(other))
+        place = next(differ, shortest)
+    is_broken = before.tools != now.tools or place < len(before.places)
+    known = {each.seq for each in before.places}
+    again = sum(each.tokens for each in now.places[place:] if each.seq in known)
+    shared = sum(each.tokens for each in now.places[:place])
     shared += now.tool_tokens if before.tools == now.tools else 0
     return Difference(shared, again if is_broken else 0, is_broken, place)
-
-
-def is_same(one: WindowRow, other: WindowRow) -> bool:
-    """Whether two messages of windows are the same, and are sent alike."""
-    return one.seq == other.seq and one.message == other.message

@@ -16,11 +16,11 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.models import Message, Stay
 from chatmemory.room import Erased
 from inspector.rooms.calls.bodies import MADE
-from inspector.rooms.calls.models import CallEnd, CallRun, CallTool, ModelCall
+from inspector.rooms.calls.models import CallEnd, CallRun, ModelCall
+from inspector.rooms.calls.tools import REDACTED, forget_tools, redact_tools
 
-REDACTED = "[redacted]"
 SHORTEST = 4  # characters of a text that is looked for
-_ALL = (ModelCall, CallTool, CallRun, CallEnd)
+_ALL = (ModelCall, CallRun, CallEnd)
 
 
 def erase(erased: Erased) -> None:
@@ -33,11 +33,12 @@ def erase(erased: Erased) -> None:
     if erased.seqs is None:
         for model in _ALL:
             model.objects.filter(memory_id=erased.memory_id).delete()
+        forget_tools(erased.memory_id)
         return
     CallEnd.objects.filter(memory_id=erased.memory_id).delete()
     CallRun.objects.filter(memory_id=erased.memory_id).update(digests=b"")
     holds = _holder(Message.objects.filter(memory_id=erased.memory_id, seq__in=erased.seqs))
-    _erase_tools(erased.memory_id, holds)
+    redact_tools(erased.memory_id, holds)
     changed = _given_to(erased.memory_id, erased.seqs)
     for call in ModelCall.objects.filter(memory_id=erased.memory_id):
         before = (call.difference, call.response, call.error)
@@ -69,14 +70,6 @@ def _given_to(memory_id: str, seqs: Iterable[int]) -> set[int | None]:
             within &= Q(step__lt=stay.left_step)
         found.update(steps.filter(within))
     return found
-
-
-def _erase_tools(memory_id: str, holds: Callable[[str], bool]) -> None:
-    for tool in CallTool.objects.filter(memory_id=memory_id):
-        definition = json.loads(tool.definition)
-        if holds(json.dumps(definition, ensure_ascii=False)) or holds(tool.name):
-            tool.name, tool.definition = REDACTED, json.dumps({"name": REDACTED})
-            tool.save()
 
 
 def _without_pieces(difference: str, format: str, holds: Callable[[str], bool]) -> str:

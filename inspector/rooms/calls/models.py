@@ -39,6 +39,9 @@ class ModelCall(_OfConversation):
     pk = models.CompositePrimaryKey("memory_id", "n")
     n = models.BigIntegerField()
     key = models.CharField(max_length=32, help_text="digest of what names the call for ever")
+    answer_key = models.CharField(
+        max_length=32, blank=True, default="", help_text="digest of what names its answer for ever"
+    )
     source = models.CharField(max_length=16, choices=[(s.value, s.value) for s in Source])
     format = models.CharField(max_length=32)
     provider = models.CharField(max_length=64, blank=True)
@@ -76,6 +79,8 @@ class ModelCall(_OfConversation):
         indexes = [
             models.Index("memory", "at", "n", name="calls_by_start"),
             models.Index("key", name="calls_by_key"),
+            models.Index("answer_key", name="calls_by_answer"),
+            models.Index("model", F("at").desc(), name="calls_of_model"),
             models.Index(F("at").desc(), F("memory").desc(), F("n").desc(), name="calls_newest"),
         ]
 
@@ -87,20 +92,36 @@ class ModelCall(_OfConversation):
         return Usage(self.input, self.cached, self.written, self.output, self.reasoning)
 
 
-class CallTool(_OfConversation):
-    """The definition of a tool, once for all calls of a conversation that had it."""
+class ToolDefinition(models.Model):
+    """The definition of a tool, once for all conversations that had it. It goes with the last."""
 
-    pk = models.CompositePrimaryKey("memory_id", "digest")
-    digest = models.CharField(max_length=32)
+    digest = models.CharField(max_length=32, primary_key=True)
     name = models.CharField(max_length=255)
     definition = models.TextField(help_text="JSON as it was sent")
+
+    objects = TableManager()
+
+    class Meta:
+        verbose_name = "definition of a tool"
+
+    def __str__(self) -> str:
+        return f"tool {self.name}"
+
+
+class CallTool(_OfConversation):
+    """A tool that calls of a conversation had. A redacted one is not shown there any more."""
+
+    pk = models.CompositePrimaryKey("memory_id", "digest")
+    digest = models.CharField(max_length=32, help_text="of the definition")
     tokens = models.IntegerField()
+    is_redacted = models.BooleanField(default=False)
 
     class Meta:
         verbose_name = "tool of calls"
+        indexes = [models.Index("digest", name="calls_tools")]
 
     def __str__(self) -> str:
-        return f"{self.memory_id} tool {self.name}"
+        return f"{self.memory_id} tool {self.digest}"
 
 
 class CallRun(models.Model):

@@ -9,15 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 from typing import NamedTuple
 
-from django.db.models import QuerySet, Sum
+from django.db.models import QuerySet
 
 from chatmemory.conf import configuration
 from chatmemory.core.estimators import count_overhead, estimator_for
 from chatmemory.core.exceptions import OversizedMessage
 from chatmemory.core.messages import AiMessage, ChatMessage
 from chatmemory.core.policies import Policy
+from chatmemory.core.recall.cost import Bill
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import readable_text
 from chatmemory.core.transitions import admit
@@ -31,16 +33,19 @@ from inspector.conversation.budget import Segment, segments
 from inspector.conversation.looks import LOOKS
 from inspector.rooms.calls.bodies import ANTHROPIC, RESPONSES
 from inspector.rooms.calls.call import Source
-from inspector.rooms.calls.comparing import Difference, difference, is_same
+from inspector.rooms.calls.comparing import Difference, Place, Prompt, difference
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import Told, prompt_of
+from inspector.shell.prices import OWN, PricesAsked
 
 GAP = 4
 TEXT = 1_200  # characters of a message on the page
 LINE = 90
 SHOWN = 200  # messages of a request, the last ones
 READ = 2_000  # messages with calls, and of the history, that a page reads
+THOUSAND = 1_000
 NEWEST = 200  # calls from which a ratio is learned
+UNPRICED = PricesAsked(provider=OWN)
 _PATHS = {RESPONSES: "/v1/responses", ANTHROPIC: "/v1/messages"}
 _HOSTS = {"openai": "https://api.openai.com", "anthropic": "https://api.anthropic.com"}
 _KINDS = {"system": "system", "result": "results"}
@@ -65,12 +70,13 @@ class Change(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line of the comparison with memory."""
+    """A line of the comparison with memory: tokens, None if they are not known, or `money`."""
 
     text: str
-    tokens: int | None
+    tokens: int | None = None
     note: str = ""
     is_sum: bool = False
+    money: str = ""
 
 
 class Said(NamedTuple):
@@ -87,11 +93,12 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True)
 class CallPage:
-    """A call, the one before it, and a policy to compare with."""
+    """A call, the one before it, a policy to compare with, and the prices that are asked for."""
 
     told: Told
     before: Told | None
     policy: Policy | None
+    asked: PricesAsked = UNPRICED
 
     @property
     def row(self) -> ModelCall:
@@ -101,7 +108,16 @@ class CallPage:
     def difference(self) -> Difference | None:
         if self.before is None:
             return None
-        return difference(prompt_of(self.before), prompt_of(self.told))
+        return difference(self._prompt_before, self._prompt)
+
+    @cached_property
+    def _prompt(self) -> Prompt:
+        return prompt_of(self.row)
+
+    @cached_property
+    def _prompt_before(self) -> Prompt:
+        assert self.before is not None
+        return prompt_of(self.before.row)
 
     @property
     def fresh(self) -> int | None:
@@ -207,34 +223,25 @@ class CallPage:
         assert self.before is not None
         assert self.difference is not None
         place, before, now = self.difference.place, self.before.rows, self.told.rows
-        has_same_tools = prompt_of(self.before).tools == prompt_of(self.told).tools
+        has_same_tools = self._prompt_before.tools == self._prompt.tools
         same = ["tools"] if self.told.tools and has_same_tools else []
         same += [counted(place, "message")] if place else []
         if same:
-            yield Change(
-                "same", f"{' and '.join(same).capitalize()}, unchanged", self.difference.shared
-            )
+            text = f"{' and '.join(same).capitalize()}, unchanged"
+            yield Change("same", text, self.difference.shared or 0)
         if self.difference.is_broken:
             yield Change("break", "First difference. The cache ends here", self.difference.again)
         if not has_same_tools:
             yield Change("on", "other tools", self.tool_tokens, glyph="call")
-        kept = {row.seq: row for row in now[place:]}
-        for row in before[place:]:
-            if row.seq not in kept or not is_same(row, kept[row.seq]):
-                yield _change("off", row)
-        known = {row.seq: row for row in before[place:]}
-        moved = [row for row in now[place:] if row.seq in known and is_same(row, known[row.seq])]
-        if moved:
-            numbers = (
-                f"#{moved[0].seq}" if len(moved) == 1 else f"#{moved[0].seq} to #{moved[-1].seq}"
-            )
-            yield Change(
-                "same",
-                f"{numbers}, unchanged but in another place",
-                sum(row.tokens for row in moved),
-            )
-        stayed = {row.seq for row in moved}
-        yield from (_change("on", row) for row in now[place:] if row.seq not in stayed)
+        sent_before = {each.seq: each for each in self._prompt_before.places[place:]}
+        sent_now = self._prompt.places[place:]
+        stayed = [each for each in sent_now if each.is_same(sent_before.get(each.seq))]
+        seqs = {each.seq for each in stayed}
+        yield from (_change("off", row) for row in before[place:] if row.seq not in seqs)
+        if stayed:
+            tokens = sum(each.tokens for each in stayed)
+            yield Change("same", f"{_range(stayed)}, unchanged but in another place", tokens)
+        yield from (_change("on", row) for row in now[place:] if row.seq not in seqs)
 
     # Memory
 
@@ -262,8 +269,11 @@ class CallPage:
         yield Line("Counted by the provider", self.row.input)
         if (ratio := self.ratio) is not None:
             yield Line(
-                "Learned for this model", round(self.counted * ratio), f"our count × {ratio}"
+                "Learned of this model with these tools",
+                round(self.counted * ratio),
+                f"our count × {ratio}",
             )
+        yield from self._costs()
 
     def _held(self, policy: Policy) -> dict[int, int]:
         """Return what memory would hold under a policy, of all that was said up to this call: the
@@ -280,15 +290,37 @@ class CallPage:
 
     @cached_property
     def ratio(self) -> float | None:
-        """What the provider counts for a token of ours, of this model's calls without media."""
+        """What the provider counts for a token of ours, in other calls of this model with the same
+        tools: the median. What it adds to a prompt depends on both.
+        """
         rows = ModelCall.objects.filter(
             model=self.row.model, is_countable=True, input__gt=0, counted__gt=0, is_exact=True
         )
-        newest = rows.order_by("-at").values("input", "counted")[:NEWEST]
-        found = newest.aggregate(theirs=Sum("input"), ours=Sum("counted"))
-        if not found["ours"]:
-            return None
-        return round(float(found["theirs"]) / float(found["ours"]), 2)
+        newest = rows.order_by("-at").values_list("memory_id", "n", "tools", "input", "counted")
+        own = self.row.memory_id, self.row.n
+        found = [
+            theirs / ours
+            for memory_id, n, tools, theirs, ours in newest[:NEWEST]
+            if tools == self.row.tools and (memory_id, n) != own
+        ]
+        return round(median(found), 2) if found else None
+
+    # What it cost
+
+    def _costs(self) -> Iterator[Line]:
+        """Yield what the prompt cost, and its break, in tokens at the input price."""
+        row, chosen = self.row, self.asked.prices
+        if row.input is None or chosen.cached is None:
+            return
+        cost = chosen.weight(Bill(1, row.input, row.cached or 0, row.written or 0))
+        yield Line("Cost, in tokens at the input price", round(cost), self.asked.words)
+        if row.is_broken and row.again:
+            whole = Bill(1, row.again, written=row.again if row.written else 0)
+            more = chosen.weight(whole) - chosen.weight(Bill(1, row.again, row.again))
+            yield Line("More by the break", round(more), "of what was sent again, by our count")
+        if self.asked.has_money:
+            money = self.asked.money(cost, THOUSAND)
+            yield Line(f"{THOUSAND:,} such prompts", note=self.asked.source, money=money)
 
     # The request
 
@@ -354,6 +386,11 @@ class CallPage:
 def _name(row: WindowRow) -> str:
     look = LOOKS[row.type, row.has_calls]
     return "the system message" if look.glyph == "system" else f"#{row.seq}"
+
+
+def _range(places: Sequence[Place]) -> str:
+    first, last = places[0].seq, places[-1].seq
+    return f"#{first}" if first == last else f"#{first} to #{last}"
 
 
 def _shown(value: object) -> str:

@@ -6,19 +6,29 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
 from chatmemory import queries
 from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.core.messages import ChatMessage
-from chatmemory.queries import ConversationState, WindowRow, WindowView
-from inspector.rooms.calls.bodies import answer_made_of, made_of, with_said
-from inspector.rooms.calls.comparing import Prompt
-from inspector.rooms.calls.models import CallTool, ModelCall
+from chatmemory.ledger.windows import stays_at
+from chatmemory.models import Step
+from chatmemory.queries import ConversationState, WindowRow
+from inspector.rooms.calls.bodies import (
+    answer_in,
+    answer_made_of,
+    has_instructions,
+    made_of,
+    with_said,
+)
+from inspector.rooms.calls.comparing import Place, Prompt
+from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.patches import patched
 from inspector.rooms.calls.spelling import written
+from inspector.rooms.calls.tools import SentTool, tool_tokens, tools_of
 
 
 class CallNotFound(ChatMemoryError, LookupError):
@@ -31,15 +41,6 @@ class Page:
 
     calls: Sequence[ModelCall]
     next: str = ""
-
-
-def window_rows(memory_id: str, step: int | None) -> Sequence[WindowRow]:
-    """Return the messages of the window after a step, with those that a lowered limit hides."""
-    return () if step is None else queries.window(memory_id, step).in_order
-
-
-def window_messages(memory_id: str, step: int | None) -> list[ChatMessage]:
-    return [row.message for row in window_rows(memory_id, step)]
 
 
 def calls(memory_id: str, after: str = "", size: int = 50) -> Page:
@@ -100,9 +101,12 @@ def totals(memory_id: str) -> dict[str, int]:
 
 def call_before(call: ModelCall) -> ModelCall | None:
     """Return the call that began before this one in its conversation."""
+    return _before(call).order_by("-at", "-n").first()
+
+
+def _before(call: ModelCall) -> QuerySet[ModelCall]:
     earlier = Q(at__lt=call.at) | Q(at=call.at, n__lt=call.n)
-    rows = ModelCall.objects.filter(earlier, memory_id=call.memory_id)
-    return rows.order_by("-at", "-n").first()
+    return ModelCall.objects.filter(earlier, memory_id=call.memory_id)
 
 
 def call_after(call: ModelCall) -> ModelCall | None:
@@ -121,38 +125,54 @@ def one_call(memory_id: str, n: int) -> Told:
         return told(found)
 
 
+def call_compared_with(call: ModelCall) -> ModelCall | None:
+    """Return the call before this one whose messages are known."""
+    rows = _before(call).filter(step__isnull=False)
+    return rows.order_by("-at", "-n").first()
+
+
 def told(call: ModelCall) -> Told:
     """Return a call with the rows that its request is made of."""
-    tools = CallTool.objects.filter(memory_id=call.memory_id)
+    window = _rows(call, call.step)
+    answered = _rows(call, call.answer_step)[len(window) :]
+    tools = tools_of(call.memory_id, json.loads(call.tools))
+    return Told(call, window, tools, [row.message for row in answered])
+
+
+def _rows(call: ModelCall, step: int | None) -> Sequence[WindowRow]:
+    """Return the messages of the window after a step, with those that a lowered limit hides."""
+    return () if step is None else queries.window(call.memory_id, step).in_order
+
+
+def prompt_of(call: ModelCall) -> Prompt:
+    """Return what a call was given, to be compared with another. No text is read."""
     digests = json.loads(call.tools)
-    known = {each.digest: each for each in tools.filter(digest__in=digests)} if digests else {}
-    window = queries.window(call.memory_id, call.step) if call.step is not None else None
-    answered: list[ChatMessage] = []
-    if call.answer_step is not None and window is not None:
-        held = len(window.in_order)
-        answered = window_messages(call.memory_id, call.answer_step)[held:]
-    return Told(call, window, tuple(known[each] for each in digests if each in known), answered)
+    steps = Step.objects.filter(memory_id=call.memory_id, n=call.step or 0)
+    stays = [stays_at(step).values_list(*Place._fields) for step in steps]
+    tokens = tool_tokens(call.memory_id, digests)
+    return Prompt(digests, tokens, [*map(Place._make, chain.from_iterable(stays))])
 
 
-def prompt_of(call: Told) -> Prompt:
-    """Return what a call was given, to be compared with another."""
-    digests = tuple(each.digest for each in call.tools)
-    return Prompt(digests, sum(each.tokens for each in call.tools), call.rows)
+def context_behind(call: ModelCall) -> list[ChatMessage]:
+    """Return what a request goes on with that names the response of this call: what was said until
+    then. Instructions hold for one response.
+    """
+    before = told(call)
+    said = [row.message for row in before.rows]
+    answered = before.answered or answer_in(before.response, call.format) or ()
+    return [*said[has_instructions(before.request, said) :], *answered]
 
 
 @dataclass(frozen=True)
 class Told:
-    """A call, the window that it was given, its tools in order, and the messages of its answer."""
+    """A call, the messages that were sent as the window has them, its tools in order, and the
+    messages of its answer.
+    """
 
     row: ModelCall
-    window: WindowView[WindowRow] | None
-    tools: Sequence[CallTool]
+    rows: Sequence[WindowRow]
+    tools: Sequence[SentTool]
     answered: Sequence[ChatMessage]
-
-    @cached_property
-    def rows(self) -> Sequence[WindowRow]:
-        """The messages that were sent, as the window has them."""
-        return self.window.in_order if self.window else ()
 
     @cached_property
     def made(self) -> dict[str, Any]:
@@ -166,7 +186,7 @@ class Told:
         difference = json.loads(self.row.difference) if self.row.difference else None
         found: dict[str, Any] = patched(self.made, difference)
         if self.tools and found.get("tools", False) is None:
-            tools = [json.loads(each.definition) for each in self.tools]
+            tools = [each.definition for each in self.tools]
             return {name: tools if name == "tools" else each for name, each in found.items()}
         return found
 

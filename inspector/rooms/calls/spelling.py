@@ -28,6 +28,11 @@ def written(value: Any, style: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
 
+def plain(text: str, length: int) -> str:
+    """Return the beginning of a text that somebody sent, as every database can hold it."""
+    return text[:length].replace("\0", "").encode(errors="replace").decode()
+
+
 def difference_and_style(
     made: dict[str, Any], wanted: Any, body: bytes | None, given: Any
 ) -> tuple[Patch | None, str]:

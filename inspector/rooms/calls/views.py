@@ -18,11 +18,13 @@ from chatmemory.core.exceptions import ChatMemoryError
 from chatmemory.core.written_policies import policy_from_text
 from chatmemory.database import in_list
 from chatmemory.models import Memory
+from chatmemory.queries import providers
 from inspector.rooms.calls import reads
 from inspector.rooms.calls.call import REMEDIES, Why
 from inspector.rooms.calls.intake import variables
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.calls.page import CallPage, bars, policy_of
+from inspector.shell.prices import OWN, PricesAsked, wrong_price
 
 NEWEST = 30
 LISTED = 100
@@ -89,7 +91,9 @@ def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
             raise Http404(str(error)) from error
         before = reads.call_before(told.row)
         policy, problem = _policy(request, memory)
-        page = CallPage(told, reads.told(before) if before else None, policy)
+        other = reads.call_compared_with(told.row)
+        asked = _prices(request, told.row)
+        page = CallPage(told, reads.told(other) if other else None, policy, asked)
         context = {
             "memory": memory,
             "page": page,
@@ -100,9 +104,15 @@ def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
             "totals": reads.totals(memory_id),
             "is_raw": request.GET.get("as") == "json",
             "tried": request.GET.get("policy", "")[:POLICY],
-            "problem": problem,
+            "problem": problem or wrong_price(request.GET),
         }
         return render(request, "rooms/calls/call.html", context)
+
+
+def _prices(request: HttpRequest, call: ModelCall) -> PricesAsked:
+    """Return the prices of the address, at the cache of the provider that answered the call."""
+    own = call.provider if call.provider in providers() else OWN
+    return PricesAsked.read({"provider": own, **request.GET.dict()})
 
 
 def _policy(request: HttpRequest, memory: Any) -> tuple[Any, str]:

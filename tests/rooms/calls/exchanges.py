@@ -1,4 +1,4 @@
-"""Real exchanges with providers (../shared/data/provider_exchanges.json), as calls."""
+"""Real exchanges with providers (tests/data/provider_exchanges.json.xz), as calls."""
 
 from __future__ import annotations
 

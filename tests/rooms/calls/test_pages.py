@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.management import call_command
 from django.test import override_settings
+from django.utils.html import strip_tags
 
 from chatmemory import services
 from chatmemory.access.scopes import Scope
@@ -17,11 +19,12 @@ from chatmemory.signals import vacuuming
 from inspector.rooms.calls.agents import calls as asked_by_an_agent
 from inspector.rooms.calls.bodies import OPENAI
 from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why
-from inspector.rooms.calls.models import CallTool, ModelCall
+from inspector.rooms.calls.models import CallTool, ModelCall, ToolDefinition
 from inspector.rooms.calls.page import CallPage
-from inspector.rooms.calls.reads import call_before, one_call, told
+from inspector.rooms.calls.reads import call_compared_with, one_call, told
 from inspector.rooms.calls.writes import count_dropped, store
 from inspector.shell.agents import Agent
+from inspector.shell.prices import PricesAsked
 
 START = datetime(2026, 11, 26, 11, 0, tzinfo=UTC)
 SYSTEM = {"role": "system", "content": "You are an airline agent. The desk is D-6630."}
@@ -83,7 +86,7 @@ def a_call(n: int, messages: list[dict], answer: dict | None = None, **more) -> 
 
 def page_of(n: int) -> CallPage:
     found = one_call("desk", n)
-    before = call_before(found.row)
+    before = call_compared_with(found.row)
     return CallPage(found, told(before) if before else None, TokenWindow(60))
 
 
@@ -107,7 +110,7 @@ def test_the_budget_has_each_tool_and_those_that_were_never_called(desk):
         ("search_flights", 1),
         ("cancel_booking", 0),
     ]
-    assert page.sums["idle"] == CallTool.objects.get(name="cancel_booking").tokens
+    assert page.sums["idle"] == page.tools[1].tokens > 5
     assert page.counted == page.row.counted
     assert sum(each.percent for each in page.parts) in range(98, 103)
 
@@ -127,6 +130,35 @@ def test_memory_against_what_was_sent(desk, operator_client):
     answer = operator_client.get("/c/desk/calls/3/?policy=token_window:60")
     assert "What memory would have sent" in answer.text
     assert 'role="alert"' in operator_client.get("/c/desk/calls/3/?policy=nothing").text
+
+
+def test_a_prompt_and_its_break_have_a_cost_where_the_cache_has_a_price(desk, operator_client):
+    """64 of 103 tokens were read from the cache, at a tenth of the price."""
+    text = operator_client.get("/c/desk/calls/3/?input=2.50").text
+    shown = " ".join(strip_tags(text).split())
+    assert "Cost, in tokens at the input price OpenAI, cached input 0.1, no" in shown
+    assert "1,000 such prompts $0.11" in shown
+    lines = {each.text: each.tokens for each in priced(3).lines}
+    assert lines["Cost, in tokens at the input price"] == 45
+    assert lines["More by the break"] == round(0.9 * ModelCall.objects.get(n=3).again)
+    assert "must be a number" in operator_client.get("/c/desk/calls/3/?input=x").text
+    assert "Cost" not in {each.text[:4] for each in page_of(3).lines}
+
+
+def priced(n: int) -> CallPage:
+    return replace(page_of(n), asked=PricesAsked(provider="openai"))
+
+
+def test_the_ratio_is_learned_of_other_calls_with_the_same_tools(desk):
+    """What a provider adds to a prompt depends on the tools."""
+    ModelCall.objects.update(counted=100, input=110)
+    ModelCall.objects.filter(n=2).update(input=130)
+    ModelCall.objects.filter(n=3).update(tools="[]", input=900)
+    assert page_of(1).ratio == 1.3
+    assert page_of(3).ratio is None
+    ours = dict(page_of(1).sums)
+    learned = next(each for each in page_of(1).lines if each.text.startswith("Learned"))
+    assert learned.tokens == round(sum(ours.values()) * 1.3)
 
 
 def test_the_setup_is_shown_with_a_token_and_what_was_dropped(desk, operator_client):
@@ -156,14 +188,16 @@ def test_commands_and_agents_tell_the_same(desk, capsys):
 
 def test_a_redaction_reaches_requests_tools_parameters_and_errors(desk):
     store(a_call(4, [SYSTEM, said("user", "More")], error="no desk D-6630", response=None))
-    CallTool.objects.filter(name="cancel_booking").update(definition='{"name": "desk D-6630"}')
+    named = ToolDefinition.objects.filter(name="cancel_booking")
+    named.update(definition='{"name": "desk D-6630"}')
     services.redact("desk", 1)
     for n in (1, 2, 3, 4):
         found = one_call("desk", n)
         kept = json.dumps([found.request, found.response, found.row.error, found.row.difference])
         assert "6630" not in kept
         assert not found.row.is_exact
-    assert "6630" not in "".join(CallTool.objects.values_list("definition", flat=True))
+    assert [each.name for each in one_call("desk", 1).tools] == ["search_flights", "[redacted]"]
+    assert not named.exists()
     assert one_call("desk", 2).request["messages"][1:] == LISTS[1][1:]
 
 
@@ -174,8 +208,38 @@ def test_calls_go_with_their_conversation_and_by_age(desk):
     services.delete("desk")
     assert not ModelCall.objects.exists()
     assert not CallTool.objects.exists()
-    store(a_call(1, LISTS[0]))
-    ModelCall.objects.update(at=START - timedelta(days=400))
+    assert not ToolDefinition.objects.exists()
+
+
+def test_calls_go_by_age_with_the_tools_that_no_other_has(desk):
+    store(replace(a_call(4, LISTS[2]), request={"model": "m", "messages": LISTS[2]}))
+    ModelCall.objects.filter(n__lt=4).update(at=START - timedelta(days=400))
     with override_settings(INSPECTOR={"CALL_DAYS": 30}):
         vacuuming.send(None)
-    assert not ModelCall.objects.exists()
+    (left,) = ModelCall.objects.all()
+    assert (left.n, left.shared, left.is_broken) == (4, None, False)  # nothing is before it
+    assert not ToolDefinition.objects.exists()
+
+
+def test_a_definition_is_stored_once_until_no_conversation_has_it(desk):
+    store(a_call(1, LISTS[0]), prefix="other/")
+    assert ToolDefinition.objects.count() == len(TOOLS)
+    assert CallTool.objects.count() == 2 * len(TOOLS)
+    ToolDefinition.objects.update(definition='{"name": "desk D-6630"}')
+    services.redact("desk", 1)
+    assert "6630" not in json.dumps(one_call("desk", 1).request)
+    assert "6630" in json.dumps(one_call("other/desk", 1).request["tools"])
+    services.delete("other/desk")
+    assert not ToolDefinition.objects.exists()
+
+
+def test_a_call_that_comes_late_is_what_the_next_one_is_compared_with(desk):
+    """The figures of the list are those of the page, in whatever order calls come."""
+    late = replace(a_call(4, LISTS[1][:2]), at=START + timedelta(seconds=2.5))
+    store(late)
+    rows = {each.n: each for each in ModelCall.objects.all()}
+    assert (rows[4].is_broken, rows[3].is_broken) == (True, True)
+    for n in (2, 3, 4):
+        found = page_of(n).difference
+        assert (rows[n].shared, rows[n].again) == (found.shared, found.again)
+    assert rows[3].again == 0  # the call before had the question alone

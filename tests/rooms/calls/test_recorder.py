@@ -6,14 +6,19 @@ import json
 import socket
 import threading
 from collections import defaultdict
+from datetime import UTC, datetime
 
 import httpx
 import pytest
 
+from inspector.rooms.calls.belonging import continued_by
+from inspector.rooms.calls.call import GivenCall, Source
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import one_call
 from inspector.rooms.calls.recorder import spool as files
-from inspector.rooms.calls.recorder.proxy import Asked, Proxy, Secrets, narrowed
+from inspector.rooms.calls.recorder.proxy.headers import Asked, narrowed
+from inspector.rooms.calls.recorder.proxy.recording import Secrets
+from inspector.rooms.calls.recorder.proxy.server import Proxy
 from inspector.rooms.calls.recorder.storing import Storing
 
 from .exchanges import SEVERAL, exchanges
@@ -306,6 +311,53 @@ def test_what_a_killed_proxy_has_left_is_read(tmp_path):
     assert (call.finish, call.response) == ("cut", None)
 
 
+def response_of(id: str, *output: dict) -> dict:
+    return {"id": id, "object": "response", "status": "completed", "output": [*output]}
+
+
+def test_a_request_that_names_the_response_before_goes_on_with_it(db, upstream, client, folder):
+    """OpenAI has stored what was said; each request has instructions of its own and what is new."""
+    call = {"type": "function_call", "call_id": "c1", "name": "find", "arguments": "{}"}
+    result = {"type": "function_call_output", "call_id": "c1", "output": "NK204"}
+    words = {"type": "output_text", "text": "NK204 flies."}
+    said = {"type": "message", "role": "assistant", "content": [words]}
+    answers = [response_of("resp_1", call), response_of("resp_2", said), response_of("resp_3")]
+    requests = [
+        {"model": "m", "instructions": "Be brief.", "input": "A flight?"},
+        {"model": "m", "instructions": "Be kind.", "input": [result]},
+        {"model": "m", "input": "Which desk?"},
+        {"model": "m", "input": "Hello?", "previous_response_id": "resp_of_somebody"},
+    ]
+    requests[1]["previous_response_id"], requests[2]["previous_response_id"] = "resp_1", "resp_2"
+    upstream.answer = lambda handler, got: answer_json(handler, answers[len(upstream.got) - 1])
+    answers.append(response_of("resp_4"))
+    for request in requests:
+        client.post("/v1/responses", json=request)
+        stored(folder)
+    calls = list(ModelCall.objects.order_by("at"))
+    assert len({each.memory_id for each in calls[:3]}) == 1
+    assert calls[3].memory_id != calls[0].memory_id
+    rebuilt = [one_call(each.memory_id, each.n) for each in calls]
+    assert [each.request for each in rebuilt] == requests
+    assert [[row.text for row in each.rows] for each in rebuilt[:3]] == [
+        ["Be brief.", "A flight?"],
+        ["Be kind.", "A flight?", "find({})", "NK204"],
+        ["A flight?", "find({})", "NK204", "NK204 flies.", "Which desk?"],
+    ]
+    assert rebuilt[1].rows[-1].message.tool_name == "find"
+    assert [each.is_broken for each in calls[:3]] == [False, True, True]
+    # Another token's response of the same id is none of this one's
+    assert continued_by(GIVEN, "other/") is None
+    assert continued_by(GIVEN, "") is not None
+
+
+GIVEN = GivenCall(
+    key="k",
+    source=Source.RECORDER,
+    format="openai_responses",
+    request={"model": "m", "input": "And?", "previous_response_id": "resp_2"},
+    at=datetime(2026, 11, 26, tzinfo=UTC),
+)
 ONE_IN = 9  # of the exchanges, where not all are wanted
 
 

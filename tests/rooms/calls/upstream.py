@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from inspector.rooms.calls.recorder.proxy import Proxy, Upstream
+from inspector.rooms.calls.recorder.proxy.headers import Upstream
+from inspector.rooms.calls.recorder.proxy.server import Proxy
 
 
 @dataclass

@@ -220,10 +220,10 @@ def test_a_window_that_is_too_large_is_refused_before_anything_is_stored(
     assert Memory.objects.exists() != is_refused
 
 
-def test_the_real_sessions_are_what_the_agent_saw(claude_sessions, capsys):
-    """`make conformance` imports all of them, `make test` every fourth."""
+def test_the_real_sessions_are_what_the_agent_saw(request, capsys):
+    """`make conformance` imports all of them, `make test` those of tests/data."""
     is_whole = os.environ.get("CONFORMANCE") == "all"
-    files = claude_sessions if is_whole else claude_sessions[::4]
+    files = request.getfixturevalue("all_claude_sessions" if is_whole else "claude_sessions")
     call_command("import_transcripts", *files)
     told = capsys.readouterr().out
     compactions = 0
@@ -246,7 +246,7 @@ def test_the_real_sessions_are_what_the_agent_saw(claude_sessions, capsys):
         compactions += len(session.compactions)
     assert Memory.objects.count() == len(files)
     assert Step.objects.filter(kind="compact").count() == compactions
-    assert compactions == 15 if is_whole else compactions >= 4
+    assert compactions == (15 if is_whole else 4)
     call_command("verify_memories")
 
 

@@ -1,23 +1,23 @@
 """The proxy is started, and started again when it ends. The socket is kept open meanwhile, so that
-clients wait and are not refused.
+clients wait and are not refused: a proxy whose supervisor was killed hands it to the next one.
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
-from typing import IO
 
-PROXY = Path(__file__).with_name("proxy.py")
 HOST = "127.0.0.1"
-TAKEN_SECONDS = 1.0
+TAKEN_SECONDS = 3.0  # in which a proxy that was left behind notices it
 AGAIN_SECONDS = 0.05
+QUEUE = 1024  # connections that wait for the proxy
+_PATHS = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 
 
 class PortTaken(Exception):
@@ -30,9 +30,8 @@ class Supervisor:
     def __init__(self, port: int, folder: Path, upstream: str | None) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._folder, self._upstream = folder, upstream
-        self._lock_path = folder / f"port-{port}.lock"
-        self._lock = _locked(self._lock_path)
-        self._socket = _listening(port)
+        self._heir = folder / f"port-{port}.sock"
+        self._socket = _listening(port, self._heir)
         self.port: int = self._socket.getsockname()[1]
         self._stopping = Event()
         self._proxy = self._started()
@@ -41,11 +40,16 @@ class Supervisor:
 
     def _started(self) -> subprocess.Popen[bytes]:
         """Start the proxy. It learns of the death of this process by its standard input."""
-        command = [sys.executable, str(PROXY), "--fd", str(self._socket.fileno())]
-        command += ["--spool", str(self._folder), "--lock", str(self._lock_path)]
+        number = self._socket.fileno()
+        command = [sys.executable, "-m", "proxy", "--fd", str(number)]
+        command += ["--spool", str(self._folder), "--heir", str(self._heir)]
         command += ["--upstream", self._upstream] if self._upstream else []
-        return subprocess.Popen(  # noqa: S603  (its own file)
-            command, pass_fds=[self._socket.fileno()], stdin=subprocess.PIPE, start_new_session=True
+        return subprocess.Popen(  # noqa: S603  (its own package)
+            command,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(_PATHS)},
+            pass_fds=[number],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
         )
 
     def _keep_running(self) -> None:
@@ -62,38 +66,28 @@ class Supervisor:
         self._proxy.terminate()
         self._proxy.wait()
         self._thread.join()
-        self._lock.close()
 
 
-def _locked(path: Path) -> IO[str]:
-    """Return a locked file: a proxy that was left behind knows by it that there is a new recorder.
-
-    Raises PortTaken.
-    """
-    file = path.open("a")
+def _listening(port: int, heir: Path) -> socket.socket:
+    """Return the socket: that of a proxy that was left behind, or a new one. Raises PortTaken."""
     end = time.monotonic() + TAKEN_SECONDS
     while True:
+        with suppress(OSError):
+            return _inherited(heir)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except BlockingIOError:
+            return socket.create_server((HOST, port), backlog=QUEUE)
+        except OSError as error:
             if time.monotonic() > end:
-                file.close()
-                raise PortTaken("another recorder runs on this port") from None
-            time.sleep(0.02)
-    os.set_inheritable(file.fileno(), False)
-    return file
+                raise PortTaken(f"port {port} is taken: {error.strerror}") from error
+        time.sleep(0.02)
 
 
-def _listening(port: int) -> socket.socket:
-    """Return the socket. The port may still be that of a proxy that was left behind."""
-    found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    try:
-        found.bind((HOST, port))
-    except OSError as error:
-        found.close()
-        raise PortTaken(f"port {port} is taken: {error.strerror}") from error
-    found.listen(1024)
-    return found
+def _inherited(heir: Path) -> socket.socket:
+    """Return the socket that a proxy hands over. Raises OSError if there is none."""
+    with socket.socket(socket.AF_UNIX) as asking:
+        asking.settimeout(1)
+        asking.connect(str(heir))
+        _, numbers, _, _ = socket.recv_fds(asking, 1, 1)
+    if not numbers:
+        raise ConnectionError("the proxy has ended")
+    return socket.socket(fileno=numbers[0])

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
-from inspector.rooms.calls.recorder.proxy import Upstream
+from inspector.rooms.calls.recorder.proxy.headers import Upstream
 from inspector.rooms.calls.recorder.storing import Storing
 from inspector.rooms.calls.recorder.supervision import HOST, PortTaken, Supervisor
 

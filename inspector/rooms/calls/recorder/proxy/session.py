@@ -1,0 +1,321 @@
+"""The connection of a client: each request is passed on as it is, and its answer chunk by chunk.
+
+Each connection of a client has connections upstream of its own, with the same life.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import h11
+
+from .headers import (
+    CONVERSATION,
+    RESENT,
+    Asked,
+    Upstream,
+    kept_headers,
+    passed,
+    passed_back,
+    secrets_in,
+)
+from .recording import Recording
+
+if TYPE_CHECKING:
+    from .server import Proxy
+
+_LOCAL = {"127.0.0.1", "localhost", "::1"}
+READ = 2**16
+_HEADERS = 2**20
+_CONNECT_SECONDS = 30
+
+
+class _Gone(Exception):
+    """The client has left."""
+
+
+class _Broken(Exception):
+    """The upstream has closed the connection. It `is_stale` if it was open before the request, and
+    nothing has come of the answer.
+    """
+
+    def __init__(self, why: str, is_stale: bool = False) -> None:
+        super().__init__(why)
+        self.is_stale = is_stale
+
+
+class _Connection:
+    """A connection to an upstream."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        self.http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEADERS)
+        self.is_used = False
+
+    @property
+    def is_open(self) -> bool:
+        return not self.writer.transport.is_closing() and not self.reader.at_eof()
+
+    def abort(self) -> None:
+        self.writer.transport.abort()
+
+
+class Session:
+    """The connection of a client, and its connections upstream."""
+
+    def __init__(
+        self, proxy: Proxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._proxy, self._reader, self._writer = proxy, reader, writer
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=_HEADERS)
+        self._upstream: dict[Upstream, _Connection] = {}
+        self.is_busy = False
+
+    def abort(self) -> None:
+        self._writer.transport.abort()
+
+    async def serve(self) -> None:
+        """Answer the requests of a client until it leaves."""
+        try:
+            while True:
+                event = await self._next()
+                if not isinstance(event, h11.Request):
+                    break
+                self.is_busy = True
+                await self._answer(event)
+                self.is_busy = False
+                if self._proxy.is_stopping or self._http.our_state is not h11.DONE:
+                    break
+                if self._http.their_state is not h11.DONE:
+                    break
+                self._http.start_next_cycle()
+        except h11.RemoteProtocolError as error:
+            with suppress(h11.LocalProtocolError, ConnectionError):
+                await self._refuse(error.error_status_hint, str(error))
+        except (_Gone, ConnectionError, TimeoutError):
+            pass
+        finally:
+            for each in self._upstream.values():
+                each.abort()
+            with suppress(OSError):
+                self._writer.close()
+
+    async def _next(self) -> Any:
+        """Return what the client sends next. Raises _Gone."""
+        while (event := self._http.next_event()) is h11.NEED_DATA:
+            if self._http.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=100, headers=[])
+                self._writer.write(self._http.send(go_on) or b"")
+            data = await self._reader.read(READ)
+            if not data and self._http.their_state is h11.SEND_BODY:
+                raise _Gone
+            self._http.receive_data(data)
+        return event
+
+    async def _answer(self, request: h11.Request) -> None:
+        asked = Asked(request.method, request.target, list(request.headers.raw_items()))
+        if why := self._refusal(asked):
+            await self._refuse(*why)
+            return
+        to = self._proxy.upstream_of(asked)
+        recording = self._recording(asked, to) if asked.is_recorded else None
+        try:
+            await self._pass_on(asked, to, recording)
+        except _Broken as error:
+            await self._read_rest(asked, recording)
+            if recording:
+                recording.end("failed", str(error))
+            if self._http.our_state is not h11.SEND_RESPONSE:
+                raise _Gone from error  # the answer is cut: so is the client's
+            await self._refuse(502, f"the provider cannot be reached: {error}")
+        except (_Gone, ConnectionError):
+            if recording:
+                recording.end("cancelled", "the client left before the answer was complete")
+            raise _Gone from None
+        finally:
+            if recording:
+                recording.end("cut", "the recorder was stopped")
+
+    def _refusal(self, asked: Asked) -> tuple[int, str] | None:
+        """Return why a request is not passed on; None if it is."""
+        host = asked.header(b"host").decode("latin1")
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
+        if name.strip("[]") not in _LOCAL:
+            return 403, "only requests to this machine are answered: use 127.0.0.1 or localhost"
+        if asked.header(b"upgrade").lower() == b"websocket":
+            why = "WebSockets are not recorded: let the client use HTTP, or its provider directly"
+            return 501, why
+        return None
+
+    def _recording(self, asked: Asked, to: Upstream) -> Recording:
+        head = {
+            "at": time.time(),
+            "path": asked.target.partition(b"?")[0].decode("latin1"),
+            "provider": to.host,
+            "conversation": asked.header(CONVERSATION).decode("utf-8", "replace")[:1000],
+            "headers": kept_headers(asked.headers),
+        }
+        return Recording(self._proxy.spool, head, secrets_in(asked.headers))
+
+    async def _refuse(self, status: int, why: str) -> None:
+        """Answer a request that is not passed on, and end the connection."""
+        body = json.dumps({"error": {"type": "recorder_error", "message": why}}).encode()
+        headers = [
+            ("Content-Type", "application/json"),
+            ("Content-Length", str(len(body))),
+            ("Connection", "close"),
+        ]
+        response = h11.Response(status_code=status, headers=headers)
+        for event in (response, h11.Data(data=body), h11.EndOfMessage()):
+            self._writer.write(self._http.send(event) or b"")
+        await self._writer.drain()
+
+    # A request is passed on
+
+    async def _pass_on(self, asked: Asked, to: Upstream, recording: Recording | None) -> None:
+        """Pass a request on, and its answer back; once more if the connection was stale."""
+        connection = await self._connected(to)
+        try:
+            await self._exchange(connection, asked, to, recording)
+        except _Broken as broken:
+            connection.abort()
+            can_be_sent = asked.is_whole and asked.size <= RESENT
+            if not broken.is_stale or not can_be_sent:
+                raise
+            connection = await self._connected(to)
+            await self._exchange(connection, asked, to, recording)
+
+    async def _connected(self, to: Upstream) -> _Connection:
+        """Return a connection to an upstream, the one of before if it is still open."""
+        known = self._upstream.get(to)
+        if known and known.is_open and known.http.our_state is h11.DONE:
+            with suppress(h11.LocalProtocolError):
+                known.http.start_next_cycle()
+                known.is_used = True
+                return known
+        if known:
+            known.abort()
+        try:
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                found = await asyncio.open_connection(
+                    to.host, to.port, ssl=self._proxy.tls if to.is_secure else None, limit=READ
+                )
+        except (OSError, TimeoutError) as error:
+            raise _Broken(str(error) or type(error).__name__) from error
+        self._upstream[to] = _Connection(*found)
+        return self._upstream[to]
+
+    async def _exchange(
+        self, connection: _Connection, asked: Asked, to: Upstream, recording: Recording | None
+    ) -> None:
+        head = h11.Request(
+            method=asked.method, target=to.path.encode() + asked.target, headers=passed(asked, to)
+        )
+        try:
+            connection.writer.write(connection.http.send(head) or b"")
+            await self._send_body(connection, asked, recording)
+        except (ConnectionError, OSError):
+            pass  # it may have answered before
+        leaving = asyncio.create_task(self._left())
+        answering = asyncio.create_task(self._pass_back(connection, asked, recording))
+        try:
+            await asyncio.wait({leaving, answering}, return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                connection.abort()
+                raise _Gone
+            await answering
+        finally:
+            for task in (leaving, answering):
+                task.cancel()
+                with suppress(asyncio.CancelledError, Exception):
+                    await task
+
+    async def _send_body(
+        self, connection: _Connection, asked: Asked, recording: Recording | None
+    ) -> None:
+        for data in asked.body if asked.is_whole else ():
+            connection.writer.write(connection.http.send(h11.Data(data=data)) or b"")
+        while not asked.is_whole:
+            event = await self._next()
+            if isinstance(event, h11.EndOfMessage):
+                asked.is_whole = True
+            elif isinstance(event, h11.Data):
+                data = bytes(event.data)
+                asked.keep(data)
+                if recording:
+                    recording.request(data)
+                connection.writer.write(connection.http.send(h11.Data(data=data)) or b"")
+                await connection.writer.drain()
+            else:
+                raise _Gone
+        connection.writer.write(connection.http.send(h11.EndOfMessage()) or b"")
+        await connection.writer.drain()
+
+    async def _read_rest(self, asked: Asked, recording: Recording | None) -> None:
+        """Read what comes of a body that is not passed on, so that it is recorded."""
+        while not asked.is_whole and isinstance(event := await self._next(), h11.Data):
+            if recording:
+                recording.request(bytes(event.data))
+        asked.is_whole = True
+
+    async def _left(self) -> None:
+        """Return when the client has left. What it sends meanwhile is its next request."""
+        while data := await self._reader.read(READ):
+            self._http.receive_data(data)
+        self._reader.feed_eof()
+
+    async def _pass_back(
+        self, connection: _Connection, asked: Asked, recording: Recording | None
+    ) -> None:
+        """Pass an answer back. What came at once is recorded before any of it is passed on."""
+        has_begun = is_complete = False
+        while not is_complete:
+            events = []
+            while (event := self._of(connection)) is not h11.NEED_DATA:
+                events.append(event)
+                if isinstance(event, h11.EndOfMessage | h11.ConnectionClosed):
+                    break
+            for event in events:
+                is_complete = is_complete or isinstance(event, h11.EndOfMessage)
+                _record(recording, event)
+            if any(isinstance(event, h11.ConnectionClosed) for event in events):
+                raise _Broken("it has closed the connection", connection.is_used and not has_begun)
+            for event in events:
+                has_begun = has_begun or isinstance(event, h11.Response)
+                if (told := passed_back(event, self._proxy.is_stopping)) is not None:
+                    self._writer.write(self._http.send(told) or b"")
+            if events:
+                await self._writer.drain()
+            if not is_complete:
+                await self._receive(connection, has_begun)
+
+    def _of(self, connection: _Connection) -> Any:
+        try:
+            return connection.http.next_event()
+        except h11.RemoteProtocolError as error:
+            raise _Broken(str(error)) from error
+
+    async def _receive(self, connection: _Connection, has_begun: bool) -> None:
+        try:
+            data = await connection.reader.read(READ)
+        except OSError as error:
+            stale = connection.is_used and not has_begun
+            raise _Broken(str(error) or "it has closed the connection", stale) from error
+        if not data and not has_begun:
+            raise _Broken("it has closed the connection", connection.is_used)
+        connection.http.receive_data(data)
+
+
+def _record(recording: Recording | None, event: Any) -> None:
+    if recording is None:
+        return
+    if isinstance(event, h11.Response):
+        recording.answer(event.status_code, event.headers.raw_items())
+    elif isinstance(event, h11.Data):
+        recording.piece(bytes(event.data))
+    elif isinstance(event, h11.EndOfMessage):
+        recording.end("ended")

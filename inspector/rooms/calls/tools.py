@@ -1,0 +1,133 @@
+"""The definitions of tools: each is stored once for all conversations whose calls had it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from chatmemory.conf import configuration
+from chatmemory.core.estimators import estimator_for
+from chatmemory.database import in_list
+from inspector.rooms.calls.bodies import tool_name
+from inspector.rooms.calls.models import CallTool, ToolDefinition
+from inspector.rooms.calls.spelling import plain
+
+REDACTED = "[redacted]"
+TOKENS_MAX = 2**31 - 1
+
+
+class SentTool(NamedTuple):
+    """A tool of a call: its definition as it was sent, and the tokens of that."""
+
+    digest: str
+    name: str
+    tokens: int
+    definition: Mapping[str, Any]
+
+
+def sent_tools(memory_id: str, definitions: Sequence[Mapping[str, Any]]) -> list[SentTool]:
+    """Return the tools of a request. Those that the conversation does not have yet are counted."""
+    digests = [_digest(each) for each in definitions]
+    known = _tokens_of(memory_id, digests)
+    return [
+        SentTool(
+            digest,
+            plain(tool_name(definition), 255),
+            known[digest] if digest in known else _count(definition),
+            definition,
+        )
+        for digest, definition in zip(digests, definitions, strict=True)
+    ]
+
+
+def _digest(definition: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(definition).encode()).hexdigest()[:32]
+
+
+def _count(definition: Mapping[str, Any]) -> int:
+    """Return the tokens of a definition as JSON, about what a provider counts for it."""
+    text = json.dumps(definition, ensure_ascii=False, separators=(",", ":"))
+    estimator = estimator_for(configuration().ESTIMATOR)
+    return min(estimator.estimate_token_count_in_text(plain(text, len(text))), TOKENS_MAX)
+
+
+def _tokens_of(memory_id: str, digests: Collection[str]) -> dict[str, int]:
+    if not digests:
+        return {}
+    uses = CallTool.objects.filter(in_list("digest", digests), memory_id=memory_id)
+    return dict(uses.values_list("digest", "tokens"))
+
+
+def tool_tokens(memory_id: str, digests: Sequence[str]) -> int:
+    """Return the tokens of the tools of a call together."""
+    tokens = _tokens_of(memory_id, digests)
+    return sum(tokens.get(each, 0) for each in digests)
+
+
+def keep_tools(memory_id: str, tools: Iterable[SentTool]) -> None:
+    """Keep the tools of a call, in the transaction that stores it."""
+    wanted = {each.digest: each for each in tools}
+    new = wanted.keys() - _tokens_of(memory_id, wanted).keys()
+    if not new:
+        return
+    rows = [wanted[digest] for digest in sorted(new)]
+    # The update locks a definition that is known, so that nobody forgets it meanwhile
+    ToolDefinition.objects.bulk_create(
+        [ToolDefinition(each.digest, each.name, json.dumps(each.definition)) for each in rows],
+        update_conflicts=True,
+        unique_fields=["digest"],
+        update_fields=["name"],
+    )
+    CallTool.objects.bulk_create(
+        CallTool(memory_id=memory_id, digest=each.digest, tokens=each.tokens) for each in rows
+    )
+
+
+def tools_of(memory_id: str, digests: Sequence[str]) -> list[SentTool]:
+    """Return the tools of a call in order. A redacted one says that it is."""
+    if not digests:
+        return []
+    uses = CallTool.objects.filter(in_list("digest", digests), memory_id=memory_id)
+    tokens = {each.digest: each for each in uses}
+    shown = [each.digest for each in uses if not each.is_redacted]
+    found = {each.digest: each for each in ToolDefinition.objects.filter(in_list("digest", shown))}
+
+    def sent(digest: str) -> SentTool:
+        name, definition = REDACTED, {"name": REDACTED}
+        if digest in found:
+            name, definition = found[digest].name, json.loads(found[digest].definition)
+        return SentTool(digest, name, tokens[digest].tokens, definition)
+
+    return [sent(each) for each in digests if each in tokens]
+
+
+def redact_tools(memory_id: str, holds: Callable[[str], bool]) -> None:
+    """Take from a conversation the tools whose names or definitions hold erased words."""
+    uses = CallTool.objects.filter(memory_id=memory_id, is_redacted=False)
+    digests = [*uses.values_list("digest", flat=True)]
+    redacted = [
+        each.digest
+        for each in ToolDefinition.objects.filter(in_list("digest", digests))
+        if holds(json.dumps(json.loads(each.definition), ensure_ascii=False)) or holds(each.name)
+    ]
+    uses.filter(in_list("digest", redacted)).update(is_redacted=True)
+    _forget_unused(redacted)
+
+
+def forget_tools(memory_id: str, but: Collection[str] = ()) -> None:
+    """Forget the tools of a conversation, but for those of the calls that it still has."""
+    uses = CallTool.objects.filter(memory_id=memory_id)
+    digests = {*uses.values_list("digest", flat=True)} - {*but}
+    uses.filter(in_list("digest", digests)).delete()
+    _forget_unused(digests)
+
+
+def _forget_unused(digests: Collection[str]) -> None:
+    """Delete the definitions among these that no conversation has any more."""
+    rows = ToolDefinition.objects.filter(in_list("digest", sorted(digests)))
+    locked = {*rows.select_for_update().order_by("digest").values_list("digest", flat=True)}
+    uses = CallTool.objects.filter(in_list("digest", locked), is_redacted=False)
+    unused = locked - {*uses.values_list("digest", flat=True)}
+    ToolDefinition.objects.filter(in_list("digest", unused)).delete()
