@@ -102,7 +102,7 @@ class Policy(ABC):
     unit: ClassVar[str]
     short_unit: ClassVar[str]
     limit_name: ClassVar[str]
-    java_name: ClassVar[str]
+    java_name: ClassVar[str] = ""
 
     limit: int
     _: KW_ONLY
@@ -116,7 +116,7 @@ class Policy(ABC):
 
     def __post_init__(self) -> None:
         """Read the options, which may be as JSON has them. Raises InvalidValue."""
-        check_limit(getattr(self, "java_name", self.limit_name), self.limit)
+        check_limit(self.java_name or self.limit_name, self.limit)
         if self.low_water is not WHOLE:
             object.__setattr__(self, "low_water", exact_share("low_water", self.low_water))
         if not isinstance(self.oversized, Oversized):

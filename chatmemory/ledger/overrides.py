@@ -51,6 +51,12 @@ def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
     return with_attributes(message, values["attributes"])
 
 
+def text_of_stub(overrides: str) -> str | None:
+    """Return the text of a stub; None for other overrides, and for those that were erased."""
+    text: str | None = decode_json(overrides).get("text")
+    return text
+
+
 def is_of_stub(overrides: str | None) -> bool:
     """Return whether overrides are those of a stub, also after they were erased."""
     return overrides is not None and not {"text", _STUB}.isdisjoint(decode_json(overrides))

@@ -44,8 +44,8 @@ from chatmemory.queries.windows import (
     StoredState,
     WindowPlace,
     WindowView,
-    cleared_results,
     recounted_tokens,
+    stubs_at,
 )
 
 HISTORY_SIZE = 60
@@ -93,7 +93,8 @@ class ConversationState:
     `stored_window` the one before it. `trim` is what a limit that is tried without drafts evicts at
     the next add. `injected` are the messages of the
     window that were never said: a client put them there. `when_said` are the tokens when they were
-    said of messages that count otherwise in the window, of which `cleared` are stubs.
+    said of messages that count otherwise in the window, of which `cleared` are stubs, with
+    their texts.
     `said_before` is when the message before the part of the history was said.
     In a replay, `window` is what memory would hold under another limit from the first message on.
     `summaries` are those in the window or selected, with what they stand for. Where the selected
@@ -124,7 +125,7 @@ class ConversationState:
     outlook: Outlook = NO_OUTLOOK
     injected: frozenset[int] = frozenset()
     when_said: Mapping[int, int] = field(default_factory=dict)
-    cleared: frozenset[int] = frozenset()
+    cleared: Mapping[int, str] = field(default_factory=dict)
     said_before: datetime | None = None
     is_replay: bool = False
     summaries: Mapping[int, StandsFor] = field(default_factory=dict)
@@ -205,7 +206,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
     history = _history(row, query, mentions, samples.stays)
     left_by = _left_by(memory, selected, detail)
     when_said = recounted_tokens(row)
-    cleared = cleared_results(row, when_said) if when_said else frozenset()
+    cleared = stubs_at(row, when_said) if when_said else {}
     known = {row.seq: row.readable for row in (*history.rows, *mentions.rows)}
     pinned = {place.seq for place in window.rows if place.pinned and place.seq in stored.injected}
     if selected is not None and selected.origin == Message.Origin.SYNTHETIC:

@@ -18,7 +18,7 @@ from chatmemory.core.stored_policies import can_decide, load_of, total_under
 from chatmemory.core.window import Entry, Totals, Window
 from chatmemory.ledger.changes import EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
-from chatmemory.ledger.overrides import is_of_stub
+from chatmemory.ledger.overrides import text_of_stub
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import (
     PART,
@@ -326,10 +326,11 @@ def recounted_tokens(step: Step) -> dict[int, int]:
     return dict(stays.values_list("seq", "message__tokens"))
 
 
-def cleared_results(step: Step, seqs: Iterable[int]) -> frozenset[int]:
-    """Return which of these messages of the window after a step are stubs."""
+def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
+    """Return the texts of these messages of the window after a step that are stubs, by seq."""
     stays = stays_at(step).filter(database.in_list("seq", seqs), overrides__isnull=False)
-    return frozenset(seq for seq, own in stays.values_list("seq", "overrides") if is_of_stub(own))
+    found = {seq: text_of_stub(own) for seq, own in stays.values_list("seq", "overrides")}
+    return {seq: text for seq, text in found.items() if text is not None}
 
 
 def place_from(columns: Sequence[Any]) -> WindowPlace:

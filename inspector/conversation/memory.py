@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from chatmemory import Reason, can_decide, explain
-from chatmemory.core.clearing import STUB
 from chatmemory.explain import oldest, reason_of, short_reason
 from chatmemory.queries import ConversationState, WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
@@ -37,8 +36,7 @@ class KeptRow(MessageLine):
         is_over: bool = False,
     ) -> None:
         super().__init__(state, message, *classes)
-        if message.seq in state.cleared:
-            self.text = STUB
+        self.text = state.cleared.get(message.seq, self.text)
         self.amount, self.note, self.past, self.this = amount, note, past, this
         self.soon, self.is_over = soon, is_over
 

@@ -192,7 +192,7 @@ class ConversationPage:
     @property
     def is_recounted(self) -> bool:
         """Whether another estimator counted messages of the window when they were said."""
-        return bool(self.state.when_said.keys() - self.state.cleared)
+        return bool(self.state.when_said.keys() - self.state.cleared.keys())
 
     @property
     def hidden(self) -> Amount | None:
