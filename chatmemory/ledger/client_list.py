@@ -46,8 +46,9 @@ from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import FOR_ROOM, Eviction, Reason
 from chatmemory.core.exceptions import NotCompactable
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
+from chatmemory.core.stored_policies import total_under
 from chatmemory.core.transitions import Transition, refill
-from chatmemory.core.window import Entry, Window, total
+from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.overrides import kept, overriding
 from chatmemory.ledger.redaction import is_redacted, mark_of
 from chatmemory.ledger.windows import SAID, StayEntry, numbered, shown_message, stay_entries
@@ -264,7 +265,9 @@ class Replacement:
         return self.transition._replace(
             arrivals=tuple(entries),
             evictions=(*departures, *moves, *trims),
-            after=total(entry for entry in entries if entry not in trimmed),
+            after=total_under(
+                self.transition.policy, (each for each in entries if each not in trimmed)
+            ),
         )
 
     def _returns_after(self, position: int) -> Collection[Reason]:
