@@ -608,6 +608,10 @@ def test_packed_records_are_a_list_of_them():
     assert [packed[n] for n in (299, 0, 150)] == [given[n] for n in (299, 0, 150)]
     assert packed[3:5] == tuple(given[3:5])
     packed.append("one more")
-    assert (len(packed), packed[300]) == (301, "one more")
+    assert (len(packed), packed[300], packed[-1]) == (301, "one more", "one more")
+    for place in (-1, 7):  # behind the blocks, and in the first
+        packed[place] = "another"
+    assert packed == [*given[:7], "another", *given[8:], "another"]
+    assert packed != given
     with pytest.raises(IndexError):
         packed[301]
