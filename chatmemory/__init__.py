@@ -74,7 +74,14 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
-from chatmemory.core.policies import MessageWindow, Oversized, Policy, TokenWindow, policy_kinds
+from chatmemory.core.policies import (
+    MessageWindow,
+    Oversized,
+    Policy,
+    TokenWindow,
+    TurnWindow,
+    policy_kinds,
+)
 from chatmemory.core.recall import Recall, RecallCurve, recall, recall_curve
 from chatmemory.core.recall.cost import CacheRules, Prices
 from chatmemory.core.store import ChatMemoryStore
@@ -93,6 +100,7 @@ from chatmemory.memory import (
     ChatMemoryProvider,
     MessageWindowChatMemory,
     TokenWindowChatMemory,
+    TurnWindowChatMemory,
 )
 from chatmemory.stores.memory import (
     InMemoryChatMemoryStore,
@@ -160,6 +168,8 @@ __all__ = [
     "ToolExecutionRequest",
     "ToolExecutionResultMessage",
     "Totals",
+    "TurnWindow",
+    "TurnWindowChatMemory",
     "UnknownEstimator",
     "UnreadableTranscript",
     "UnstorableText",

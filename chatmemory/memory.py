@@ -4,8 +4,9 @@
     memory.add(SystemMessage("Be brief."), UserMessage("Where is my parcel?"))
     memory.messages()
 
-`MessageWindowChatMemory` counts messages and `TokenWindowChatMemory` counts tokens; otherwise they
-are equal. Under asyncio, use `aadd`, `amessages` and the other methods that begin with an a.
+`MessageWindowChatMemory` counts messages, `TokenWindowChatMemory` tokens and `TurnWindowChatMemory`
+turns; otherwise they are equal. Under asyncio, use `aadd`, `amessages` and the other methods that
+begin with an a.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from functools import cached_property
 from threading import RLock
 from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack, overload
 
+from chatmemory.core.clearing import clear_for
 from chatmemory.core.compaction import (
     SummaryOptions,
     SummaryPlan,
@@ -40,6 +42,8 @@ from chatmemory.core.policies import (
     MessageWindow,
     Policy,
     TokenWindow,
+    TokenWindowOptions,
+    TurnWindow,
     WindowOptions,
 )
 from chatmemory.core.store import ChatMemoryStore, Decide, SingleSlotChatMemoryStore, turn_of
@@ -73,7 +77,7 @@ class ChatMemory(ABC):
         store: ChatMemoryStore | None = None,
         estimator: TokenCountEstimator | None = None,
         always_keep_system_message_first: bool = False,
-        **options: Unpack[WindowOptions],
+        **options: Unpack[TokenWindowOptions],
     ) -> None:
         estimator, store = estimator_or_none(estimator), store_or_none(store)
         self.id = string_id(id, self._limit_name)
@@ -265,10 +269,21 @@ class ChatMemory(ABC):
         # Counted before the store locks, as counting may be slow. A store that does not lock is
         # read before, as in LangChain4j.
         counted = self._entry(message) if self._transact_by else None
+        if policy.whole_results:
+            self._clear_results(counted or self._entry(message), policy)
 
         def decide(window: Window) -> Transition:
             window.count_with(self._family, self._count)
             return admit(window, counted or self._entry(message), policy, self.policy)
+
+        self._transact(decide)
+
+    def _clear_results(self, arrival: Entry, policy: Policy) -> None:
+        """Clear old tool results if the window has no room for an arrival beside them."""
+
+        def decide(window: Window) -> Transition:
+            window.count_with(self._family, self._count)
+            return clear_for(window, arrival, policy, self._count)
 
         self._transact(decide)
 
@@ -386,7 +401,7 @@ class TokenWindowChatMemory(_LimitedChatMemory):
         estimator: TokenCountEstimator | None = None,
         store: ChatMemoryStore | None = None,
         always_keep_system_message_first: bool = False,
-        **options: Unpack[WindowOptions],
+        **options: Unpack[TokenWindowOptions],
     ) -> None:
         self._token_estimator = estimator or OpenAiTokenCountEstimator(DEFAULT_ESTIMATOR)
         keeps_first = always_keep_system_message_first
@@ -398,6 +413,34 @@ class TokenWindowChatMemory(_LimitedChatMemory):
             estimator=estimator_name(self._token_estimator),
             **self._options,
             fixed_overhead=count_overhead(self._token_estimator),
+        )
+
+
+class TurnWindowChatMemory(_LimitedChatMemory):
+    """A memory of the last `max_turns` turns, each a message of the user and all up to the next.
+
+    - The oldest turn leaves as a whole when a message of the user begins one too many.
+    - The rules for system messages and tool results are those of MessageWindowChatMemory.
+    - `max_turns`: an int, or a callable that takes the memory id and is called on every use.
+    """
+
+    _limit_name = "max_turns"
+
+    def __init__(
+        self,
+        id: str = "default",
+        max_turns: Limit = 10,
+        store: ChatMemoryStore | None = None,
+        always_keep_system_message_first: bool = False,
+        **options: Unpack[WindowOptions],
+    ) -> None:
+        super().__init__(id, max_turns, store, None, always_keep_system_message_first, **options)
+
+    def _policy_of(self, limit: int) -> Policy:
+        return TurnWindow(
+            limit,
+            estimator=estimator_name(self._estimator) if self._estimator else DEFAULT_ESTIMATOR,
+            **self._options,
         )
 
 

@@ -225,6 +225,7 @@ class Step(PolicyColumns):
         COMPACT = "compact"
         REPAIR = "repair"
         REDACT = "redact"
+        CLEAR_RESULTS = "stub"
 
     # The notes of the steps that made a conversation: what they evict is not in the feed.
     IMPORTED, BRANCHED = "imported", "branched"
@@ -242,6 +243,9 @@ class Step(PolicyColumns):
     tokens_before = models.BigIntegerField()
     count_after = models.BigIntegerField()
     tokens_after = models.BigIntegerField()
+    load = models.BigIntegerField(
+        null=True, help_text="of the window after it; null without an installed policy"
+    )
     history_tokens = models.BigIntegerField(help_text="of all messages said so far")
     last_seq = models.BigIntegerField(help_text="seq of the newest message row so far")
     said_count = models.BigIntegerField(help_text="messages in history so far")

@@ -147,7 +147,7 @@ class SummarizingChatMemory(TokenWindowChatMemory):
     def _covered(self) -> list[Entry]:
         """Return what a summary is to cover; nothing while there is room."""
         policy, window = self.policy(), self._read_window()
-        if policy.load(*window.totals) <= self._start_at * policy.limit:
+        if policy.load(window.measure_with(policy)) <= self._start_at * policy.limit:
             return []
         try:
             return self._plan.covered(window.with_messages())

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from chatmemory.core.eviction import Eviction, Head
 from chatmemory.core.policies import Policy
+from chatmemory.core.window import Weighable
 
 
 @dataclass(frozen=True)
@@ -18,10 +19,7 @@ class PageWindow(Policy):
     short_unit: ClassVar[str] = "pg"
     limit_name: ClassVar[str] = "max_pages"
 
-    def load(self, count: int, tokens: int) -> int:
-        return count
-
-    def cost(self, tokens: int) -> int:
+    def cost(self, message: Weighable) -> int:
         return 1
 
     def evict(self, head: Head) -> Iterator[Eviction]:

@@ -117,7 +117,8 @@ def policies() -> list[cm.Policy]:
     assert cm.policies_from_text(cm.text_of_policy(policies[1])) == policies[1:2]
     assert {policy.kind for policy in policies} <= set(cm.policy_kinds())
     assert all(map(cm.can_decide, policies))
-    assert [cm.load_or_tokens(policy, cm.Totals(3, 70)) for policy in policies] == [3, 73, 73, 3]
+    totals = cm.Totals(count=3, tokens=70, cost=9)
+    assert [cm.load_or_tokens(policy, totals) for policy in policies] == [9, 12, 12, 9]
     assert "estimator" in cm.caller_options(cm.MessageWindow)
     return policies
 

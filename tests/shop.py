@@ -16,11 +16,11 @@ class HalfWindow(MessageWindow):
     kind: ClassVar[str] = "half_window"
     label: ClassVar[str] = "Half window"
 
-    def load(self, count, tokens):
-        return 2 * count
-
-    def cost(self, tokens):
+    def cost(self, message):
         return 2
+
+    def cost_of(self, totals):
+        return None
 
 
 class WordEstimator:

@@ -27,6 +27,7 @@ from chatmemory import (
 )
 from chatmemory.core.eviction import Eviction, Head, Reason
 from chatmemory.core.policies import KINDS, Policy
+from chatmemory.core.window import Weighable
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 from chatmemory.services import protocol
@@ -47,11 +48,8 @@ class FrugalWindow(Policy):
     _: KW_ONLY
     surcharge: int = 5
 
-    def load(self, count: int, tokens: int) -> int:
-        return tokens + count * self.surcharge
-
-    def cost(self, tokens: int) -> int:
-        return tokens + self.surcharge
+    def cost(self, message: Weighable) -> int:
+        return message.tokens + self.surcharge
 
     def evict(self, head: Head) -> Iterator[Eviction]:
         while self.is_exceeded_by(head.totals) and head.peek(1):
@@ -92,6 +90,16 @@ def test_it_is_written_like_built_in_kinds(installed):
     assert policy_from_text("frugal_window:60") == FrugalWindow(60)
     assert policy_from_dict(POLICY.to_dict()) == POLICY
     assert POLICY.options == {"surcharge": 7}
+
+
+def test_a_kind_as_earlier_versions_had_them_is_refused_with_what_to_write():
+    class OldWindow(FrugalWindow):
+        def load(self, count, tokens):
+            return tokens
+
+    with pytest.raises(TypeError, match=r"OldWindow defines load.*write cost\(message\) -> int"):
+        KINDS.register("old_window", OldWindow)
+    assert "old_window" not in KINDS
 
 
 def test_it_decides_is_simulated_explained_and_verified(conversation):

@@ -17,8 +17,6 @@ from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.core.codec import frame_of
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import text_of
-from chatmemory.core.stored_policies import load_of
-from chatmemory.core.window import Totals
 from chatmemory.ledger import verification
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
@@ -209,7 +207,7 @@ def cut_off(memory_id: str) -> None:
         oldest=before.oldest,
         window_count=before.count_after,
         window_tokens=before.tokens_after,
-        window_load=load_of(before.policy, Totals(before.count_after, before.tokens_after)),
+        window_load=before.load,
         head=before.digest,
     )
     last.delete()

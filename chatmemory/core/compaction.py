@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TypedDict
 
-from chatmemory.core.eviction import Eviction, Head, Reason, group_starts
+from chatmemory.core.eviction import Eviction, Reason, group_starts, leading_system
 from chatmemory.core.exceptions import (
     InvalidMessage,
     InvalidValue,
@@ -26,9 +26,9 @@ from chatmemory.core.messages import ChatMessage, UserMessage
 from chatmemory.core.policies import Policy
 from chatmemory.core.recall.compactions import dropped_terms
 from chatmemory.core.recall.facts import NO_WORDS, Words
-from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.stored_policies import can_decide, total_under
 from chatmemory.core.transitions import Change, Transition
-from chatmemory.core.window import Entry, Window, total
+from chatmemory.core.window import Entry, Window
 
 _MARK = {"chatmemory": {"summary": True}}
 
@@ -152,7 +152,7 @@ def compact(
     transition = Transition(
         Change.COMPACT,
         before=window.totals,
-        after=total(after),
+        after=total_under(policy, after),
         policy=policy,
         policy_before=policy,
         arrivals=after,
@@ -160,7 +160,7 @@ def compact(
     )
     if can_decide(policy) and not policy.meters_only and policy.is_exceeded_by(transition.after):
         raise NotCompactable(
-            f"with this summary memory would hold {policy.load(*transition.after):,} of "
+            f"with this summary memory would hold {policy.load(transition.after):,} of "
             f"{policy.limit:,} {policy.unit}: cover more messages, or write a shorter summary"
         )
     return transition
@@ -205,7 +205,7 @@ def check_covered(entries: Sequence[Entry], covered: Collection[Entry]) -> None:
     chosen = set(covered)
     if len(chosen) < 2:
         raise NotCompactable("a summary covers at least two messages")
-    if Head(entries, total(entries)).leading_system in chosen:
+    if leading_system(entries) in chosen:
         raise NotCompactable("the leading system message cannot be covered: it stays as it is")
     if any(entry.pinned and not is_summary(entry.message) for entry in chosen):
         raise NotCompactable("a pinned message cannot be covered: unpin it first")
@@ -233,7 +233,7 @@ def all_but_last(
     end = max(0, min(end, len(entries)))
     if messages is not None and 0 < end < len(entries):
         end = group_starts(entries)[end]
-    leading = Head(entries, total(entries)).leading_system
+    leading = leading_system(entries)
     return [
         entry
         for entry in entries[:end]

@@ -18,7 +18,7 @@ from itertools import chain, takewhile
 from typing import NamedTuple, Protocol, TypeVar
 
 from chatmemory.core.messages import MessageType
-from chatmemory.core.window import Entry, Totals, total
+from chatmemory.core.window import Costs, Entry, Totals, total
 
 
 class Reason(StrEnum):
@@ -32,6 +32,7 @@ class Reason(StrEnum):
     MOVED = "MOVED"
     TURN = "TURN"
     SUMMARIZED = "SUMMARIZED"
+    STUBBED = "STUBBED"
 
     @property
     def is_for_room(self) -> bool:
@@ -39,11 +40,17 @@ class Reason(StrEnum):
         return self in FOR_ROOM
 
     @property
+    def keeps_its_place(self) -> bool:
+        """Whether the message stayed in the window, by another stay that began at the same step."""
+        return self in IN_PLACE
+
+    @property
     def is_beyond_limits(self) -> bool:
         """Whether the message would have left under any limit."""
         return self in (Reason.CLEARED, Reason.SET, Reason.SUMMARIZED)
 
 
+IN_PLACE = (Reason.MOVED, Reason.STUBBED)
 FOR_ROOM = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 REASONS = {reason.value: reason for reason in Reason}
 # Asking the class for them takes as long as removing an entry.
@@ -54,8 +61,8 @@ _RESULT = MessageType.TOOL_EXECUTION_RESULT
 class Eviction(NamedTuple):
     """An entry that leaves, and the reason.
 
-    `because` is the tool call with which a result leaves, the system message that replaces one, or
-    the summary that stands for a message.
+    `because` is the tool call with which a result leaves, the system message that replaces one, the
+    summary that stands for a message, or the stub of a result.
     """
 
     entry: Entry
@@ -99,15 +106,17 @@ def rest_of_turn(head: Head) -> Iterator[Eviction]:
 
 
 class Head:
-    """What remains of a window while a change is decided, as a list with totals.
+    """What remains of a window while a change is decided, as a list with totals. A policy weighs
+    what comes and leaves; the totals have its costs.
 
     The window itself does not change, and is read only as far as somebody asks. A kind of policy
     with a rule of its own takes messages by their positions, which pass over pinned ones. The rules
     above use indices, which do not.
     """
 
-    def __init__(self, entries: Iterable[Entry], totals: Totals) -> None:
+    def __init__(self, entries: Iterable[Entry], totals: Totals, policy: Costs) -> None:
         self.totals = totals
+        self._weigh = policy.weigh
         self._read: list[Entry] = []
         self._unread = iter(entries)
 
@@ -137,7 +146,8 @@ class Head:
     @property
     def pinned(self) -> Totals:
         """The totals of the pinned messages that were read so far."""
-        return total(entry for entry in self._read if entry.pinned)
+        pins = [entry for entry in self._read if entry.pinned]
+        return total(pins)._replace(cost=sum(map(self._weigh, pins)))
 
     @property
     def leading_system(self) -> Entry | None:
@@ -192,7 +202,7 @@ class Head:
     def take(self, index: int) -> Entry:
         """Remove and return the message at an index, which was read."""
         entry = self._read.pop(index)
-        self.totals = self.totals.minus(entry)
+        self.totals = self.totals.minus(entry, self._weigh(entry))
         return entry
 
     def remove(self, entry: Entry) -> None:
@@ -201,7 +211,7 @@ class Head:
             self._read.remove(entry)
         else:
             self._unread = (each for each in self._unread if each != entry)
-        self.totals = self.totals.minus(entry)
+        self.totals = self.totals.minus(entry, self._weigh(entry))
 
     def place(self, entry: Entry, at_head: bool) -> None:
         """Add a message at the head or at the end."""
@@ -209,7 +219,20 @@ class Head:
             self._read.insert(0, entry)
         else:
             self._unread = chain(self._unread, (entry,))
-        self.totals = self.totals.plus(entry)
+        self.totals = self.totals.plus(entry, self._weigh(entry))
+
+    def measure_with(self, policy: Costs) -> None:
+        """Weigh by another policy from here on, also what is there already."""
+        self._weigh = policy.weigh
+        self._read += self._unread
+        self._unread = iter(())
+        self.totals = self.totals._replace(cost=sum(map(policy.weigh, self._read)))
+
+
+def leading_system(entries: Iterable[Entry]) -> Entry | None:
+    """Return the system message at the head, before which only pinned messages may stand."""
+    first = next((entry for entry in entries if not entry.pinned), None)
+    return first if first is not None and first.type is _SYSTEM else None
 
 
 class Groupable(Protocol):

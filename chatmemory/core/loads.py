@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy, has_own_rule
 from chatmemory.core.transitions import fold
-from chatmemory.core.window import Entry, Window, total
+from chatmemory.core.window import Entry, Window
 
 # How many messages are added in all when limits are tried one by one, and how few limits are too
 # few for an answer. So many loads at most are summed up to know limits without trying them.
@@ -31,6 +31,7 @@ MOST_ADDS = 20_000
 MOST_LOADS = 200_000
 FEWEST_TRIED = 20
 _SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
+_Costs = tuple[Sequence[int], Sequence[int]]
 Interval = tuple[int, int | None]  # limits from the first on, up to but not including the second
 
 
@@ -50,24 +51,16 @@ class Loads:
         self.said = said
         self.systems: list[int | None] = []
         self.calls: list[int | None] = []
-        # The totals of what was said before a message, and with it and the system message in force
-        self._before: list[tuple[int, int]] = []
-        self._after: list[tuple[int, int]] = []
-        count = tokens = 0
+        self._costs: tuple[Policy, _Costs] | None = None
         system = call = in_force = None
         for position, entry in enumerate(said):
-            self._before.append((count, tokens))
             self.calls.append(call if entry.type is _RESULT else None)
             if entry.type is not _SYSTEM:
-                count, tokens = count + 1, tokens + entry.tokens
                 if entry.type is not _RESULT:
                     call = position if entry.has_calls else None
             elif in_force is None or in_force.message != entry.message:
                 system, in_force = position, entry
             self.systems.append(system)
-            self._after.append(
-                (count + 1, tokens + in_force.tokens) if in_force else (count, tokens)
-            )
 
     @property
     def have_one_system(self) -> bool:
@@ -76,8 +69,20 @@ class Loads:
 
     def between(self, first: int, last: int, policy: Policy) -> int:
         """Return the load of the window that holds the messages from `first` to `last`."""
-        (count, tokens), (count_before, tokens_before) = self._after[last], self._before[first]
-        return policy.load(count - count_before, tokens - tokens_before)
+        before, after = self._costs_under(policy)
+        return policy.overhead + after[last] - before[first]
+
+    def _costs_under(self, policy: Policy) -> _Costs:
+        """Return the costs of what was said before each message, and of what was said with it and
+        the system message in force.
+        """
+        if self._costs is None or not policy.costs_like(self._costs[0]):
+            said = self.said
+            costs = [0 if each.type is _SYSTEM else policy.weigh(each) for each in said]
+            sums = [0, *accumulate(costs)]
+            systems = [0 if n is None else policy.weigh(said[n]) for n in self.systems]
+            self._costs = policy, (sums, [a + b for a, b in zip(sums[1:], systems, strict=True)])
+        return self._costs[1]
 
     def left_at(self, policy: Policy | None) -> Sequence[int]:
         """Return, for each message, the position of the message at whose arrival it left.
@@ -245,7 +250,7 @@ def _tried(
     Limits above the first one keep what it keeps, because nothing has to leave.
     """
     count = len(loads.said)
-    most = max(1, policy.load(*total(loads.said)))
+    most = max(1, policy.load(policy.total(loads.said)))
     step = max(1, -(-most * count // most_adds))
     if step > 1 and most // step < FEWEST_TRIED:
         return {}

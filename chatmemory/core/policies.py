@@ -1,15 +1,15 @@
 """Policies: the limit of a window as plain data, equal in Python, JSON and the database.
 
 Each kind of policy is a class with a `label`, a `unit`, a `limit_name`, options (the dataclass
-fields other than `limit` and `estimator`) and three methods: `cost` of a message, `load` of a
-window, and `evict`. Register your own kind in the entry point group "chatmemory.policies", in
+fields other than `limit` and `estimator`) and a method, `cost` of a message; `overhead` and `evict`
+may be its own, too. Register your own kind in the entry point group "chatmemory.policies", in
 CHATMEMORY["POLICIES"], or with `KINDS.register`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, Field, dataclass, field, fields, replace
 from decimal import Decimal, InvalidOperation
 from enum import StrEnum
@@ -21,12 +21,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
 from chatmemory.core.estimators import TokenCountEstimator, count_overhead
 from chatmemory.core.eviction import Eviction, Head, oldest_first, rest_of_turn
 from chatmemory.core.exceptions import InvalidValue
+from chatmemory.core.messages import MessageType
 from chatmemory.core.registry import Registry
-from chatmemory.core.window import Totals
+from chatmemory.core.window import NOTHING, Totals, Weighable
 
 WHOLE = Decimal(1)
 DECIMALS = 9
-SWITCHES = ("always_keep_system_message_first", "snap_to_user", "meters_only")
+SWITCHES = ("always_keep_system_message_first", "snap_to_user", "meters_only", "free_system")
+# Fields that do not change what a message costs
+UNWEIGHED = ("limit", "low_water", "oversized", *SWITCHES[:-1], "clear_tool_results")
 DEFAULT_ESTIMATOR = "gpt-4o"
 
 
@@ -50,6 +53,7 @@ class WindowOptions(TypedDict, total=False):
     snap_to_user: bool
     oversized: Oversized | str
     meters_only: bool
+    free_system: bool
 
 
 class PolicyOptions(WindowOptions, total=False):
@@ -59,9 +63,16 @@ class PolicyOptions(WindowOptions, total=False):
     always_keep_system_message_first: bool
 
 
+class TokenWindowOptions(WindowOptions, total=False):
+    """The options of memories that count tokens."""
+
+    clear_tool_results: int
+
+
 class TokenOptions(PolicyOptions, total=False):
     """The same of a token window, and what is derived from its estimator."""
 
+    clear_tool_results: int
     fixed_overhead: int
 
 
@@ -74,6 +85,7 @@ class Policy(ABC):
     - `snap_to_user`: after a trim, the messages before the next user message leave as well.
     - `oversized`: what happens to a message that the limit has no room for even alone.
     - `meters_only`: the limit only measures. Nothing leaves or is refused, whatever else is set.
+    - `free_system`: system messages cost nothing, so that the limit is for what is said.
 
     A kind with its own `evict` has no `low_water`, and cannot keep oversized messages. Stored
     options leave out default values: never change the default of an option.
@@ -90,7 +102,7 @@ class Policy(ABC):
     unit: ClassVar[str]
     short_unit: ClassVar[str]
     limit_name: ClassVar[str]
-    java_name: ClassVar[str]
+    java_name: ClassVar[str] = ""
 
     limit: int
     _: KW_ONLY
@@ -100,10 +112,11 @@ class Policy(ABC):
     snap_to_user: bool = False
     oversized: Oversized = Oversized.EVICT
     meters_only: bool = False
+    free_system: bool = False
 
     def __post_init__(self) -> None:
         """Read the options, which may be as JSON has them. Raises InvalidValue."""
-        check_limit(getattr(self, "java_name", self.limit_name), self.limit)
+        check_limit(self.java_name or self.limit_name, self.limit)
         if self.low_water is not WHOLE:
             object.__setattr__(self, "low_water", exact_share("low_water", self.low_water))
         if not isinstance(self.oversized, Oversized):
@@ -137,22 +150,53 @@ class Policy(ABC):
         return 0
 
     @abstractmethod
-    def load(self, count: int, tokens: int) -> int:
-        """Return the number that the limit bounds, for a window with these totals.
+    def cost(self, message: Weighable) -> int:
+        """Return the part of the load that a message makes up, by its type and its tokens.
 
-        It does not fall when a message is added.
+        It is never negative, and the same wherever the message is.
         """
 
-    @abstractmethod
-    def cost(self, tokens: int) -> int:
-        """Return the part of the load that a message of `tokens` tokens makes up."""
+    def weigh(self, message: Weighable) -> int:
+        """Return the cost of a message, which is 0 for a system message that is free."""
+        if self.free_system and message.type is MessageType.SYSTEM:
+            return 0
+        return self.cost(message)
+
+    def total(self, messages: Iterable[Weighable]) -> Totals:
+        """Return the totals of some messages, with their costs."""
+        found = NOTHING
+        for message in messages:
+            found = found.plus(message, self.weigh(message))
+        return found
+
+    def load(self, totals: Totals) -> int:
+        """Return the number that the limit bounds: the costs, and the overhead of a request."""
+        return totals.cost + self.overhead if totals.count else 0
+
+    def cost_of(self, totals: Totals) -> int | None:
+        """Return the costs of messages of which only count and tokens are known.
+
+        None if each message must be weighed. It spares pages and the migration of older
+        conversations to read them all; a kind need not have it.
+        """
+        return None
+
+    def costs_like(self, other: Policy) -> bool:
+        """Return whether another policy weighs each message as this one does."""
+        if self is other:
+            return True
+        return type(self) is type(other) and self._unlimited == other._unlimited
+
+    @property
+    def _unlimited(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in UNWEIGHED}
 
     def evict(self, head: Head) -> Iterator[Eviction]:
         """Take the messages that must leave from the head of a window, by LangChain4j's rule."""
         return oldest_first(head, self.is_exceeded_by, self.keeps_newest)
 
     def is_exceeded_by(self, totals: Totals) -> bool:
-        return self.load(*totals) > self.limit
+        return self.load(totals) > self.limit
 
     @property
     def low_mark(self) -> int:
@@ -177,7 +221,20 @@ class Policy(ABC):
     def has_window_options(self) -> bool:
         """Whether what leaves can differ from LangChain4j's rule."""
         is_special = self.oversized is not Oversized.EVICT
-        return self.low_water != WHOLE or self.snap_to_user or is_special or self.meters_only
+        leaves_more = self.low_water != WHOLE or self.takes_whole_turns
+        return leaves_more or is_special or self.meters_only
+
+    @property
+    def takes_whole_turns(self) -> bool:
+        """Whether the rest of a turn leaves with its beginning."""
+        return self.snap_to_user
+
+    @property
+    def whole_results(self) -> int:
+        """How many of the newest tool results stay whole when a full window clears the older ones;
+        0 if it clears none.
+        """
+        return 0
 
     def trim(self, head: Head) -> list[Eviction]:
         """Take what exceeds the limit, and what is above the low mark if anything does."""
@@ -191,10 +248,10 @@ class Policy(ABC):
 
     def evict_partial_turn(self, head: Head) -> list[Eviction]:
         """Take the rest of a turn that has lost its beginning, if that is asked for."""
-        return list(rest_of_turn(head)) if self.snap_to_user else []
+        return list(rest_of_turn(head)) if self.takes_whole_turns else []
 
     def _is_above_mark(self, totals: Totals) -> bool:
-        return self.load(*totals) > self.low_mark
+        return self.load(totals) > self.low_mark
 
     def metering(self) -> Self:
         """Return the policy that only measures the window by this limit."""
@@ -254,16 +311,19 @@ class MessageWindow(Policy):
 
         def __init__(self, limit: int, **options: Unpack[PolicyOptions]) -> None: ...
 
-    def load(self, count: int, tokens: int) -> int:
-        return count
-
-    def cost(self, tokens: int) -> int:
+    def cost(self, message: Weighable) -> int:
         return 1
+
+    def cost_of(self, totals: Totals) -> int | None:
+        return None if self.free_system else totals.count
 
 
 @dataclass(frozen=True)
 class TokenWindow(Policy):
     """At most `limit` tokens, `fixed_overhead` of them for the request itself.
+
+    With `clear_tool_results`, a full window first clears all tool results but so many of the newest
+    (see `clearing`), and messages leave only if that is not enough.
 
     The overhead is the estimator's count for an empty list, because LangChain4j's
     TokenWindowChatMemory compares the limit with `estimateTokenCountInMessages`, which includes it.
@@ -277,11 +337,22 @@ class TokenWindow(Policy):
     java_name: ClassVar[str] = "maxTokens"
 
     _: KW_ONLY
+    clear_tool_results: int = 0
     fixed_overhead: int = field(default=3, metadata={"derived": True})
 
     if TYPE_CHECKING:
 
         def __init__(self, limit: int, **options: Unpack[TokenOptions]) -> None: ...
+
+    def _check_combination(self) -> None:
+        kept = self.clear_tool_results
+        if type(kept) is not int or kept < 0:
+            raise InvalidValue(f"clear_tool_results must be 0 or more results, but is: {kept!r}")
+        super()._check_combination()
+
+    @property
+    def whole_results(self) -> int:
+        return self.clear_tool_results
 
     @property
     def overhead(self) -> int:
@@ -290,19 +361,56 @@ class TokenWindow(Policy):
     def measured_by(self, estimator: TokenCountEstimator) -> Self:
         return replace(self, fixed_overhead=count_overhead(estimator))
 
-    def load(self, count: int, tokens: int) -> int:
-        return tokens + self.fixed_overhead if count else 0
+    def cost(self, message: Weighable) -> int:
+        return message.tokens
 
-    def cost(self, tokens: int) -> int:
-        return tokens
+    def cost_of(self, totals: Totals) -> int | None:
+        return None if self.free_system else totals.tokens
+
+
+@dataclass(frozen=True)
+class TurnWindow(Policy):
+    """At most `limit` turns; the oldest leaves as a whole.
+
+    A turn begins with a message of the user. What comes before the first one belongs to no turn,
+    and leaves with the first turn.
+    """
+
+    kind: ClassVar[str] = "turn_window"
+    label: ClassVar[str] = "Turn window"
+    unit: ClassVar[str] = "turns"
+    short_unit: ClassVar[str] = "turns"
+    limit_name: ClassVar[str] = "max_turns"
+
+    if TYPE_CHECKING:
+
+        def __init__(self, limit: int, **options: Unpack[PolicyOptions]) -> None: ...
+
+    @property
+    def takes_whole_turns(self) -> bool:
+        return True
+
+    def cost(self, message: Weighable) -> int:
+        return int(message.type is MessageType.USER)
+
+
+def _is_kind(item: object) -> bool:
+    """Return whether something is a kind. Raises TypeError for one as earlier versions had them."""
+    if not (isinstance(item, type) and issubclass(item, Policy) and hasattr(item, "kind")):
+        return False
+    if item.load is not Policy.load:
+        raise TypeError(
+            f"{item.__name__} defines load(count, tokens): write cost(message) -> int, which gets "
+            "the message with its type and tokens, and the property overhead for what every "
+            "request costs beside its messages. The load is their sum"
+        )
+    return True
 
 
 KINDS: Registry[type[Policy]] = Registry(
     "chatmemory.policies",
-    {kind.kind: kind for kind in (MessageWindow, TokenWindow)},
-    accepts=lambda item: (
-        isinstance(item, type) and issubclass(item, Policy) and hasattr(item, "kind")
-    ),
+    {kind.kind: kind for kind in (MessageWindow, TokenWindow, TurnWindow)},
+    accepts=_is_kind,
     named_by="kind",
 )
 

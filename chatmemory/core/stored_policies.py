@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cache, lru_cache
 from typing import Any, ClassVar, NoReturn, TypeGuard
@@ -10,14 +10,14 @@ from typing import Any, ClassVar, NoReturn, TypeGuard
 from chatmemory.core.eviction import Eviction, Head
 from chatmemory.core.exceptions import PolicyUnavailable
 from chatmemory.core.policies import KINDS, SWITCHES, Policy, option_fields
-from chatmemory.core.window import Totals
+from chatmemory.core.window import Totals, Weighable, total
 
 
 @dataclass(frozen=True)
 class UnavailablePolicy(Policy):
     """A stored policy with a kind or an option that is not installed.
 
-    It can be shown and replaced. `load`, `cost` and `evict` raise PolicyUnavailable.
+    It can be shown and replaced. `load`, `cost`, `total` and `evict` raise PolicyUnavailable.
     """
 
     unit: ClassVar[str] = "tokens"
@@ -34,10 +34,13 @@ class UnavailablePolicy(Policy):
     def to_dict(self) -> dict[str, Any]:
         return {"kind": self.kind, "limit": self.limit, "estimator": self.estimator, **self.stored}
 
-    def load(self, count: int, tokens: int) -> int:
+    def load(self, totals: Totals) -> int:
         self._refuse()
 
-    def cost(self, tokens: int) -> int:
+    def cost(self, message: Weighable) -> int:
+        self._refuse()
+
+    def total(self, messages: Iterable[Weighable]) -> Totals:
         self._refuse()
 
     def evict(self, head: Head) -> Iterator[Eviction]:
@@ -67,12 +70,26 @@ def can_decide(policy: Policy | None) -> TypeGuard[Policy]:
 
 def load_of(policy: Policy | None, totals: Totals) -> int | None:
     """Return the load of a window; None without a policy whose kind is installed."""
-    return policy.load(*totals) if can_decide(policy) else None
+    return policy.load(totals) if can_decide(policy) else None
 
 
 def load_or_tokens(policy: Policy | None, totals: Totals) -> int:
     """Return the load of a window, or its tokens if no policy can decide."""
-    return policy.load(*totals) if can_decide(policy) else totals.tokens
+    return policy.load(totals) if can_decide(policy) else totals.tokens
+
+
+def total_under(policy: Policy | None, messages: Iterable[Weighable]) -> Totals:
+    """Return the totals of some messages, with their costs if the policy can decide."""
+    return policy.total(messages) if can_decide(policy) else total(messages)
+
+
+def stored_totals(policy: Policy | None, count: int, tokens: int, load: int | None) -> Totals:
+    """Return the totals of a stored window, given its load under the policy, if it is known."""
+    if not can_decide(policy) or not count:
+        return Totals(count, tokens)
+    if load is None:
+        return Totals(count, tokens, policy.cost_of(Totals(count, tokens)) or 0)
+    return Totals(count, tokens, load - policy.overhead)
 
 
 def stored_policy(kind: str, limit: int, estimator: str, options: Mapping[str, Any]) -> Policy:

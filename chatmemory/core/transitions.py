@@ -27,8 +27,8 @@ from chatmemory.core.eviction import Eviction, Head, Reason, group_of, oldest_fi
 from chatmemory.core.exceptions import NoRoomBesidePins, OversizedMessage
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import WHOLE, Policy, has_own_rule
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
+from chatmemory.core.stored_policies import can_decide, total_under
+from chatmemory.core.window import NOTHING, Entry, Totals, Weighable, Window
 
 
 class Change(StrEnum):
@@ -40,6 +40,7 @@ class Change(StrEnum):
     KEEP = "keep"
     PIN = "pin"
     COMPACT = "compact"
+    CLEAR_RESULTS = "stub"
 
 
 class CannotFit(StrEnum):
@@ -111,7 +112,7 @@ class Transition(NamedTuple):
         if arrival is None:
             return None
         remaining = self.after.without(self.pinned)
-        return why_it_cannot_fit(self.policy, remaining, arrival.tokens, self.pinned)
+        return why_it_cannot_fit(self.policy, remaining, arrival, self.pinned)
 
     def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
         """Return the transition with entries replaced by those of the mapping."""
@@ -129,9 +130,16 @@ class Transition(NamedTuple):
                 window.place(arrival, self.at_head)
             for eviction in self.evictions:
                 window.discard(eviction.entry)
+            if self.policy is None:
+                left = [eviction.entry for eviction in self.evictions]
+                cost = window.cost_after(self.arrivals, left)
+                window.totals = self.after._replace(cost=cost)
+                return
+            window.measured_by = self.policy
         else:
             gone = {eviction.entry.key for eviction in self.evictions}
             window.refill([entry for entry in self.arrivals if entry.key not in gone])
+            window.measured_by = self.policy if can_decide(self.policy) else None
         window.totals = self.after
 
 
@@ -166,7 +174,7 @@ def admit_beside_pins(
     """Return the same, also for a message that has no room beside what is pinned: it leaves at
     once, as earlier versions let some of them.
     """
-    head = Head(window, window.totals)
+    head = Head(window, window.measure_with(policy), policy)
     evictions = policy.trim(head)
     is_trimmed = bool(evictions)
     if arrival.type is MessageType.SYSTEM:
@@ -180,6 +188,8 @@ def admit_beside_pins(
     at_head = arrival.type is MessageType.SYSTEM and policy.always_keep_system_message_first
     head.place(arrival, at_head)
     policy_after = policy_again() if policy_again else policy
+    if not policy_after.costs_like(policy):
+        head.measure_with(policy_after)
     trimmed = policy_after.trim(head)
     evictions += trimmed
     if is_trimmed or trimmed:
@@ -218,14 +228,16 @@ def refill(
 
     Without a policy, nothing is trimmed. Raises OversizedMessage.
     """
-    head = Head(arrivals, total(arrivals))
-    evictions = trim(head, policy) if policy else []
-    if policy and policy.rejects_oversized:
-        check_list(policy, head.leading_system, arrivals)
+    after, evictions = total_under(policy, arrivals), list[Eviction]()
+    if policy:
+        head = Head(arrivals, after, policy)
+        evictions, after = trim(head, policy), head.totals
+        if policy.rejects_oversized:
+            check_list(policy, head.leading_system, arrivals)
     return Transition(
         Change.SET,
         before=window.totals,
-        after=head.totals,
+        after=after,
         policy=policy,
         policy_before=policy,
         arrivals=arrivals,
@@ -236,7 +248,8 @@ def refill(
 def clear(window: Window, policy: Policy | None) -> Transition:
     """Return the transition by which all messages leave."""
     left = tuple(Eviction(entry, Reason.CLEARED) for entry in window)
-    return Transition(Change.CLEAR, window.totals, Totals(), policy, policy, evictions=left)
+    before = totals_under(policy, window)
+    return Transition(Change.CLEAR, before, Totals(), policy, policy, evictions=left)
 
 
 def set_pinned(
@@ -250,10 +263,11 @@ def set_pinned(
     entries = [systems.get(each, each) for each in window]
     chosen = group_of(entries, entries.index(entry))
     changed = {each: replace(each, pinned=pinned, key=object()) for each in chosen}
+    totals = totals_under(policy, window)
     return Transition(
         Change.PIN,
-        before=window.totals,
-        after=window.totals,
+        before=totals,
+        after=totals,
         policy=policy,
         policy_before=policy,
         arrivals=tuple(changed.get(each, each) for each in entries),
@@ -263,7 +277,13 @@ def set_pinned(
 
 def unchanged(window: Window, policy: Policy | None) -> Transition:
     """Return the transition that leaves the window as it is."""
-    return Transition(Change.KEEP, window.totals, window.totals, policy, policy)
+    totals = totals_under(policy, window)
+    return Transition(Change.KEEP, totals, totals, policy, policy)
+
+
+def totals_under(policy: Policy | None, window: Window) -> Totals:
+    """Return the totals of a window, with its costs if the policy can decide."""
+    return window.measure_with(policy) if can_decide(policy) else window.totals
 
 
 def trim(head: Head, policy: Policy) -> list[Eviction]:
@@ -277,9 +297,9 @@ def hidden_by_limit(
 ) -> list[Eviction]:
     """Return the evictions that a read under `policy` hides and the next add makes.
 
-    The entries may be the first ones of a window with these totals.
+    The entries may be the first ones of a window with these totals, which have its costs.
     """
-    return trim(Head(entries, totals), policy) if policy else []
+    return trim(Head(entries, totals, policy), policy) if policy else []
 
 
 def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> list[Eviction]:
@@ -290,18 +310,24 @@ def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> l
     """
     if policy.meters_only:
         return []
-    arrival = Entry(MessageType.AI, has_calls=False, tokens=2)
-    head = Head(entries, totals)
+    arrival = taking_room(policy)
+    head = Head(entries, totals, policy)
     head.place(arrival, at_head=False)
-    limit = max(1, policy.load(*head.totals) - 1)
+    limit = max(1, policy.load(head.totals) - 1)
     leaving = _first_to_leave(head, replace(policy, limit=limit, low_water=WHOLE))
     if not leaving or leaving[0].entry is arrival:
         return []
     if not policy.has_window_options:
         return leaving
     mark = limit - (policy.limit - policy.low_mark)
-    leaving += oldest_first(head, lambda totals: policy.load(*totals) > mark, spares_newest=True)
+    leaving += oldest_first(head, lambda totals: policy.load(totals) > mark, spares_newest=True)
     return [*leaving, *policy.evict_partial_turn(head)]
+
+
+def taking_room(policy: Policy, tokens: int = 2) -> Entry:
+    """Return a short message that costs something: of the model, or else of the user."""
+    of_model = Entry(MessageType.AI, has_calls=False, tokens=tokens)
+    return of_model if policy.weigh(of_model) else replace(of_model, type=MessageType.USER)
 
 
 def _first_to_leave(head: Head, policy: Policy) -> list[Eviction]:
@@ -315,7 +341,8 @@ def _first_to_leave(head: Head, policy: Policy) -> list[Eviction]:
 
 def visible(window: Window, policy: Policy | None) -> list[Entry]:
     """Return the entries that a read gives: trimmed by the policy, without changing the window."""
-    hidden = {eviction.entry for eviction in hidden_by_limit(window, window.totals, policy)}
+    totals = totals_under(policy, window)
+    hidden = {eviction.entry for eviction in hidden_by_limit(window, totals, policy)}
     return [entry for entry in window if entry not in hidden]
 
 
@@ -340,30 +367,30 @@ def fold(window: Window, arrivals: Iterable[Entry], policy: Policy) -> Iterator[
 
 
 def why_it_cannot_fit(
-    policy: Policy, remaining: Totals, tokens: int, pinned: Totals = NOTHING
+    policy: Policy, remaining: Totals, message: Weighable, pinned: Totals = NOTHING
 ) -> CannotFit:
-    """Return why a message of `tokens` tokens could not stay beside what remained without it.
+    """Return why a message could not stay beside what remained without it.
 
     `remaining` leaves out what was `pinned`.
     """
-    if pinned.count and not policy.is_exceeded_by(
-        Totals(remaining.count + 1, remaining.tokens + tokens)
-    ):
+    cost = policy.weigh(message)
+    if pinned.count and not policy.is_exceeded_by(remaining.plus(message, cost)):
         return CannotFit.NO_ROOM_BESIDE_PINS
     if not remaining.count:
         return CannotFit.TOO_BIG
     if policy.is_exceeded_by(remaining):
         return CannotFit.SYSTEM_TOO_BIG
-    if policy.is_exceeded_by(Totals(remaining.count + 1, remaining.tokens)):
+    empty = Entry(message.type, message.has_calls, tokens=0)
+    if policy.is_exceeded_by(remaining.plus(empty, policy.weigh(empty))):
         return CannotFit.SYSTEM_FILLS
-    if policy.is_exceeded_by(Totals(1, tokens)):
+    if policy.is_exceeded_by(policy.total([message])):
         return CannotFit.TOO_BIG
     return CannotFit.TOO_BIG_BESIDE_SYSTEM
 
 
 def is_oversized(policy: Policy, system: Entry | None, message: Entry) -> bool:
     """Return whether the limit has no room for a message beside the leading system message."""
-    return policy.is_exceeded_by(total(_with(system, message)))
+    return policy.is_exceeded_by(policy.total(_with(system, message)))
 
 
 def check_oversized(
@@ -374,7 +401,7 @@ def check_oversized(
         return
     beside = [each for each in _with(system, message) if each != message]
     parts = {"the message": [message], "the system message": beside}
-    sums = _sums(policy, {name: total(entries) for name, entries in parts.items()})
+    sums = _sums(policy, {name: policy.total(entries) for name, entries in parts.items()})
     raise OversizedMessage(
         f"the message is oversized, which the policy rejects: {sums}. Shorten it, or raise the "
         "limit",
@@ -410,7 +437,7 @@ def refuse_beside_pins(
         "the newest message": [] if is_result else others,
         "what is pinned": [entry for entry in kept if entry.pinned],
     }
-    sums = _sums(policy, {name: total(entries) for name, entries in parts.items()})
+    sums = _sums(policy, {name: policy.total(entries) for name, entries in parts.items()})
     raise NoRoomBesidePins(
         f"the message fits the limit, but not beside what is pinned: {sums}. Unpin a message, or "
         "raise the limit"
@@ -430,14 +457,8 @@ def _with(system: Entry | None, message: Entry) -> list[Entry]:
 
 def _sums(policy: Policy, parts: dict[str, Totals]) -> str:
     """Return `900 for the message + 3 for every request = 903 of 800 tokens`."""
-    count = sum(part.count for part in parts.values())
-    tokens = sum(part.tokens for part in parts.values())
-    needed = policy.load(count, tokens)
-    terms = [
-        f"{policy.load(*part) - policy.overhead:,} for {name}"
-        for name, part in parts.items()
-        if part.count
-    ]
+    needed = policy.overhead + sum(part.cost for part in parts.values())
+    terms = [f"{part.cost:,} for {name}" for name, part in parts.items() if part.count]
     if policy.overhead:
         terms.append(f"{policy.overhead:,} for every request")
     return f"{' + '.join(terms)} = {needed:,} of {policy.limit:,} {policy.unit}"

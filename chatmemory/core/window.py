@@ -9,25 +9,31 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from chatmemory.core.messages import ChatMessage, MessageType
 
 
 class Totals(NamedTuple):
-    """The number of messages in a window and the sum of their tokens, without overhead."""
+    """The number of messages in a window, and the sums of their tokens and of their costs.
+
+    The costs are those of a policy (`Policy.weigh`), and 0 where none has measured the messages.
+    Overhead is in neither sum.
+    """
 
     count: int = 0  # type: ignore[assignment]  # hides tuple.count, which nothing here calls
     tokens: int = 0
+    cost: int = 0
 
-    def plus(self, entry: Entry) -> Totals:
-        return Totals(self.count + 1, self.tokens + entry.tokens)
+    def plus(self, message: Counted, cost: int = 0) -> Totals:
+        return Totals(self.count + 1, self.tokens + message.tokens, self.cost + cost)
 
-    def minus(self, entry: Entry) -> Totals:
-        return Totals(self.count - 1, self.tokens - entry.tokens)
+    def minus(self, message: Counted, cost: int = 0) -> Totals:
+        return Totals(self.count - 1, self.tokens - message.tokens, self.cost - cost)
 
     def without(self, others: Totals) -> Totals:
-        return Totals(self.count - others.count, self.tokens - others.tokens)
+        count, tokens, cost = others
+        return Totals(self.count - count, self.tokens - tokens, self.cost - cost)
 
 
 NOTHING = Totals()
@@ -39,7 +45,7 @@ class Entry:
 
     Entries are equal if their keys are, because a window may hold equal messages twice. `message`
     is None if the store has not loaded it; a system message is always loaded. A `pinned` entry is
-    never evicted.
+    never evicted. One that `is_stub` has taken the place of a tool result (see `clearing`).
 
     An entry is never changed. It is not frozen, because a frozen one takes three times as long to
     make, and a window is made of thousands.
@@ -51,6 +57,7 @@ class Entry:
     message: ChatMessage | None = field(default=None, repr=False)
     key: object = field(default_factory=object)
     pinned: bool = False
+    is_stub: bool = False
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other.key == self.key
@@ -85,7 +92,7 @@ class Window:
     `source` is an iterable of entries, or an `EntrySource` that is read from the head only as far
     as needed; pass `totals` with it. Without `totals` all entries are read and added up.
     `counted_by` names the estimator family that counted the tokens, or is None if they were not
-    counted.
+    counted. `measured_by` is the policy whose costs the totals have, or None.
     """
 
     # An add through a database reads the first entries only, as evictions take from the head: to
@@ -97,6 +104,7 @@ class Window:
         source: Iterable[Entry] | EntrySource = (),
         totals: Totals | None = None,
         counted_by: str | None = None,
+        measured_by: Costs | None = None,
     ) -> None:
         if isinstance(source, EntrySource):
             self._fill((), source)
@@ -104,6 +112,7 @@ class Window:
             self._fill(source)
         self.totals = total(self) if totals is None else totals
         self.counted_by = counted_by
+        self.measured_by = measured_by
 
     def _fill(self, entries: Iterable[Entry], source: EntrySource | None = None) -> None:
         self._source = source
@@ -139,6 +148,25 @@ class Window:
             self.refill(replace(entry, tokens=count(m)) for entry, m in messages if m is not None)
             self.totals = total(self)
             self.counted_by = family
+            self.measured_by = None
+
+    def measure_with(self, policy: Costs) -> Totals:
+        """Return the totals with the costs of a policy; read the window only if it has others, and
+        the policy must weigh each message.
+        """
+        if self.measured_by is None or not policy.costs_like(self.measured_by):
+            cost = policy.cost_of(self.totals)
+            cost = sum(map(policy.weigh, self)) if cost is None else cost
+            self.totals = self.totals._replace(cost=cost)
+        self.measured_by = policy
+        return self.totals
+
+    def cost_after(self, arrived: Iterable[Entry], left: Iterable[Entry]) -> int:
+        """Return the costs once some entries have come and others have left."""
+        if self.measured_by is None:
+            return 0
+        weigh = self.measured_by.weigh
+        return self.totals.cost + sum(map(weigh, arrived)) - sum(map(weigh, left))
 
     # The methods below change the window. The caller updates `totals`.
 
@@ -182,8 +210,28 @@ class Counted(Protocol):
     def tokens(self) -> int: ...
 
 
+class Weighable(Counted, Protocol):
+    """Anything that a policy can weigh: an entry, or a row of a window, a step or a stay."""
+
+    @property
+    def type(self) -> MessageType: ...
+
+    @property
+    def has_calls(self) -> bool: ...
+
+
+class Costs(Protocol):
+    """What a policy knows of the costs of messages."""
+
+    def weigh(self, message: Weighable) -> int: ...
+
+    def cost_of(self, totals: Totals) -> int | None: ...
+
+    def costs_like(self, other: Any) -> bool: ...
+
+
 def total(entries: Iterable[Counted]) -> Totals:
-    """Return the totals of some entries."""
+    """Return the totals of some entries, without costs."""
     count = tokens = 0
     for entry in entries:
         count += 1

@@ -55,7 +55,7 @@ def caption(change: ChangeResult, note: str = "") -> Caption:
     """
     in_tokens = change.policy is None or change.policy.unit != "messages"
     gained, lost = change.gained, change.lost
-    if change.kind == "compact":
+    if change.kind in ("compact", "stub"):
         return Caption(_event(change), detail=f"{lost:,} tokens became {gained:,}.")
     left = "would leave" if change.is_of_draft else "left"
     loss = f"{counted(len(change.evicted), 'message')} {left}" if change.evicted else ""
@@ -79,7 +79,7 @@ def _over(policy: Policy | None, totals: Totals, is_: str = "would be") -> str:
     """Say how much memory is over its limit; empty if it is not."""
     if not can_decide(policy) or not policy.is_exceeded_by(totals):
         return ""
-    return f"Memory {is_} {in_unit(policy.load(*totals) - policy.limit, policy)} over the limit."
+    return f"Memory {is_} {in_unit(policy.load(totals) - policy.limit, policy)} over the limit."
 
 
 def _event(change: ChangeResult) -> str:
@@ -90,8 +90,8 @@ def _event(change: ChangeResult) -> str:
             return capitalized(happened(change.kind))
         case "redact":
             return f"Message #{change.seq} was redacted"
-        case "compact":
-            return f"{counted(len(change.evicted), 'message')} became summary #{change.seq}"
+        case "compact" | "stub":
+            return _became(change)
         case "pin" | "unpin":
             return f"Message #{change.seq} was {change.kind}ned"
     if len(change.arrived) == 1:
@@ -109,6 +109,14 @@ def _event(change: ChangeResult) -> str:
         never_said = ", never said" if injected == len(change.arrived) > 0 else some
         return f"Memory was set; {len(change.arrived):,} messages came{never_said}"
     return f"{len(change.arrived):,} drafts would arrive"  # all of a simulation
+
+
+def _became(change: ChangeResult) -> str:
+    """Say what a compaction, or the clearing of tool results, put in the place of messages."""
+    count = len(change.evicted)
+    if change.kind == "compact":
+        return f"{counted(count, 'message')} became summary #{change.seq}"
+    return f"{counted(count, 'old tool result')} became {'a stub' if count == 1 else 'stubs'}"
 
 
 def _arrival(change: ChangeResult, arrived: ArrivedMessage) -> str:
@@ -382,7 +390,8 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
 def _room(preview: PinPreview) -> str:
     if preview.room < 1:
         return "no message would fit beside them"
-    if preview.policy.unit == "messages":
-        return f"there is room for {counted(preview.room, 'other message')} beside them"
+    if preview.policy.unit in ("messages", "turns"):
+        other = f"other {preview.policy.unit.removesuffix('s')}"
+        return f"there is room for {counted(preview.room, other)} beside them"
     room = in_unit(preview.room, preview.policy)
     return f"a message of up to {room} fits beside them, a result with its call"

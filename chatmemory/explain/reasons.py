@@ -10,7 +10,6 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
-from chatmemory.core.window import Totals
 from chatmemory.explain.receipts import Receipt, exceeded, is_ahead, receipt
 from chatmemory.explain.wording import (
     REPAIRED,
@@ -160,16 +159,20 @@ def _stays_because(window: WindowView[WindowPlace], position: int) -> tuple[str,
     if policy.keeps_newest and policy.is_exceeded_by(window.totals):
         return _stays_as_newest(window, policy, row)
     room = room_before(window, position)
-    when = f"when {room:,} more {policy.unit} arrive" if room > 1 else "at the next add"
+    when = f"when {room:,} more {policy.unit} arrive" if room > 1 else _at_next(policy)
     may = "may leave" if policy.has_window_options else "leaves"
     return "There is room for it.", f"It {may} {when}."
+
+
+def _at_next(policy: Policy) -> str:
+    return "when the next turn begins" if policy.unit == "turns" else "at the next add"
 
 
 def _stays_as_newest(
     window: WindowView[WindowPlace], policy: Policy, row: WindowPlace
 ) -> tuple[str, str]:
     """Return the same for a message that the limit has no room for."""
-    newest, is_large = window.rows[-1].seq, policy.is_exceeded_by(Totals(1, row.tokens))
+    newest, is_large = window.rows[-1].seq, policy.is_exceeded_by(policy.total([row]))
     cause = "It is too big for the limit." if is_large else "There is no room for it."
     if row.seq == newest:
         return cause, "It stays while it is the newest message."
@@ -196,13 +199,11 @@ def room_before(window: WindowView[WindowPlace], position: int) -> int:
     assert can_decide(policy)
     if window.over_limit and policy.has_window_options:
         return 1
-    load = policy.load(*window.totals)
+    load = policy.load(window.totals)
     first = _first_of_group(window, position)
     system = window.first_system.seq if window.first_system else None
     older = sum(
-        policy.cost(row.tokens)
-        for row in window.rows[:first]
-        if not row.pinned and row.seq != system
+        policy.weigh(row) for row in window.rows[:first] if not row.pinned and row.seq != system
     )
     until_full = policy.limit - load + 1
     return max(until_full, policy.low_mark - load + older + 1)
@@ -220,7 +221,7 @@ def _first_of_group(window: WindowView[WindowPlace], position: int) -> int:
 
 
 def _keeps_turns(policy: Policy | None) -> bool:
-    return can_decide(policy) and policy.snap_to_user
+    return can_decide(policy) and policy.takes_whole_turns
 
 
 # Why one message could have stayed

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chatmemory.core.eviction import Reason
+from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
-from chatmemory.core.window import Totals
 from chatmemory.explain.wording import capitalized, oldest, reason_of, role
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
 
+WITH_RECEIPT = ("add", "set", "compact", "stub")
 SHORT_HEAD, SHORT_TAIL = 40, 5
 BEFORE, AFTER = "In memory before", "In memory after"
 ALREADY, NEEDED, STILL = "Already", "Needed,", "Still"
@@ -49,7 +50,7 @@ def receipt(change: ChangeResult) -> Receipt:
     Empty if no policy decided the change.
     """
     is_trim = change.kind == "policy" and bool(change.evicted)
-    if not can_decide(change.policy) or not (is_trim or change.kind in ("add", "set", "compact")):
+    if not can_decide(change.policy) or not (is_trim or change.kind in WITH_RECEIPT):
         return ()
     return _Writing(change, change.policy).lines()
 
@@ -96,7 +97,9 @@ class _Writing:
     def __init__(self, change: ChangeResult, policy: Policy) -> None:
         self._change = change
         self._policy_after = policy
-        self._policy = change.policy_before if can_decide(change.policy_before) else policy
+        asked_first = change.policy_before
+        is_alike = can_decide(asked_first) and policy.costs_like(asked_first)
+        self._policy = asked_first if is_alike and asked_first else policy
         self._totals = change.before
         self._queue = deque(each for each in change.evicted if each.reason.is_for_room)
         self._oldest = self._queue[0].seq if self._queue else None
@@ -121,7 +124,7 @@ class _Writing:
 
     @property
     def _load(self) -> int:
-        return self._policy.load(*self._totals)
+        return self._policy.load(self._totals)
 
     @property
     def _is_over(self) -> bool:
@@ -164,10 +167,13 @@ class _Writing:
     def _move(
         self, message: ArrivedMessage | EvictedMessage, sign: int, label: str, sub: bool = False
     ) -> None:
-        count, tokens = self._totals
-        self._totals = Totals(count + sign, tokens + sign * message.tokens)
-        amount, kind = sign * self._policy.cost(message.tokens), "plus" if sign > 0 else "minus"
-        self._write(label, kind, amount, sign * message.tokens, sub, message.seq)
+        cost, is_plus = self._policy.weigh(message), sign > 0
+        change = self._totals.plus if is_plus else self._totals.minus
+        self._totals = change(message, cost)
+        kind = "plus" if is_plus else "minus"
+        is_free = self._policy.free_system and message.type is MessageType.SYSTEM
+        label = f"{label}, which is free" if is_free else label
+        self._write(label, kind, sign * cost, sign * message.tokens, sub, message.seq)
 
     def _sum(self, kind: str, label: str) -> None:
         self._write(label, kind, self._load, self._totals.tokens)

@@ -40,6 +40,7 @@ _KINDS = {
     "pin": "a message was pinned",
     "unpin": "a message was unpinned",
     "repair": "memory was repaired",
+    "stub": "old tool results were cleared",
     "redact": "a message was redacted",
 }
 
@@ -85,7 +86,7 @@ def in_unit(number: int, policy: Policy) -> str:
 def load_words(policy: Policy | None, totals: Totals) -> str:
     """Return the load of a window in words: in tokens where no policy can say."""
     if can_decide(policy):
-        return in_unit(policy.load(*totals), policy)
+        return in_unit(policy.load(totals), policy)
     return counted(totals.tokens, "token")
 
 
@@ -192,6 +193,7 @@ def option_words(policy: Policy | None) -> list[str]:
         "keeps oversized messages": policy.keeps_newest,
         "only measured": policy.meters_only,
         "system message first": policy.always_keep_system_message_first,
+        "system message free": policy.free_system,
     }
     return [each for each, is_chosen in words.items() if is_chosen]
 
@@ -235,6 +237,7 @@ _CAUSES = {
     Reason.CLEARED: Cause("cleared", "Memory was cleared.", of_list="cleared"),
     Reason.SET: Cause("list was set", "The list was set.", of_list="not in the new list"),
     Reason.MOVED: Cause("moved", "It moved."),
+    Reason.STUBBED: Cause("result cleared", "It became a stub."),
     Reason.SUMMARIZED: Cause(
         "summarised", "A summary took its place.", by_other="summarised by {}"
     ),
@@ -304,14 +307,14 @@ def why_no_fit(change: ChangeResult, message: EvictedMessage) -> str:
     if message.misfit is not None and message.misfit.is_of_system:
         return f"It takes {_of_limit(policy, remaining)}: nothing else can stay."
     if message.misfit is CannotFit.TOO_BIG:
-        return f"{capitalized(name)} alone needs {_of_limit(policy, Totals(1, message.tokens))}."
+        return f"{capitalized(name)} alone needs {_of_limit(policy, policy.total([message]))}."
     if message.misfit is CannotFit.NO_ROOM_BESIDE_PINS:
-        all_of_it = Totals(change.after.count + 1, change.after.tokens + message.tokens)
+        all_of_it = change.after.plus(message, policy.weigh(message))
         return f"With what is pinned, {name} needs {_of_limit(policy, all_of_it)}."
-    both = Totals(remaining.count + 1, remaining.tokens + message.tokens)
+    both = remaining.plus(message, policy.weigh(message))
     return f"With the system message, {name} needs {_of_limit(policy, both)}."
 
 
 def _of_limit(policy: Policy, totals: Totals) -> str:
     """Return `672 of 800 tokens`."""
-    return f"{policy.load(*totals):,} of {policy.limit:,} {policy.unit}"
+    return f"{policy.load(totals):,} of {policy.limit:,} {policy.unit}"

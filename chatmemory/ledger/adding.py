@@ -8,9 +8,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from chatmemory.conf import configuration
+from chatmemory.core.clearing import clear_for
 from chatmemory.core.codec import message_to_json, without_attributes
 from chatmemory.core.compaction import SummaryPlan, compact, summary_message
 from chatmemory.core.estimators import (
@@ -77,6 +79,8 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
             results.append(recorder.duplicate(seq))
             continue
         try:
+            if policy.whole_results:
+                clear_results(recorder, arrival, policy)
             transition = admit(recorder.window, arrival, policy)
             result = recorder.record(transition, new)
         except (OversizedMessage, NoRoomBesidePins, WindowTooLarge) as error:
@@ -87,6 +91,13 @@ def add_all(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeRe
             payload = without_attributes(message_to_json(new.message))
             known[new.client_id] = _Known(result.seq, new.message.type, payload)
     return results
+
+
+def clear_results(recorder: Recorder, arrival: Entry, policy: Policy) -> None:
+    """Clear old tool results, as a step, if the window has no room for an arrival beside them."""
+    estimator = estimator_for(policy.estimator)
+    count = partial(count_tokens, estimator)
+    recorder.record(clear_for(recorder.window, arrival, policy, count))
 
 
 def add_copies(recorder: Recorder, messages: Sequence[NewMessage]) -> list[ChangeResult]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -10,7 +11,8 @@ from typing import NamedTuple
 from chatmemory.core.eviction import Reason
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.transitions import CannotFit
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.transitions import CannotFit, Change
 from chatmemory.core.window import NOTHING, Totals
 
 _INJECTED = "SYNTHETIC"
@@ -64,6 +66,23 @@ class EvictedMessage(NamedTuple):
     misfit: CannotFit | None = None
 
 
+def totals_before(
+    policy: Policy | None,
+    before: Totals,
+    after: Totals,
+    arrived: Iterable[ArrivedMessage],
+    evicted: Iterable[EvictedMessage],
+) -> Totals:
+    """Return the totals before a change, with the costs of the policy in force after it.
+
+    They are those after it without what arrived, and with what left.
+    """
+    if not can_decide(policy):
+        return Totals(before.count, before.tokens)
+    gained, lost = (sum(map(policy.weigh, some)) for some in (arrived, evicted))
+    return Totals(before.count, before.tokens, after.cost - gained + lost)
+
+
 @dataclass(unsafe_hash=True)
 class ChangeResult:
     """The result of one change of a conversation. `step` is None if nothing was changed.
@@ -108,6 +127,11 @@ class ChangeResult:
     def misfit(self) -> EvictedMessage | None:
         """The message that left in the step that added it; None if there is none."""
         return next((each for each in self.evicted if each.misfit), None)
+
+    @property
+    def clears(self) -> bool:
+        """Whether it puts stubs in the places of tool results, so that no message leaves."""
+        return self.kind == Change.CLEAR_RESULTS
 
     @property
     def gained(self) -> int:

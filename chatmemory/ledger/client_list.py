@@ -28,7 +28,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import eq
 from typing import Any, NamedTuple
 
 from django.db.models import OuterRef, Subquery
@@ -47,8 +46,9 @@ from chatmemory.core.estimators import family_named
 from chatmemory.core.eviction import FOR_ROOM, Eviction, Reason
 from chatmemory.core.exceptions import NotCompactable
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
+from chatmemory.core.stored_policies import total_under
 from chatmemory.core.transitions import Transition, refill
-from chatmemory.core.window import Entry, Window, total
+from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.overrides import kept, overriding
 from chatmemory.ledger.redaction import is_redacted, mark_of
 from chatmemory.ledger.windows import SAID, StayEntry, numbered, shown_message, stay_entries
@@ -193,7 +193,7 @@ class Replacement:
             return None
         window = Window(replace(entry, pinned=False) for entry in self.old)
         lists = self.before, self.transition.arrivals, self.payloads
-        add = inferred_add(window, *lists, ways=(eq, Payload.counts_as))
+        add = inferred_add(window, *lists, is_same=Payload.counts_as)
         return add and add.with_entries({entry: entry for entry in self.old})
 
     @cached_property
@@ -265,7 +265,9 @@ class Replacement:
         return self.transition._replace(
             arrivals=tuple(entries),
             evictions=(*departures, *moves, *trims),
-            after=total(entry for entry in entries if entry not in trimmed),
+            after=total_under(
+                self.transition.policy, (each for each in entries if each not in trimmed)
+            ),
         )
 
     def _returns_after(self, position: int) -> Collection[Reason]:

@@ -1,8 +1,9 @@
 """What the window shows of a message otherwise than the history: the overrides of a stay.
 
 The column is the text of a JSON object: the properties that differ from the stored message, and a
-random salt. Null means that nothing differs. The only property is `attributes`, which a client
-changed; the message is in the history once, and past windows stay as they were.
+random salt. Null means that nothing differs. The property is `attributes`, which a client changed,
+or `text`, that of a stub in the place of a tool result (see `core.clearing`). The message is in the
+history once, and past windows stay as they were.
 
 The digest of a step has the SHA-256 of this text. A redaction leaves only the SHA-256, so that the
 digest stays valid and nobody can guess what was erased.
@@ -16,17 +17,23 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from chatmemory.core.clearing import stub_of
 from chatmemory.core.codec import decode_json, write_json
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.messages import ChatMessage, with_attributes
 
 SALT_BYTES = 16
-_ERASED = "erased"
+_ERASED, _STUB = "erased", "stub"
 
 
 def overriding(attributes: Mapping[str, Any]) -> str:
     """Return the overrides of a stay whose message has these attributes."""
     return write_json({"attributes": attributes, "salt": os.urandom(SALT_BYTES).hex()})
+
+
+def overriding_text(text: str) -> str:
+    """Return the overrides of a stay whose message is a stub with this text."""
+    return write_json({"text": text, "salt": os.urandom(SALT_BYTES).hex()})
 
 
 def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
@@ -37,14 +44,28 @@ def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
     if overrides is None or is_erased(overrides):
         return message
     values = decode_json(overrides)
+    if isinstance(values, dict) and values.keys() == {"text", "salt"}:
+        return stub_of(message, values["text"])
     if not isinstance(values, dict) or values.keys() != {"attributes", "salt"}:
-        raise InvalidMessage("overrides must have attributes and a salt")
+        raise InvalidMessage("overrides must have attributes or a text, and a salt")
     return with_attributes(message, values["attributes"])
+
+
+def text_of_stub(overrides: str) -> str | None:
+    """Return the text of a stub; None for other overrides, and for those that were erased."""
+    text: str | None = decode_json(overrides).get("text")
+    return text
+
+
+def is_of_stub(overrides: str | None) -> bool:
+    """Return whether overrides are those of a stub, also after they were erased."""
+    return overrides is not None and not {"text", _STUB}.isdisjoint(decode_json(overrides))
 
 
 def erased(overrides: str) -> str:
     """Return what a redaction leaves of overrides."""
-    return json.dumps({_ERASED: digest_of_overrides(overrides)})
+    left = {_ERASED: digest_of_overrides(overrides)}
+    return json.dumps(left | {_STUB: True} if is_of_stub(overrides) else left)
 
 
 def is_erased(overrides: str) -> bool:

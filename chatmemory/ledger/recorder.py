@@ -7,7 +7,7 @@ simulation is a recorder that writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from chatmemory.conf import configuration
+from chatmemory.core.clearing import STUB
 from chatmemory.core.client_lists import appended
 from chatmemory.core.codec import attributes_beside, frame_of
 from chatmemory.core.estimators import family_named
@@ -22,18 +23,24 @@ from chatmemory.core.eviction import Eviction, Reason
 from chatmemory.core.exceptions import WindowTooLarge
 from chatmemory.core.messages import text_of
 from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import load_of
-from chatmemory.core.transitions import Change, Transition, set_pinned, unchanged
-from chatmemory.core.window import NOTHING, Entry, Totals, Window, total
+from chatmemory.core.stored_policies import load_of, total_under
+from chatmemory.core.transitions import Change, Transition, set_pinned, totals_under, unchanged
+from chatmemory.core.window import NOTHING, Entry, Totals, Window
 from chatmemory.ledger import sql
-from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
+from chatmemory.ledger.changes import (
+    ArrivedMessage,
+    ChangeResult,
+    EvictedMessage,
+    NewMessage,
+    totals_before,
+)
 from chatmemory.ledger.client_list import (
     Replacement,
     appended_rank,
     head_rank,
     rank_of_summary,
 )
-from chatmemory.ledger.overrides import erased
+from chatmemory.ledger.overrides import erased, overriding_text
 from chatmemory.ledger.redaction import redacted
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.windows import (
@@ -137,6 +144,8 @@ class Recorder:
                 return self.replace(transition)
             case Change.COMPACT:
                 return self._compact(transition, by_client, note)
+            case Change.CLEAR_RESULTS:
+                return self._clear_results(transition)
         return self._clear(transition)
 
     def replace(self, transition: Transition, by_client: bool = False) -> ChangeResult:
@@ -186,7 +195,7 @@ class Recorder:
         self.policy = memory.policy = policy
         memory.policy_estimator = estimator
         if is_first:
-            memory.window_load = load_of(policy, self.window.totals)
+            memory.window_load = load_of(policy, totals_under(policy, self.window))
             self._is_changed = True
             return None
         transition = self._recount() if is_recounted else unchanged(self.window, policy)
@@ -281,6 +290,15 @@ class Recorder:
         transition = transition.with_entries({summary: new})
         return self._step(transition, Step.Kind.COMPACT, seq=seq, by_client=by_client, note=note)
 
+    def _clear_results(self, transition: Transition) -> ChangeResult:
+        """Record stubs, which have the ranks of the results in whose places they come."""
+        n = self.memory.last_stay
+        stubs = {
+            stub: numbered(stub, n + i, seq, rank, overrides=overriding_text(STUB))
+            for i, (seq, rank, stub) in enumerate(_places(transition.evictions), 1)
+        }
+        return self._step(transition.with_entries(stubs), Step.Kind.CLEAR_RESULTS)
+
     def _clear(self, transition: Transition) -> ChangeResult:
         if not transition.evictions:
             return self._unchanged(transition.change)
@@ -298,7 +316,7 @@ class Recorder:
         return Transition(
             Change.SET,
             before=Totals(memory.window_count, memory.window_tokens),
-            after=total(old),
+            after=total_under(self.policy, old),
             policy=self.policy,
             policy_before=self.policy,
             arrivals=tuple(new),
@@ -336,7 +354,8 @@ class Recorder:
         leaving = [*stay_entries(eviction.entry for eviction in transition.evictions)]
         transition.apply_to(self.window)
         self._count(transition, kind, entering, leaving)
-        memory.window_load = load_of(self.policy, transition.after)
+        after = totals_under(self.policy, self.window)
+        memory.window_load = load_of(self.policy, after)
         self._is_changed = True
         if self._actor is not None:
             step = InsertedStep(
@@ -350,6 +369,7 @@ class Recorder:
                 tokens_before=before.tokens,
                 count_after=memory.window_count,
                 tokens_after=memory.window_tokens,
+                load=memory.window_load,
                 history_tokens=memory.history_tokens,
                 last_seq=memory.last_seq,
                 said_count=memory.said_count,
@@ -372,6 +392,7 @@ class Recorder:
                 },
                 redacted,
             )
+        transition = transition._replace(after=after)
         result = self._result(transition, kind, last_seq, entering, leaving, seq, by_client)
         self.results.append(result)
         return result
@@ -390,7 +411,7 @@ class Recorder:
         memory, last_seq = self.memory, self.memory.last_seq
         memory.last_step += 1
         memory.last_stay += len(entering)
-        memory.window_count, memory.window_tokens = transition.after
+        memory.window_count, memory.window_tokens, _ = transition.after
         for entry in entering:
             memory.window_size += entry.size
             if entry.seq > last_seq:
@@ -409,7 +430,7 @@ class Recorder:
         if kind in (Step.Kind.SET, Step.Kind.REPAIR):
             memory.oldest = min(numbers, default=memory.last_stay + 1)
             memory.ordered_from = memory.last_stay
-        elif transition.change in (Change.PIN, Change.COMPACT):
+        elif transition.change in (Change.PIN, Change.COMPACT, Change.CLEAR_RESULTS):
             # A system message behind what was unpinned or covered may no longer lead, or lead now.
             memory.oldest = min([memory.oldest, *numbers])
             memory.ordered_from = memory.last_stay
@@ -491,7 +512,7 @@ class Recorder:
             evicted.append(
                 EvictedMessage(
                     *(entry.seq, entry.type, entry.has_calls, entry.tokens, eviction.reason),
-                    because_seq=getattr(eviction.because, "seq", None),
+                    because_seq=_cause(eviction),
                     misfit=misfit if misfit and entry == transition.arrivals[0] else None,
                 )
             )
@@ -503,11 +524,12 @@ class Recorder:
             for entry in entering
             if entry.seq not in moved
         ]
+        moves = arrived, evicted
         return ChangeResult(
             kind=kind,
             step=self.memory.last_step,
             policy=self.policy,
-            before=transition.before,
+            before=totals_before(self.policy, transition.before, transition.after, *moves),
             after=transition.after,
             policy_before=transition.policy_before,
             seq=arrived[0].seq if len(arrived) == 1 else seq,
@@ -521,6 +543,21 @@ class Recorder:
     def _unchanged(self, change: Change) -> ChangeResult:
         totals = self.window.totals
         return ChangeResult(str(change), None, self.policy, totals, totals)
+
+
+def _cause(eviction: Eviction) -> int | None:
+    """Return the seq of the other message because of which one left."""
+    if eviction.reason is Reason.STUBBED:
+        return None
+    return getattr(eviction.because, "seq", None)
+
+
+def _places(evictions: Iterable[Eviction]) -> Iterator[tuple[int, int, Entry]]:
+    """Yield the seq and the rank of each result that is cleared, and its stub."""
+    for entry, _, stub in evictions:
+        assert isinstance(entry, StayEntry)
+        assert stub is not None
+        yield entry.seq, entry.rank, stub
 
 
 def check_bounds(messages: int, size: int) -> None:
@@ -541,6 +578,7 @@ def _go_back(memory: Memory, step: Step) -> None:
     """Set an unsaved row to the state after a past step. Do not save the row."""
     memory.policy, memory.policy_estimator = step.policy, step.policy_estimator
     memory.window_count, memory.window_tokens = step.count_after, step.tokens_after
+    memory.window_load = step.load
     memory.window_size = stays_at(step).aggregate(size=Sum("size", default=0))["size"]
     memory.last_step, memory.last_seq, memory.last_stay = step.n, step.last_seq, step.last_stay
     memory.said_count, memory.history_tokens = step.said_count, step.history_tokens

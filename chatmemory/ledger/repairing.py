@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from chatmemory.core.client_lists import Payload
-from chatmemory.core.eviction import Reason
+from chatmemory.core.eviction import IN_PLACE
 from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import Transition, refill
@@ -62,7 +62,7 @@ def before_repair(memory: Memory, step: Step, now: Sequence[StayEntry]) -> list[
     if step.kind != Step.Kind.REPAIR:
         raise InvalidValue(f"step {step.n} is no repair: only a repair can be undone")
     here = {each.seq: each for each in now}
-    left = Stay.objects.filter(memory=memory, left_step=step.n).exclude(reason=Reason.MOVED)
+    left = Stay.objects.filter(memory=memory, left_step=step.n).exclude(reason__in=IN_PLACE)
     out = set(left.values_list("seq", flat=True)) - here.keys()
     entered = Stay.objects.filter(memory=memory, entered_step=step.n)
     came = set(entered.values_list("seq", flat=True))

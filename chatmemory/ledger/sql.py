@@ -86,6 +86,7 @@ class InsertedStep:
     tokens_before: int
     count_after: int
     tokens_after: int
+    load: int | None
     history_tokens: int
     last_seq: int
     said_count: int

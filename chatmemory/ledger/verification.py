@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from django.db.models import QuerySet
 
 from chatmemory import database
+from chatmemory.core.clearing import old_results
 from chatmemory.core.codec import frame_and_size
 from chatmemory.core.compaction import compact
 from chatmemory.core.estimators import (
@@ -27,7 +28,7 @@ from chatmemory.core.estimators import (
 from chatmemory.core.eviction import FOR_ROOM, Eviction, Reason
 from chatmemory.core.exceptions import NoRoomBesidePins, NotCompactable, OversizedMessage
 from chatmemory.core.messages import ChatMessage, MessageType, text_of
-from chatmemory.core.policies import MessageWindow, Policy, TokenWindow
+from chatmemory.core.policies import MessageWindow, Policy, TokenWindow, TurnWindow
 from chatmemory.core.stored_policies import UnavailablePolicy, can_decide, load_of
 from chatmemory.core.transitions import (
     Transition,
@@ -36,6 +37,7 @@ from chatmemory.core.transitions import (
     clear,
     refill,
     set_pinned,
+    totals_under,
     unchanged,
 )
 from chatmemory.core.window import Totals, Window
@@ -67,10 +69,15 @@ BATCH = 500  # rows that are read at once
 AT_ONCE = 4_000_000  # bytes of messages that are read at once
 
 PINNING = (Step.Kind.PIN, Step.Kind.UNPIN)
-DECIDED = (Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, Step.Kind.COMPACT, *PINNING)
+DECIDED = (
+    *(Step.Kind.ADD, Step.Kind.SET, Step.Kind.CLEAR, Step.Kind.COMPACT, Step.Kind.CLEAR_RESULTS),
+    *PINNING,
+)
 # The kinds of steps that begin pinned stays
 PROTECTING = (Step.Kind.COMPACT, *PINNING)
-ALWAYS_INSTALLED = (MessageWindow, TokenWindow)
+# The kinds of steps after which the order by number is no longer that by rank
+ORDERING = (Step.Kind.SET, Step.Kind.REPAIR, Step.Kind.CLEAR_RESULTS, *PROTECTING)
+ALWAYS_INSTALLED = (MessageWindow, TokenWindow, TurnWindow)
 
 Row = TypeVar("Row", Step, Stay, Message)
 Numbered = TypeVar("Numbered", Step, Stay)
@@ -257,7 +264,7 @@ class _Replay:
         for check in self.checks:
             check.message(row)
         if row.origin == Message.Origin.SAID:
-            self.said = Totals(self.said.count + 1, self.said.tokens + row.tokens)
+            self.said = self.said.plus(row)
 
     def check_stay(self, step: Step, stay: Stay, row: Message, message: ChatMessage) -> None:
         left = stay.left_step
@@ -294,8 +301,9 @@ class _Replay:
         self.decided(step).apply_to(self.window)
         expect(step, "count after", step.count_after, self.window.totals.count)
         expect(step, "tokens after", step.tokens_after, self.window.totals.tokens)
+        self.check_load(step, step.policy, step.load)
         self.check_oldest(step)
-        if step.kind in (Step.Kind.SET, Step.Kind.REPAIR, *PROTECTING):
+        if step.kind in ORDERING:
             self.ordered_from = step.last_stay
         self.clears += step.kind == Step.Kind.CLEAR
         self.summaries += step.kind == Step.Kind.COMPACT
@@ -315,6 +323,8 @@ class _Replay:
                 return transition
             case Step.Kind.COMPACT:
                 return self.decided_compaction(step)
+            case Step.Kind.CLEAR_RESULTS:
+                return self.decided_clearing(step)
         return self.decided_pin(step)
 
     def can_decide(self, step: Step) -> bool:
@@ -394,6 +404,21 @@ class _Replay:
         self.compare(step, transition.evictions, self.left)
         return transition
 
+    def decided_clearing(self, step: Step) -> Transition:
+        """Clear again what became stubs, which have the ranks of the results. An arrival that is a
+        result itself counts among those that stay whole.
+        """
+        keep = self.policy.whole_results if self.policy else 0
+        for kept in (keep, keep - 1):
+            old = old_results(self.window, kept) if keep else ()
+            if {entry.key for entry in old} == self.left.keys():
+                break
+        self.compare(step, (Eviction(entry, Reason.STUBBED) for entry in old), self.left)
+        expected = sorted((each.seq, each.rank, True) for each in stay_entries(old))
+        found = sorted((each.seq, each.rank, each.is_stub) for each in self.arrived)
+        expect(step, "the stubs", found, expected)
+        return self.stored()
+
     def remaining(self, gone: Container[int]) -> list[StayEntry]:
         """Return the window and the arrivals by rank, without the stays that are `gone`."""
         entries = (*stay_entries(self.window), *self.arrived)
@@ -451,7 +476,7 @@ class _Replay:
             check.end()
 
     def check_memory(self) -> None:
-        memory, (count, tokens) = self.memory, self.window.totals
+        memory, (count, tokens, _) = self.memory, self.window.totals
         replayed: dict[str, Any] = {
             "last_step": self.last.n,
             "last_seq": self.last_seq,
@@ -469,17 +494,16 @@ class _Replay:
             replayed |= {"policy_estimator": self.last.policy_estimator}
         for name, value in replayed.items():
             expect(memory, name, getattr(memory, name), value)
-        self.check_load()
+        self.check_load(memory, memory.policy, memory.window_load)
         self.check_imported()
 
-    def check_load(self) -> None:
-        """Compare the load. It is null after a step that was taken while the policy's kind was not
-        installed.
+    def check_load(self, row: Step | Memory, policy: Policy | None, load: int | None) -> None:
+        """Compare the load of the window. It is null after a step that was taken while the policy's
+        kind was not installed.
         """
-        load, policy = self.memory.window_load, self.memory.policy
         is_known = load is not None or type(policy) in ALWAYS_INSTALLED
         if policy is None or (can_decide(policy) and is_known):
-            expect(self.memory, "window_load", load, load_of(policy, self.window.totals))
+            expect(row, "load", load, load_of(policy, totals_under(policy, self.window)))
 
     def check_imported(self) -> None:
         """Check what an unfinished import says: until its end nothing but its adds are steps, and

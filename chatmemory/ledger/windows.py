@@ -13,8 +13,10 @@ from chatmemory.core.codec import frame_and_size, message_from_frame
 from chatmemory.core.estimators import family_named
 from chatmemory.core.exceptions import CorruptRow, InvalidMessage, InvalidValue
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
+from chatmemory.core.policies import Policy
+from chatmemory.core.stored_policies import can_decide, stored_totals
 from chatmemory.core.window import Entry, EntrySource, Totals, Window
-from chatmemory.ledger.overrides import kept, overridden
+from chatmemory.ledger.overrides import is_of_stub, kept, overridden
 from chatmemory.ledger.sql import (
     HEAD_PAGE,
     OpenStay,
@@ -78,6 +80,7 @@ def numbered(
         origin=str(origin),
         frame=frame,
         overrides=overrides,
+        is_stub=entry.is_stub,
     )
 
 
@@ -97,6 +100,7 @@ def stay_entry(
         rank=stay.rank,
         size=stay.size,
         overrides=kept(stay.overrides),
+        is_stub=is_of_stub(stay.overrides),
     )
 
 
@@ -285,8 +289,9 @@ class StoredWindow(Window):
         source: StoredStays | Iterable[Entry] = (),
         totals: Totals | None = None,
         counted_by: str | None = None,
+        measured_by: Policy | None = None,
     ) -> None:
-        super().__init__(source, totals, counted_by)
+        super().__init__(source, totals, counted_by, measured_by)
         self._memory_id = memory_id
 
     def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
@@ -314,6 +319,19 @@ class StoredWindow(Window):
 
 def stored_window(memory: Memory, stays: QuerySet[Stay] | None = None) -> Window:
     """Return the window of a Memory row, with its open stays unless others are given."""
-    source = OpenStays(memory.id) if stays is None else StoredStays(stays)
-    totals = Totals(memory.window_count, memory.window_tokens)
-    return StoredWindow(memory.id, source, totals, family_named(memory.policy_estimator))
+    source, policy = OpenStays(memory.id) if stays is None else StoredStays(stays), memory.policy
+    totals = window_totals(memory)
+    counted_by = family_named(memory.policy_estimator)
+    is_measured = can_decide(policy) and memory.window_load is not None
+    return StoredWindow(memory.id, source, totals, counted_by, policy if is_measured else None)
+
+
+def window_totals(memory: Memory) -> Totals:
+    """Return the totals of the current window as the row has them."""
+    held = memory.window_count, memory.window_tokens, memory.window_load
+    return stored_totals(memory.policy, *held)
+
+
+def totals_after(step: Step) -> Totals:
+    """Return the totals of the window after a step as the row has them."""
+    return stored_totals(step.policy, step.count_after, step.tokens_after, step.load)

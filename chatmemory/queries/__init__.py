@@ -13,7 +13,7 @@ from chatmemory.core.recall.history import Use
 from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.core.recall.kinds import WORDS as KIND_WORDS
 from chatmemory.core.recall.kinds import IncidentKind
-from chatmemory.core.window import Counted, Totals
+from chatmemory.core.window import Totals, Weighable
 from chatmemory.distribution import unreachable_nodes
 from chatmemory.flags import Flag, flag_named, flags
 from chatmemory.ledger.snapshots import one_snapshot
@@ -37,6 +37,7 @@ from chatmemory.queries.conversations import (
     memory,
     policy,
 )
+from chatmemory.queries.costs import CostsByStep, costs_by_step
 from chatmemory.queries.cursors import CursorPage
 from chatmemory.queries.feed import (
     FeedItem,

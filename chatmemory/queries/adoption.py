@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from django.db.models import Q
 
 from chatmemory.core.estimators import family_named
+from chatmemory.core.messages import TYPES
 from chatmemory.core.policies import Policy
-from chatmemory.core.window import Totals
+from chatmemory.core.window import NOTHING, Entry, Totals
 from chatmemory.core.written_policies import measured
 from chatmemory.managers import MemoryQuerySet
+from chatmemory.models import Memory, Stay
 from chatmemory.queries.searching import MemoryFilter
 
 ROWS_AT_ONCE = 500
+_COLUMNS = ("memory_id", "type", "has_calls", "tokens")
 
 
 @dataclass(frozen=True)
@@ -36,13 +42,30 @@ def adopting(which: MemoryFilter, policy: Policy) -> PolicyAdoption:
     differing = over = recounted = 0
     family = family_named(policy.estimator)
     evicts_by_tokens = policy.unit == "tokens" and not policy.meters_only
-    for row in having_another(which, policy).iterator(ROWS_AT_ONCE):
-        differing += 1
-        if evicts_by_tokens and family_named(row.policy_estimator) != family:
-            recounted += row.window_count > 0
-        elif not policy.meters_only:
-            over += policy.is_exceeded_by(Totals(row.window_count, row.window_tokens))
+    rows = having_another(which, policy).iterator(ROWS_AT_ONCE)
+    while some := list(islice(rows, ROWS_AT_ONCE)):
+        differing += len(some)
+        if policy.meters_only:
+            continue
+        unknown = [
+            row for row in some if evicts_by_tokens and family_named(row.policy_estimator) != family
+        ]
+        recounted += sum(row.window_count > 0 for row in unknown)
+        known = [row for row in some if row not in unknown]
+        over += sum(map(policy.is_exceeded_by, _windows_under(policy, known)))
     return PolicyAdoption(which.rows().count(), differing, over, recounted)
+
+
+def _windows_under(policy: Policy, rows: Sequence[Memory]) -> list[Totals]:
+    """Return the totals of the windows of conversations, with their costs under a policy."""
+    totals = {row.pk: Totals(row.window_count, row.window_tokens) for row in rows}
+    if policy.cost_of(NOTHING) is not None:
+        return [each._replace(cost=policy.cost_of(each) or 0) for each in totals.values()]
+    costs = Counter[str]()
+    stays = Stay.objects.filter(memory__in=totals, left_step=None)
+    for memory_id, type, has_calls, tokens in stays.values_list(*_COLUMNS).iterator():
+        costs[memory_id] += policy.weigh(Entry(TYPES[type], has_calls, tokens, key=None))
+    return [each._replace(cost=costs[memory_id]) for memory_id, each in totals.items()]
 
 
 def having_another(which: MemoryFilter, policy: Policy) -> MemoryQuerySet:

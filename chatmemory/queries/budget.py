@@ -22,7 +22,7 @@ class Budget:
     """The tokens of a window by the kind of their messages.
 
     `overhead` is what a request costs beside its messages. `limit` is that of the policy, if it
-    counts tokens: None otherwise.
+    counts tokens: None otherwise. `uncounted` are those of a system message that is free.
     """
 
     system: int = 0
@@ -33,6 +33,7 @@ class Budget:
     summaries: int = 0
     overhead: int = 0
     limit: int | None = None
+    uncounted: int = 0
 
     @property
     def talk(self) -> int:
@@ -45,8 +46,10 @@ class Budget:
 
     @property
     def whole(self) -> int:
-        """What shares are of: the limit, or what the window holds if that is more."""
-        return max(self.limit or 0, self.used)
+        """What shares are of: the limit, with a system message that is free, or what the window
+        holds if that is more.
+        """
+        return max((self.limit or 0) + self.uncounted, self.used)
 
     @property
     def free(self) -> int:
@@ -58,12 +61,13 @@ class Budget:
     @property
     def is_system_heavy(self) -> bool:
         """Whether the system message takes so much of the limit that little remains for talk."""
-        return self.limit is not None and self.system * 100 > HEAVY_PERCENT * self.limit
+        counted = self.system - self.uncounted
+        return self.limit is not None and counted * 100 > HEAVY_PERCENT * self.limit
 
     @property
     def remaining(self) -> int:
-        """What remains of the limit beside the system message."""
-        return max(0, (self.limit or 0) - self.overhead - self.system)
+        """What remains of the limit beside the system message, if that counts."""
+        return max(0, (self.limit or 0) - self.overhead - self.system + self.uncounted)
 
     @property
     def roomy_limit(self) -> int:
@@ -82,8 +86,9 @@ def budget_of(
     policy = view.policy
     if not can_decide(policy) or policy.unit != "tokens":
         return Budget(**tokens)
-    overhead = policy.load(*view.totals) - view.totals.tokens
-    return Budget(**tokens, overhead=overhead, limit=policy.limit)
+    overhead = policy.overhead if view.rows else 0
+    uncounted = tokens["system"] if policy.free_system else 0
+    return Budget(**tokens, overhead=overhead, limit=policy.limit, uncounted=uncounted)
 
 
 def budget_at(memory_id: str, view: WindowView[WindowPlace] | WindowView[WindowRow]) -> Budget:

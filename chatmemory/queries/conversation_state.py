@@ -40,7 +40,13 @@ from chatmemory.queries.simulation import (
 )
 from chatmemory.queries.steps import StepSamples, evictions_around, step_detail, step_samples
 from chatmemory.queries.summaries import StandsFor, standing_for, stands_for
-from chatmemory.queries.windows import StoredState, WindowPlace, WindowView, recounted_tokens
+from chatmemory.queries.windows import (
+    StoredState,
+    WindowPlace,
+    WindowView,
+    recounted_tokens,
+    stubs_at,
+)
 
 HISTORY_SIZE = 60
 WINDOW_SIZE = 100
@@ -87,7 +93,8 @@ class ConversationState:
     `stored_window` the one before it. `trim` is what a limit that is tried without drafts evicts at
     the next add. `injected` are the messages of the
     window that were never said: a client put them there. `when_said` are the tokens when they were
-    said of messages that count otherwise in the window.
+    said of messages that count otherwise in the window, of which `cleared` are stubs, with
+    their texts.
     `said_before` is when the message before the part of the history was said.
     In a replay, `window` is what memory would hold under another limit from the first message on.
     `summaries` are those in the window or selected, with what they stand for. Where the selected
@@ -118,6 +125,7 @@ class ConversationState:
     outlook: Outlook = NO_OUTLOOK
     injected: frozenset[int] = frozenset()
     when_said: Mapping[int, int] = field(default_factory=dict)
+    cleared: Mapping[int, str] = field(default_factory=dict)
     said_before: datetime | None = None
     is_replay: bool = False
     summaries: Mapping[int, StandsFor] = field(default_factory=dict)
@@ -153,8 +161,10 @@ class ConversationState:
 
     @cached_property
     def evicted(self) -> dict[int, int]:
-        """The messages that the change evicts: their positions in it by seq."""
-        evicted = self.change.evicted if self.change else ()
+        """The messages that the change evicts: their positions in it by seq. One that it clears
+        keeps its place.
+        """
+        evicted = () if self.change is None or self.change.clears else self.change.evicted
         return {each.seq: position for position, each in enumerate(evicted)}
 
     @property
@@ -176,14 +186,21 @@ class ConversationState:
 
 
 @one_snapshot()
-def conversation_state(memory_id: str, query: ConversationQuery) -> ConversationState:
-    """Return the state of a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
+def conversation_state(
+    memory_id: str, query: ConversationQuery, read: dict[str, Any] | None = None
+) -> ConversationState:
+    """Return the state of a conversation. `read` has what rooms have read for the page already.
+
+    Raises MemoryNotFound, StepNotFound, MessageNotFound.
+    """
     stored = StoredState.of(memory_id, query.at)
-    state = _stored_state(stored, query)
+    state = _stored_state(stored, query, {} if read is None else read)
     return replace(state, calls=calls_in(memory_id, state.window.rows))
 
 
-def _stored_state(stored: StoredState, query: ConversationQuery) -> ConversationState:
+def _stored_state(
+    stored: StoredState, query: ConversationQuery, read: dict[str, Any]
+) -> ConversationState:
     """Return the state of a conversation that is already read, without tool calls."""
     memory, row = stored.memory, stored.step
     samples = step_samples(memory, row.n)
@@ -195,6 +212,8 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
     mentions = phrase_matches(stored, query.find, detail)
     history = _history(row, query, mentions, samples.stays)
     left_by = _left_by(memory, selected, detail)
+    when_said = recounted_tokens(row)
+    cleared = stubs_at(row, when_said) if when_said else {}
     known = {row.seq: row.readable for row in (*history.rows, *mentions.rows)}
     pinned = {place.seq for place in window.rows if place.pinned and place.seq in stored.injected}
     if selected is not None and selected.origin == Message.Origin.SYNTHETIC:
@@ -215,15 +234,17 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         selected=selected,
         left_by=left_by,
         would_keep=find_what_would_keep(
-            memory, row, selected, left_by, query.replay, query.of_rooms
+            memory, row, selected, left_by, query.replay, query.of_rooms, read
         ),
         compared=None if query.other is None else StoredState(memory, query.other).window,
         injected=stored.injected,
         summaries=stands_for(memory.pk, pinned, selected.seq if selected else None),
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
-        when_said=recounted_tokens(row),
+        when_said=when_said,
+        cleared=cleared,
         said_before=said_before(memory.pk, history.rows[0].seq) if history.earlier else None,
         stored=stored,
+        read=read,
     )
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from django.db.models import Case, F, IntegerField, Max, OuterRef, Q, QuerySet, Subquery, When
 from django.db.models.functions import Coalesce, Left
 
-from chatmemory.core.eviction import Reason
+from chatmemory.core.eviction import IN_PLACE, Reason
 from chatmemory.core.messages import MessageType
 from chatmemory.core.transitions import CannotFit
 from chatmemory.models import LIVED, AuditEntry, Memory, Stay, Step
@@ -102,7 +102,7 @@ def _ended_last(steps: Iterable[_Leaving]) -> dict[str, Stay]:
         amount += step.evicted
     if not left:
         return {}
-    stays = Stay.objects.exclude(reason=Reason.MOVED)
+    stays = Stay.objects.exclude(reason__in=IN_PLACE)
     if amount > STAYS_READ:
         newest = stays.filter(left).values("memory_id", "left_step").annotate(last=Max("seq"))
         left = Q()

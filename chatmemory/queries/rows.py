@@ -16,16 +16,16 @@ from django.db.models.lookups import IsNull
 
 from chatmemory import database
 from chatmemory.core.compaction import is_summary
-from chatmemory.core.eviction import Reason
+from chatmemory.core.eviction import IN_PLACE, Reason
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import can_decide, load_of
+from chatmemory.core.stored_policies import can_decide, total_under
 from chatmemory.core.texts import readable_text
 from chatmemory.core.transitions import CannotFit, why_it_cannot_fit
-from chatmemory.core.window import NOTHING, Totals, total
+from chatmemory.core.window import NOTHING, Totals, Weighable
 from chatmemory.ledger.changes import ChangeResult
-from chatmemory.ledger.windows import read_message
+from chatmemory.ledger.windows import read_message, stay_entry, totals_after, window_totals
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.search import DIGEST_LABEL, given_labels
 
@@ -48,12 +48,9 @@ class MemoryRow:
     said_count: int
     history_tokens: int
     window: Totals
+    load: int | None
     head: str
     branched_from: str | None
-
-    @property
-    def load(self) -> int | None:
-        return load_of(self.policy, self.window)
 
     @property
     def is_over_limit(self) -> bool:
@@ -171,12 +168,14 @@ class MessageDetail:
 
     @cached_property
     def visits(self) -> tuple[tuple[int, int | None, Reason | None], ...]:
-        """The (entered, left, reason) of each time in the window; MOVED stays are joined."""
+        """The (entered, left, reason) of each time in the window. Stays that follow each other in
+        the same place are joined.
+        """
         visits: list[tuple[int, int | None, Reason | None]] = []
         entered: int | None = None
         for stay in self.stays:
             entered = stay.entered_step if entered is None else entered
-            if stay.reason is not Reason.MOVED:
+            if stay.reason not in IN_PLACE:
                 visits.append((entered, stay.left_step, stay.reason))
                 entered = None
         return tuple(visits)
@@ -200,9 +199,10 @@ class Page:
 
 
 def memory_row(row: Memory) -> MemoryRow:
+    policy = row.policy
     return MemoryRow(
         id=row.pk,
-        policy=row.policy,
+        policy=policy,
         estimator=row.policy_estimator,
         labels=row.labels,
         created_at=row.created_at,
@@ -211,7 +211,8 @@ def memory_row(row: Memory) -> MemoryRow:
         last_seq=row.last_seq,
         said_count=row.said_count,
         history_tokens=row.history_tokens,
-        window=Totals(row.window_count, row.window_tokens),
+        window=window_totals(row),
+        load=row.window_load if can_decide(policy) else None,
         head=bytes(row.head).hex(),
         branched_from=row.branched_from,
     )
@@ -226,7 +227,7 @@ def step_row(row: Step) -> StepRow:
         by_client=row.by_client,
         policy=row.policy,
         before=Totals(row.count_before, row.tokens_before),
-        after=Totals(row.count_after, row.tokens_after),
+        after=totals_after(row),
         history_tokens=row.history_tokens,
         said_count=row.said_count,
         note=row.note,
@@ -311,20 +312,21 @@ def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
     found = {}
     for stay in at_once:
         place = stay.memory_id, stay.entered_step
-        if place in of_step and (cause := misfit_at(of_step[place], stay.tokens, pinned[place])):
+        if place in of_step and (
+            cause := misfit_at(of_step[place], stay_entry(stay), pinned[place])
+        ):
             found[stay.memory_id, stay.n] = cause
     return found
 
 
-def misfit_at(step: Step, tokens: int, held: Totals) -> CannotFit | None:
+def misfit_at(step: Step, message: Weighable, held: Totals) -> CannotFit | None:
     """Return why a message had no room in the step that added it, beside what remained, of which
     `held` is pinned; None if the policy is not installed.
     """
     policy = step.policy
     if not can_decide(policy):
         return None
-    remaining = Totals(step.count_after, step.tokens_after).without(held)
-    return why_it_cannot_fit(policy, remaining, tokens, held)
+    return why_it_cannot_fit(policy, totals_after(step).without(held), message, held)
 
 
 def pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
@@ -336,10 +338,13 @@ def pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
     ids = {step.memory_id for step in filled}
     pins = list(Stay.objects.filter(memory_id__in=ids, pinned=True))
     for step in filled:
-        held[step.memory_id, step.n] = total(
-            pin
-            for pin in pins
-            if pin.memory_id == step.memory_id
-            and pin.entered_step <= step.n < (pin.left_step or step.n + 1)
+        held[step.memory_id, step.n] = total_under(
+            step.policy,
+            (
+                stay_entry(pin)
+                for pin in pins
+                if pin.memory_id == step.memory_id
+                and pin.entered_step <= step.n < (pin.left_step or step.n + 1)
+            ),
         )
     return held

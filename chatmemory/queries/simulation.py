@@ -24,7 +24,7 @@ from chatmemory.ledger.adding import add_all, change_policy, required_policy
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.models import Memory
+from chatmemory.models import Memory, Step
 from chatmemory.queries.windows import (
     NoRoom,
     StoredState,
@@ -135,7 +135,8 @@ def simulated(
     places = recorded_places(recorder.window) if is_recounted else stored.places
     changes = add_all(recorder, added)
     changes = _as_drafts(changes) if are_drafts else changes
-    after = _after(stored, policy, places, changes)
+    shown = _with_stubs(places, recorder.results)
+    after = _after(stored, policy, shown, changes)
     return Simulation(
         changes=tuple(changes),
         seen=_after(stored, policy, places, changes[:since]) if changes[:since] else stored.window,
@@ -162,6 +163,15 @@ def _check_recount(memory: Memory, policy: Policy) -> None:
     is_same = family_named(policy.estimator) == family_named(memory.policy_estimator)
     if not is_same and memory.window_count > RECOUNTED_AT_ONCE:
         raise LongRecount(policy.estimator, memory.window_count)
+
+
+def _with_stubs(
+    places: Iterable[WindowPlace], changes: Iterable[ChangeResult]
+) -> Sequence[WindowPlace]:
+    """Return places with stubs in those of the results that changes cleared."""
+    cleared = [change for change in changes if change.kind == Step.Kind.CLEAR_RESULTS]
+    tokens = {each.seq: each.tokens for change in cleared for each in change.arrived}
+    return [place._replace(tokens=tokens.get(place.seq, place.tokens)) for place in places]
 
 
 def _after(

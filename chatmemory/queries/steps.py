@@ -14,12 +14,17 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from chatmemory import database
-from chatmemory.core.eviction import REASONS, Reason
+from chatmemory.core.eviction import IN_PLACE, REASONS, Reason
 from chatmemory.core.messages import TYPES, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import stored_policy
 from chatmemory.core.window import NOTHING, Totals
-from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
+from chatmemory.ledger.changes import (
+    ArrivedMessage,
+    ChangeResult,
+    EvictedMessage,
+    totals_before,
+)
 from chatmemory.ledger.lookup import find_memory, find_step, no_step
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.sql import read_step, rows
@@ -58,9 +63,9 @@ _LEFT_AT = """SELECT seq, type, has_calls, tokens, entered_step, reason, EXISTS 
     ) FROM chatmemory_stay WHERE memory_id = %s AND left_step = %s ORDER BY rank"""
 _LEFT_AROUND = """SELECT
     (SELECT MAX(left_step) FROM chatmemory_stay
-        WHERE memory_id = %s AND left_step < %s AND reason <> 'MOVED'),
+        WHERE memory_id = %s AND left_step < %s AND reason NOT IN ('MOVED', 'STUBBED')),
     (SELECT MIN(left_step) FROM chatmemory_stay
-        WHERE memory_id = %s AND left_step > %s AND reason <> 'MOVED')"""
+        WHERE memory_id = %s AND left_step > %s AND reason NOT IN ('MOVED', 'STUBBED'))"""
 
 
 @one_snapshot()
@@ -93,7 +98,7 @@ def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDeta
             kind=found.kind,
             step=row.n,
             policy=found.policy,
-            before=found.before,
+            before=totals_before(found.policy, found.before, found.after, arrived, evicted),
             after=found.after,
             policy_before=_policy_before(row, previous),
             seq=arrived[0].seq if len(arrived) == 1 else row.seq,
@@ -198,11 +203,11 @@ def _evicted(
                 Reason.REPLACED: system,
                 Reason.SUMMARIZED: row.seq,
             }.get(reason)
-            yield EvictedMessage(
-                *(each.seq, TYPES[each.type], each.has_calls, each.tokens),
-                *(reason, because),
-                misfit=misfit_at(row, each.tokens, held) if _is_at_once(row, each) else None,
+            gone = EvictedMessage(
+                *(each.seq, TYPES[each.type], each.has_calls, each.tokens), *(reason, because)
             )
+            misfit = misfit_at(row, gone, held) if _is_at_once(row, each) else None
+            yield gone._replace(misfit=misfit)
 
 
 # The timeline
@@ -342,7 +347,7 @@ def _arrivals(stays: Iterable[Stay], at: int) -> dict[int, Arrival]:
     arrivals: dict[int, Arrival] = {}
     for stay in stays:
         seq, left = stay.seq, stay.left_step
-        has_left = left is not None and left <= at and stay.reason != Reason.MOVED
+        has_left = left is not None and left <= at and stay.reason not in IN_PLACE
         if has_left or seq not in arrivals:
             left = left if has_left else None
             arrivals[seq] = Arrival(seq, TYPES[stay.type], stay.has_calls, stay.tokens, left)

@@ -10,13 +10,15 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.db.models import F, QuerySet
 
+from chatmemory import database
 from chatmemory.core import transitions
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import can_decide, load_of
-from chatmemory.core.window import Entry, Totals, Window, total
+from chatmemory.core.stored_policies import can_decide, load_of, total_under
+from chatmemory.core.window import Entry, Totals, Window
 from chatmemory.ledger.changes import EvictedMessage
 from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.overrides import text_of_stub
 from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import (
     PART,
@@ -95,11 +97,11 @@ class WindowView(Generic[Place]):
 
     @cached_property
     def totals(self) -> Totals:
-        return total(self.rows)
+        return total_under(self.policy, self.rows)
 
     @cached_property
     def stored(self) -> Totals:
-        return total((*self.rows, *self.over_limit))
+        return total_under(self.policy, (*self.rows, *self.over_limit))
 
     @property
     def load(self) -> int | None:
@@ -131,12 +133,12 @@ class WindowView(Generic[Place]):
 
     def held_by_pins(self, policy: Policy) -> int:
         """Return what pinned messages hold of a limit."""
-        return sum(policy.cost(row.tokens) for row in self.rows if row.pinned)
+        return sum(policy.weigh(row) for row in self.rows if row.pinned)
 
     def room_without_pins(self, policy: Policy) -> int:
         """Return how large a message fits beside the system message that does not leave."""
         system = self.first_system
-        return policy.limit - policy.overhead - (policy.cost(system.tokens) if system else 0)
+        return policy.limit - policy.overhead - (policy.weigh(system) if system else 0)
 
     @cached_property
     def horizon(self) -> int | None:
@@ -157,9 +159,14 @@ class WindowView(Generic[Place]):
 
     @property
     def is_full(self) -> bool:
-        """Whether even a message of one token evicts another; False without a policy."""
-        shortest = Totals(self.totals.count + 1, self.totals.tokens + 1)
-        return can_decide(self.policy) and self.policy.is_exceeded_by(shortest)
+        """Whether even the shortest message that costs anything evicts another; False without a
+        policy.
+        """
+        policy = self.policy
+        if not can_decide(policy):
+            return False
+        shortest = transitions.taking_room(policy, tokens=1)
+        return policy.is_exceeded_by(self.totals.plus(shortest, policy.weigh(shortest)))
 
     @property
     def messages(self: WindowView[WindowRow]) -> list[ChatMessage]:
@@ -168,9 +175,11 @@ class WindowView(Generic[Place]):
 
 def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
     """Return why every message is refused where pins hold so much of the room for messages."""
-    if policy.meters_only or room - held >= 1:
+    shortest = Entry(MessageType.AI, has_calls=False, tokens=1)
+    if policy.meters_only or room - held >= policy.weigh(shortest):
         return None
-    if policy.keeps_newest and policy.cost(room + 1) > room:
+    larger = transitions.taking_room(policy, tokens=room + 1)
+    if policy.keeps_newest and policy.weigh(larger) > room:
         return None  # a message larger than the limit is kept
     if room >= 1:
         return NoRoom.BESIDE_PINS
@@ -189,7 +198,8 @@ def view_of(step: int, policy: Policy | None, rows: Iterable[Place]) -> WindowVi
 
 def _hidden_by(policy: Policy, rows: Sequence[Place]) -> Iterator[EvictedMessage]:
     """Yield what a limit hides of a stored window, and the next add evicts."""
-    for entry, reason, because in transitions.hidden_by_limit(_entries(rows), total(rows), policy):
+    over = transitions.hidden_by_limit(_entries(rows), total_under(policy, rows), policy)
+    for entry, reason, because in over:
         yield EvictedMessage(
             *(_seq(entry), entry.type, entry.has_calls, entry.tokens),
             *(reason, _seq(because) if because else None),
@@ -307,12 +317,20 @@ def recounted_tokens(step: Step) -> dict[int, int]:
     """Return the tokens, as they were counted when they were said, of the messages in the window
     after a step that count otherwise there, by seq.
 
-    Only a message with a second stay can: the estimator was another when it was said.
+    Only a message with a second stay can: the estimator was another when it was said, or it is a
+    result that was cleared.
     """
     if step.last_stay == step.last_seq:
         return {}
     stays = stays_at(step).exclude(tokens=F("message__tokens"))
     return dict(stays.values_list("seq", "message__tokens"))
+
+
+def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
+    """Return the texts of these messages of the window after a step that are stubs, by seq."""
+    stays = stays_at(step).filter(database.in_list("seq", seqs), overrides__isnull=False)
+    found = {seq: text_of_stub(own) for seq, own in stays.values_list("seq", "overrides")}
+    return {seq: text for seq, text in found.items() if text is not None}
 
 
 def place_from(columns: Sequence[Any]) -> WindowPlace:

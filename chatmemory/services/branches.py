@@ -13,7 +13,6 @@ from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Oversized, Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import refill
-from chatmemory.core.window import Totals
 from chatmemory.ledger.adding import (
     add_all,
     change_policy,
@@ -25,7 +24,7 @@ from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.redaction import is_redacted
-from chatmemory.ledger.windows import shown_message, stay_entries, stays_at
+from chatmemory.ledger.windows import shown_message, stay_entries, stay_entry, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.conversations import source_of
 from chatmemory.services.conversations import create
@@ -190,9 +189,11 @@ def _make_room(recorder: Recorder, window: Sequence[Stay]) -> None:
     limit hides until the next add.
     """
     policy = recorder.policy
-    totals = Totals(len(window), sum(stay.tokens for stay in window))
-    if can_decide(policy) and policy.is_exceeded_by(totals):
-        change_policy(recorder, replace(policy, limit=policy.load(*totals)))
+    if not can_decide(policy):
+        return
+    needed = policy.load(policy.total(map(stay_entry, window)))
+    if needed > policy.limit:
+        change_policy(recorder, replace(policy, limit=needed))
 
 
 def _pin(recorder: Recorder, window: Sequence[Stay]) -> None:

@@ -19,7 +19,7 @@ from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.given import storable_id
 from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.window import Totals
+from chatmemory.core.window import NOTHING
 from chatmemory.models import DefaultPolicy
 from chatmemory.services.transaction import audit
 from chatmemory.services.validation import ID_LENGTH, check_actor, check_policy, check_text
@@ -82,7 +82,7 @@ def chosen_policy(memory_id: str, policy: Policy | Default | None) -> Policy | N
             f"no default policy has a prefix of {memory_id!r}: give a policy, or null if the "
             "client decides the window"
         )
-    found.load(*Totals())  # raises PolicyUnavailable if its kind is not installed
+    found.load(NOTHING)  # raises PolicyUnavailable if its kind is not installed
     return found
 
 

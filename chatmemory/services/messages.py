@@ -11,7 +11,6 @@ from chatmemory.core.exceptions import MessageNotFound, NotPinnable, PolicyRequi
 from chatmemory.core.messages import ChatMessage, MessageType
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import clear, hidden_by_limit, refill
-from chatmemory.core.window import total
 from chatmemory.ledger.adding import (
     Recount,
     add_all,
@@ -195,7 +194,9 @@ def _check_pinnable(
 ) -> None:
     """Raise NotPinnable for a message whose pin would do nothing, or harm."""
     first = group[0]
-    hidden = {each.entry for each in hidden_by_limit(window, total(window), recorder.policy)}
+    policy = recorder.policy
+    over = hidden_by_limit(window, policy.total(window), policy) if policy else ()
+    hidden = {each.entry for each in over}
     if not hidden.isdisjoint(group):
         raise NotPinnable(
             f"#{first.seq} is hidden by a lowered limit: only what the model sees can stay"

@@ -13,7 +13,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.texts import named
 from chatmemory.core.transitions import Transition
-from chatmemory.core.window import Entry, total
+from chatmemory.core.window import Entry
 from chatmemory.ledger.adding import counted_entries
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory, find_step
@@ -140,10 +140,10 @@ def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry
     """
     if not can_decide(policy) or policy.meters_only:
         return
-    back, after = set(new) - set(old), total(new)
+    back, after = set(new) - set(old), policy.total(new)
     if back and policy.is_exceeded_by(after):
         raise NotRepairable(
-            f"memory would hold {policy.load(*after):,} of {policy.limit:,} {policy.unit} with what"
+            f"memory would hold {policy.load(after):,} of {policy.limit:,} {policy.unit} with what"
             " the repair left out: raise the limit, or clear memory"
         )
 

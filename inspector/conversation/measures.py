@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chatmemory import Policy, can_decide
-from chatmemory.queries import ConversationState, Counted, Totals
+from chatmemory.queries import ConversationState, CostsByStep, Totals, Weighable
 
 FULL = 100.0
 
@@ -22,37 +22,56 @@ class Amount:
 
 @dataclass(frozen=True)
 class Measure:
-    """How a policy measures memory; a page asks the policy once.
+    """How a policy measures memory, or tokens do without one that can decide.
 
-    `limit` is None if nobody knows what it counts. `load` is the load of a request with so many
-    messages and tokens, `cost` the part of it that a message with so many tokens makes up, and
-    `overhead` the part of an empty one.
+    `limit` is None if nobody knows what it counts. `overhead` is the part of the load that every
+    request has. `costs` are those of the steps, where the policy must weigh each message.
     """
 
+    policy: Policy | None
     unit: str
     limit: int | None
     overhead: int
-    load: Callable[[int, int], int]
-    cost: Callable[[int], int]
+    costs: CostsByStep | None = None
 
     @classmethod
-    def of(cls, policy: Policy | None) -> Measure:
+    def of(cls, policy: Policy | None, costs: CostsByStep | None = None) -> Measure:
         if not can_decide(policy):
             return TOKENS
-        return cls(policy.short_unit, policy.limit, policy.overhead, policy.load, policy.cost)
+        return cls(policy, policy.short_unit, policy.limit, policy.overhead, costs)
+
+    def load(self, totals: Totals) -> int:
+        return self.policy.load(totals) if self.policy else totals.tokens
+
+    def weigh(self, message: Weighable) -> int:
+        """Return the part of the load that a message makes up."""
+        return self.policy.weigh(message) if self.policy else message.tokens
+
+    def said(self, step: int, totals: Totals) -> Totals:
+        """Return the totals of what was said up to a step, with its costs."""
+        return self._with_costs(totals, self.costs.said_at(step) if self.costs else None)
+
+    def memory(self, step: int, totals: Totals) -> Totals:
+        """Return the totals of memory after a step, with its costs under this policy."""
+        return self._with_costs(totals, self.costs.memory_at(step) if self.costs else None)
+
+    def _with_costs(self, totals: Totals, cost: int | None) -> Totals:
+        if cost is None and self.policy:
+            cost = self.policy.cost_of(totals)
+        return totals._replace(cost=cost or 0)
 
     def amount(self, totals: Totals) -> Amount:
-        return self.amount_of(self.load(*totals), totals.tokens)
+        return self.amount_of(self.load(totals), totals.tokens)
 
     def amount_of(self, load: int, tokens: int) -> Amount:
         return Amount(load, self.unit, None if self.unit == TOKENS.unit else tokens)
 
-    def cost_of_all(self, messages: Iterable[Counted]) -> int:
+    def cost_of_all(self, messages: Iterable[Weighable]) -> int:
         """Return the part of the load that messages make up, without any overhead."""
-        return sum(self.cost(each.tokens) for each in messages)
+        return sum(map(self.weigh, messages))
 
 
-TOKENS = Measure("tok", None, 0, lambda count, tokens: tokens, lambda tokens: tokens)
+TOKENS = Measure(None, "tok", None, 0)
 
 
 class Gauge:
@@ -74,18 +93,19 @@ class Gauge:
             self.over = round(FULL - self.fill, 1) if is_over else 0.0
 
 
-def said_totals(state: ConversationState) -> Totals:
+def said_totals(state: ConversationState, measure: Measure) -> Totals:
     """Return the totals of all that was said up to the step, with the drafts.
 
     Each message has the tokens that were counted when it was said.
     """
     row = state.detail.row if state.detail else None
-    said = Totals(row.said_count, row.history_tokens) if row else Totals()
-    drafts = sum(draft.tokens for draft in state.drafts)
-    return Totals(said.count + len(state.drafts), said.tokens + drafts)
+    said = measure.said(row.n, Totals(row.said_count, row.history_tokens)) if row else Totals()
+    for draft in state.drafts:
+        said = said.plus(draft, measure.weigh(draft))
+    return said
 
 
-def kept_totals(state: ConversationState) -> Totals:
+def kept_totals(state: ConversationState, measure: Measure) -> Totals:
     """Return the totals of what was said and is stored in memory, hidden by its limit or not.
 
     The tokens are those that were counted when it was said, as in `said_totals`.
@@ -93,9 +113,9 @@ def kept_totals(state: ConversationState) -> Totals:
     window, injected, when_said = state.window, state.injected, state.when_said
     if not injected and not when_said:
         return window.stored
-    kept = [
-        when_said.get(row.seq, row.tokens)
-        for row in (*window.rows, *window.over_limit)
-        if row.seq not in injected
-    ]
-    return Totals(len(kept), sum(kept))
+    kept = Totals()
+    for row in (*window.rows, *window.over_limit):
+        if row.seq not in injected:
+            as_said = row._replace(tokens=when_said.get(row.seq, row.tokens))
+            kept = kept.plus(as_said, measure.weigh(as_said))
+    return kept

@@ -36,6 +36,7 @@ class KeptRow(MessageLine):
         is_over: bool = False,
     ) -> None:
         super().__init__(state, message, *classes)
+        self.text = state.cleared.get(message.seq, self.text)
         self.amount, self.note, self.past, self.this = amount, note, past, this
         self.soon, self.is_over = soon, is_over
 
@@ -103,7 +104,7 @@ class MemoryPane:
         self._state = state
         self._measure = measure
         self._window = state.window
-        self._load = measure.load(*state.window.totals)
+        self._load = measure.load(state.window.totals)
         self._related = related(state)
         self.next_to_leave = state.window.next_to_leave
         self._next = frozenset(self.next_to_leave)
@@ -177,7 +178,8 @@ class MemoryPane:
     def just_evicted(self) -> JustEvicted | None:
         """The messages that left by the change, which may have been under another policy."""
         change = self._state.change
-        return JustEvicted(self._state, change) if change and change.evicted else None
+        is_leaving = change and change.evicted and not change.clears
+        return JustEvicted(self._state, change) if change and is_leaving else None
 
     def _rows(self, places: Sequence[WindowPlace], past: int, css: str = "") -> list[KeptRow]:
         """Return the rows of places; `past` is the load of the rows above them."""
@@ -186,7 +188,7 @@ class MemoryPane:
         rows = []
         for place, paired in zip(places, pairings(places), strict=True):
             seq = place.seq
-            load = self._measure.cost(place.tokens)
+            load = self._measure.weigh(place)
             is_next = seq in self._next
             is_over = limit is not None and past + load > limit
             row = KeptRow(

@@ -42,8 +42,8 @@ def page_of(
     MessageNotFound, and what rooms raise.
     """
     is_draft = (query.msg or 0) < 0
-    state = queries.conversation_state(memory_id, replace(query, msg=None) if is_draft else query)
-    state = replace(state, query=query, read=read)
+    shown = replace(query, msg=None) if is_draft else query
+    state = replace(queries.conversation_state(memory_id, shown, read), query=query)
     view = room.view(state)
     if view is None and is_draft:
         raise MessageNotFound("no simulation is shown, and so no draft")
@@ -69,7 +69,8 @@ class ConversationPage:
         self.is_replay = state.is_replay
         self.drafts = state.drafts
         self.tried, self.is_lasting = self._view.tried, self._view.is_lasting
-        self._measure = Measure.of(state.window.policy)
+        policy = state.window.policy
+        self._measure = Measure.of(policy, queries.costs_by_step(state.memory, policy))
         self.limit, self.unit = self._measure.limit, self._measure.unit
         self.previous_step = self.at - 1 if self.at > 0 else None
         self.first_step = 0 if self.at > 0 else None
@@ -91,7 +92,7 @@ class ConversationPage:
         # What the model sees, and all that was said until now: no step has a longer number.
         self.kept = self._measure.amount(self.window.totals)
         most = Totals(self.memory.said_count, self.memory.history_tokens)
-        self.most_said = self._measure.amount(most)
+        self.most_said = self._measure.amount(self._measure.said(self.memory.last_step, most))
         # What rooms add, which they read here
         cards = [] if self.msg else room.cards(state)
         self._cards = [card for card in cards if card.in_searches or not self.find]
@@ -186,7 +187,12 @@ class ConversationPage:
     @cached_property
     def said(self) -> Amount:
         """All that was said up to this step as it was counted then, with the drafts."""
-        return self._measure.amount(said_totals(self.state))
+        return self._measure.amount(said_totals(self.state, self._measure))
+
+    @property
+    def is_recounted(self) -> bool:
+        """Whether another estimator counted messages of the window when they were said."""
+        return bool(self.state.when_said.keys() - self.state.cleared.keys())
 
     @property
     def hidden(self) -> Amount | None:
@@ -197,10 +203,12 @@ class ConversationPage:
     @property
     def forgotten(self) -> Amount:
         """What was said and is not in memory, not even hidden, as it was counted then."""
-        return self._difference(said_totals(self.state), kept_totals(self.state))
+        return self._difference(
+            said_totals(self.state, self._measure), kept_totals(self.state, self._measure)
+        )
 
     def _difference(self, whole: Totals, part: Totals) -> Amount:
-        load = self._measure.load(*whole) - self._measure.load(*part)
+        load = self._measure.load(whole) - self._measure.load(part)
         return self._measure.amount_of(load, whole.tokens - part.tokens)
 
     @cached_property

@@ -9,6 +9,7 @@ import pytest
 
 from chatmemory import TokenWindowChatMemory, UserMessage, queries, services
 from chatmemory.core.policies import KINDS, Policy
+from chatmemory.core.window import Weighable
 from chatmemory.ledger.verification import verify
 from chatmemory.stores.database import DjangoChatMemoryStore
 
@@ -36,11 +37,8 @@ class Letters(Policy):
     share: float = 0.1
     rank: int = 3
 
-    def load(self, count: int, tokens: int) -> int:
-        return 2 * tokens
-
-    def cost(self, tokens: int) -> int:
-        return 2 * tokens
+    def cost(self, message: Weighable) -> int:
+        return 2 * message.tokens
 
 
 @pytest.fixture
@@ -84,6 +82,7 @@ def test_a_registered_kind_is_accepted_and_shown(api, db, letters):
         "low_water": "1",
         "snap_to_user": False,
         "meters_only": False,
+        "free_system": False,
         "oversized": "evict",
     }
     listed = api.get(f"{URL}?policy=letters").data["results"]
@@ -115,7 +114,10 @@ def test_a_registered_kind_is_in_the_openapi_document(api, letters):
             assert mine["properties"][option] == {"type": type, **told}
     parameters = document["paths"]["/api/v1/memories/"]["get"]["parameters"]
     (policy,) = (each for each in parameters if each["name"] == "policy")
-    assert policy["schema"]["enum"] == ["message_window", "token_window", "letters", "client"]
+    assert policy["schema"]["enum"] == [
+        *("message_window", "token_window", "turn_window"),
+        *("letters", "client"),
+    ]
 
 
 def test_a_kind_that_is_not_registered_is_refused(api, db):

@@ -17,13 +17,14 @@ from chatmemory import (
     NoRoomBesidePins,
     SystemMessage,
     TokenWindow,
+    TurnWindow,
     UserMessage,
 )
 from chatmemory.core.eviction import Eviction, Head, Reason
 from chatmemory.core.loads import Keeping, Loads, evicts_oldest_first, smallest_limit
 from chatmemory.core.policies import Policy
 from chatmemory.core.transitions import fold
-from chatmemory.core.window import Entry, Window, total
+from chatmemory.core.window import Entry, Weighable, Window
 
 from ..properties import examples
 from .letters import CALL, RESULT
@@ -42,11 +43,8 @@ class Surcharged(Policy):
     _: KW_ONLY
     surcharge: int = 2
 
-    def load(self, count: int, tokens: int) -> int:
-        return tokens + count * self.surcharge
-
-    def cost(self, tokens: int) -> int:
-        return tokens + self.surcharge
+    def cost(self, message: Weighable) -> int:
+        return message.tokens + self.surcharge
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class Halving(Surcharged):
 
     def evict(self, head: Head) -> Iterator[Eviction]:
         if self.is_exceeded_by(head.totals):
-            while self.load(*head.totals) > self.limit // 2 and (victim := head.pop()):
+            while self.load(head.totals) > self.limit // 2 and (victim := head.pop()):
                 yield Eviction(victim, Reason.CAPACITY)
 
 
@@ -92,9 +90,12 @@ options = {
     "snap_to_user": st.booleans(),
     "oversized": st.sampled_from(["evict", "keep", "reject"]),
     "meters_only": st.sampled_from([False, False, True]),
+    "free_system": st.booleans(),
 }
 any_policy = (
     oldest_first
+    | st.builds(MessageWindow, st.just(1), free_system=st.just(True))
+    | st.builds(TurnWindow, st.integers(2, 4), **options)
     | st.builds(Halving, st.just(1))
     | st.builds(MessageWindow, st.integers(2, 9), low_water=st.just("0.5"), **options)
     | st.builds(TokenWindow, st.integers(20, 40), low_water=st.just("0.29"), **options)
@@ -112,7 +113,7 @@ def test_loads_tell_what_the_rule_does(said, policy, limit, pins):
     assert loads.left_at(policy) == left_by_the_rule(said, policy)
     if not evicts_oldest_first(policy):
         return
-    limits = range(1, policy.load(*total(said)) + 3)
+    limits = range(1, policy.load(policy.total(said)) + 3)
     left = {each: left_by_the_rule(said, replace(policy, limit=each)) for each in limits}
     assert left == {each: loads.left_at(replace(policy, limit=each)) for each in limits}
     for position, last in combinations_with_replacement(range(len(said)), 2):
@@ -124,7 +125,7 @@ def test_loads_tell_what_the_rule_does(said, policy, limit, pins):
         if loads.have_one_system and said[position].type is not MessageType.SYSTEM:
             intervals = loads.limits_that_hold(position, last, policy)
             assert held == {n for n in limits if any(a <= n < (b or n + 1) for a, b in intervals)}
-    beside_pins = replace(policy, limit=policy.limit + sum(policy.cost(p.tokens) for p in pins))
+    beside_pins = replace(policy, limit=policy.limit + sum(policy.weigh(p) for p in pins))
     with suppress(NoRoomBesidePins):
         pinned = [replace(each, pinned=True, key=object()) for each in pins]
         assert left_by_the_rule(said, beside_pins, pinned) == loads.left_at(policy)
@@ -146,7 +147,7 @@ def test_every_limit_from_the_smallest_on_keeps_a_message_and_the_one_below_does
     said, data, policy
 ):
     position = data.draw(st.sampled_from(range(len(said))))
-    limits = range(1, policy.load(*total(said)) + 3)
+    limits = range(1, policy.load(policy.total(said)) + 3)
     lefts = [left_by_the_rule(said, replace(policy, limit=limit)) for limit in limits]
     dropped = [
         limit for limit, left in zip(limits, lefts, strict=True) if left[position] < len(said)

@@ -22,6 +22,7 @@ from chatmemory import (
     SystemMessage,
     TokenWindow,
     TokenWindowChatMemory,
+    TurnWindow,
     UserMessage,
     policy_from_dict,
     policy_from_text,
@@ -31,7 +32,7 @@ from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy, PolicyOptions, TokenOptions, option_fields
 from chatmemory.core.stored_policies import stored_policy
 from chatmemory.core.transitions import admit, next_to_leave, refill, set_pinned, visible
-from chatmemory.core.window import Entry, Window, total
+from chatmemory.core.window import Entry, Window
 
 from ..properties import examples
 from .letters import CALL, RESULT, entries, entry, story
@@ -48,8 +49,11 @@ options = {
     "always_keep_system_message_first": st.booleans(),
     "snap_to_user": st.booleans(),
     "oversized": st.sampled_from(["evict", "reject", "keep"]),
+    "free_system": st.booleans(),
 }
 policies = st.one_of(
+    st.builds(TurnWindow, st.integers(1, 4), **options),
+    st.builds(TurnWindow, st.integers(2, 6), low_water=st.just("0.5"), **options),
     st.builds(MessageWindow, st.integers(1, 6), **options),
     st.builds(TokenWindow, st.integers(1, 40), **options),
     st.builds(MessageWindow, st.integers(2, 8), low_water=st.just("0.5"), **options),
@@ -70,6 +74,8 @@ RULES = {
     ),
     "a trim goes on to a user message": (("aAb", "A", SNAPS), "ct.. bA"),
     "unless there is no other": (("aAC", "R", SNAPS), "c... ACR"),
+    "the oldest turn leaves as a whole": (("SAbACRb", "b", TurnWindow(2)), ".ccttt.. Sbb"),
+    "in a turn nothing leaves": (("bA", "A", TurnWindow(1)), "... bAA"),
     "without a trim memory may begin with anything": (("Ab", "A", SNAPS), "... AbA"),
     "an oversized message can be kept": (("Sab", "c", KEEPS, 99), ".cc. Sc"),
 }
@@ -126,18 +132,19 @@ def test_between_two_evicting_steps_comes_the_space_above_the_mark(sizes, limit)
         if left and had_room:
             assert appended + size >= limit - policy.low_mark
         if left:
-            appended, had_room = 0, policy.load(*window.totals) <= policy.low_mark
+            appended, had_room = 0, policy.load(window.totals) <= policy.low_mark
         else:
             appended += size
 
 
 def test_what_leaves_next_is_all_that_leaves_on_the_way_to_the_mark():
     window = Window(entries("Saaaaaa"))
-    leaving = next_to_leave(window, window.totals, MessageWindow(10, low_water=0.7))
+    policy: Policy = MessageWindow(10, low_water=0.7)
+    leaving = next_to_leave(window, window.measure_with(policy), policy)
     assert [eviction.entry for eviction in leaving] == list(window)[1:5]
     window = Window([entry("a", 0), entry("b", 20), entry("c", 5)])  # also one without tokens
     policy = TokenWindow(30, low_water=0.7, fixed_overhead=0)
-    leaving = next_to_leave(window, window.totals, policy)
+    leaving = next_to_leave(window, window.measure_with(policy), policy)
     assert [eviction.entry for eviction in leaving] == list(window)[:2]
 
 
@@ -289,7 +296,7 @@ def test_the_bound_holds_or_only_what_cannot_leave_remains(sequence, policy, pin
         transition.apply_to(window)
         after = list(window)
         assert [each for each in after if each.pinned] == held
-        assert window.totals == transition.after == total(window)
+        assert window.totals == transition.after == policy.total(window)
         if transition.ignored:
             continue
         assert not policy.is_exceeded_by(window.totals) or stuck(after, policy)

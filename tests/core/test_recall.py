@@ -22,6 +22,7 @@ from chatmemory import (
     TokenWindow,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
+    TurnWindow,
     UserMessage,
     recall,
     recall_curve,
@@ -36,7 +37,7 @@ from chatmemory.core.recall.history import history_from, history_of, uses
 from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.recall.prompts import Refusals, prompts_of
 from chatmemory.core.transitions import fold
-from chatmemory.core.window import Window, total
+from chatmemory.core.window import Window
 from chatmemory.formats import read_transcripts
 from chatmemory.linting import turns_of
 
@@ -76,6 +77,8 @@ policies = st.one_of(
     ),
     st.builds(Surcharged, st.integers(1, 40)),
     st.builds(Halving, st.integers(1, 40)),
+    st.builds(TurnWindow, st.integers(1, 4), free_system=st.booleans()),
+    st.builds(TokenWindow, st.integers(1, 40), free_system=st.just(True)),
     st.builds(MessageWindow, st.integers(1, 9), snap_to_user=st.booleans(), oversized=oversized),
     st.builds(TokenWindow, st.integers(8, 40), low_water=st.just("0.6"), oversized=oversized),
 )
@@ -124,7 +127,7 @@ def test_recalls_are_held_as_a_replay_tells(history, policy):
 @given(histories(st.one_of(none, one_system, many_systems)), policies)
 def test_the_curve_is_the_replay_under_every_limit(history, policy):
     curve = curve_of(history, policy, most_adds=10**9)
-    most = max(1, policy.load(*total(history.entries))) + 2
+    most = max(1, policy.load(policy.total(history.entries))) + 2
     shares = {}
     least = policy.least_limit
     for limit in range(least, max(least, most) + 1):

@@ -91,7 +91,8 @@ def test_a_lowered_limit_hides_messages_until_the_next_add():
     window = Window(said)
     assert visible(window, MessageWindow(1)) == said[2:]
     assert visible(window, MessageWindow(3)) == visible(window, None) == said
-    hidden = [each.entry for each in hidden_by_limit(said, total(said), MessageWindow(1))]
+    policy = MessageWindow(1)
+    hidden = [each.entry for each in hidden_by_limit(said, policy.total(said), policy)]
     assert (
         hidden
         == said[:2]
@@ -105,8 +106,10 @@ def test_a_set_without_a_policy_is_not_trimmed():
 
 
 def test_reasons_and_changes_are_spelled_as_databases_and_clients_have_them():
-    assert " ".join(Reason) == "CAPACITY ORPHANED REPLACED CLEARED SET MOVED TURN SUMMARIZED"
-    assert " ".join(Change) == "add set clear keep pin compact"
+    assert (
+        " ".join(Reason) == "CAPACITY ORPHANED REPLACED CLEARED SET MOVED TURN SUMMARIZED STUBBED"
+    )
+    assert " ".join(Change) == "add set clear keep pin compact stub"
 
 
 # The head of a window, from which policies take messages
@@ -115,12 +118,13 @@ def test_reasons_and_changes_are_spelled_as_databases_and_clients_have_them():
 def test_taking_from_the_head_changes_what_remains_and_not_the_window():
     a, b, c = said = entries("abc", 2)
     window = Window(said)
-    head = Head(window, window.totals)
+    policy = TokenWindow(9)
+    head = Head(window, window.measure_with(policy), policy)
     assert (head.peek(), head.peek(2), head.peek(3)) == (a, c, None)
     assert (head.pop(1), head.pop(7), head.peek(1), head.evict(7)) == (b, None, c, [])
     head.remove(c)
-    assert (head.peek(1), head.totals, list(window)) == (None, Totals(1, 2), said)
-    assert not list(oldest_first(Head([], Totals()), lambda totals: True))
+    assert (head.peek(1), head.totals, list(window)) == (None, Totals(1, 2, 2), said)
+    assert not list(oldest_first(Head([], Totals(), TokenWindow(9)), lambda totals: True))
 
 
 # Windows that a store reads as far as needed
@@ -128,11 +132,12 @@ def test_taking_from_the_head_changes_what_remains_and_not_the_window():
 
 def test_what_is_placed_or_removed_before_it_is_met():
     inside, gone, first, last = entries("abcd")
-    head = Head([inside, gone], total([inside, gone]))
+    policy = MessageWindow(9)
+    head = Head([inside, gone], policy.total([inside, gone]), policy)
     head.remove(gone)
     head.place(last, at_head=False)
     head.place(first, at_head=True)
-    assert head.totals == Totals(3, 30)
+    assert head.totals == Totals(3, 30, cost=3)
     assert [head.pop() for _ in range(4)] == [first, inside, last, None]
 
 
@@ -210,7 +215,7 @@ def test_a_lazy_window_decides_like_one_read_at_once(start, arriving, limit, kee
         assert transition == admit(whole, arrival, policy)
         transition.apply_to(window)
         transition.apply_to(whole)
-        assert window.totals == whole.totals == total(whole)
+        assert window.totals == whole.totals == policy.total(whole)
     assert list(window) == list(whole)
     assert visible(window, policy) == visible(whole, policy)
 
@@ -225,7 +230,7 @@ def test_a_lazy_window_decides_like_one_read_at_once(start, arriving, limit, kee
 )
 def test_a_decision_reads_only_what_it_evicts(behind, arriving, policy, left, read):
     kept = Kept(entries("a" * 1_000 + behind))
-    window = Window(kept, total(kept.kept))
+    window = Window(kept, policy.total(kept.kept), measured_by=policy)
     transition = admit(window, entry(arriving), policy)
     transition.apply_to(window)
     assert len(transition.evictions) == left

@@ -90,7 +90,7 @@ def test_a_draft_that_is_kept_over_the_limit_does_not_fit(db):
     create_and_add("m", TokenWindow(40, oversized="keep"), [UserMessage("word " * 100)])
     services.change("m", policy=TokenWindow(40, meters_only=True))
     simulation = queries.simulate("m", [UserMessage("hello")])
-    over = simulation.policy.load(*simulation.totals) - 40
+    over = simulation.policy.load(simulation.totals) - 40
     assert forecast(simulation).summary == (
         f"Over the limit. Memory would be {over} tokens over the limit. Nothing would leave."
     )
@@ -173,7 +173,7 @@ def check_draft(drafts: list, other: Policy | None) -> None:
     except (NoRoomBesidePins, OversizedMessage):
         return
     policy, told = simulation.policy, forecast(simulation)
-    over = policy.load(*simulation.totals) - policy.limit
+    over = policy.load(simulation.totals) - policy.limit
     event(told.event)
     assert (told.event == "Over the limit") <= (over > 0)
     assert (told.event == "Fits") <= (over <= 0)

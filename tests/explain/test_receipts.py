@@ -26,6 +26,7 @@ from chatmemory import (
     SystemMessage,
     TokenWindow,
     ToolExecutionResultMessage,
+    TurnWindow,
     UserMessage,
     explain,
     queries,
@@ -54,8 +55,10 @@ options = {
     "snap_to_user": st.booleans(),
     "meters_only": st.sampled_from([False, False, False, True]),
     "oversized": st.sampled_from(["evict", "evict", "keep", "reject"]),
+    "free_system": st.booleans(),
 }
 policies = st.one_of(
+    st.builds(TurnWindow, st.integers(1, 3), **options),
     st.builds(MessageWindow, st.integers(1, 6), **options),
     st.builds(
         MessageWindow, st.integers(3, 9), low_water=st.sampled_from(["0.4", "0.7"]), **options
@@ -156,7 +159,7 @@ def check_sum(change: ChangeResult) -> None:
             assert line.amount == load <= max(each.limit for each in in_force if each)
         else:
             load += line.amount
-    assert last.amount == load == change.policy.load(*change.after)
+    assert last.amount == load == change.policy.load(change.after)
     assert (last.kind == "over") == change.policy.is_exceeded_by(change.after)
     seqs = [line.seq for line in between if line.kind == "minus" and line.seq]
     assert sorted(seqs) == sorted(message.seq for message in change.evicted)
@@ -196,7 +199,7 @@ def check_cause(change: ChangeResult, why: explain.Explanation, message) -> None
     if message.reason is not Reason.CAPACITY or not is_own:
         assert why.cause == causes[message.reason]
         return
-    alone = change.policy.load(1, message.tokens) > change.policy.limit
+    alone = change.policy.is_exceeded_by(change.policy.total([message]))
     system = change.policy.is_exceeded_by(change.after.without(change.pinned))
     assert ("system message alone is larger" in why.cause) == system
     if "on its own" in why.cause:

@@ -25,6 +25,7 @@ from chatmemory import (
     TokenWindow,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
+    TurnWindow,
     UserMessage,
     queries,
     services,
@@ -58,15 +59,22 @@ messages = st.one_of(
     st.builds(AiMessage, words, attributes=attributes),
     st.builds(lambda call: AiMessage(None, (ToolExecutionRequest(call, "find", "{}"),)), words),
     st.builds(lambda call: ToolExecutionResultMessage(call, "find", "found"), words),
+    st.builds(lambda call: ToolExecutionResultMessage(call, "find", "found it " * 12), words),
     st.just(CustomMessage({"a": 1})),
 )
 lists = st.lists(messages, max_size=6)
-options = {"low_water": st.sampled_from([0.5, 1]), "snap_to_user": st.booleans()}
+options = {
+    "low_water": st.sampled_from([0.5, 1]),
+    "snap_to_user": st.booleans(),
+    "free_system": st.booleans(),
+}
 estimators = st.sampled_from(["gpt-4o", "gpt-4"])
 policies = st.one_of(
+    st.builds(TurnWindow, st.integers(2, 3), estimator=estimators, **options),
     st.builds(MessageWindow, st.integers(2, 6), estimator=estimators, **options),
     st.builds(TokenWindow, st.integers(4, 7), estimator=estimators),  # for half of it, too small
     st.builds(TokenWindow, st.integers(8, 60), estimator=estimators, **options),
+    st.builds(TokenWindow, st.integers(60, 120), clear_tool_results=st.integers(1, 2)),
 )
 places = st.integers(0, 5)
 changes = st.one_of(

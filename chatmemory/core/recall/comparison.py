@@ -24,7 +24,7 @@ from chatmemory.core.policies import Policy
 from chatmemory.core.recall.history import History, Use, Uses, needs, repeats
 from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.core.recall.prompts import Prompts, Refusals, prompt_sizes, prompts_of
-from chatmemory.core.window import Entry, total
+from chatmemory.core.window import Entry
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ def curve_of(
     """
     if is_exact(history, policy):
         return _from_intervals(history, policy, which)
-    most = max(1, policy.load(*total(history.entries)))
+    most = max(1, policy.load(policy.total(history.entries)))
     step = max(1, -(-most * len(history) // most_adds))
     first = step * -(-policy.least_limit // step)
     grid = range(first, max(first, most) + step, step)

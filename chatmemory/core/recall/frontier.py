@@ -19,7 +19,6 @@ from chatmemory.core.recall.cost import NO_BOUNDS, Bill, CacheRules
 from chatmemory.core.recall.history import History, needs
 from chatmemory.core.recall.prompts import prompt_sizes
 from chatmemory.core.recall.tallies import NOTHING, Tallies, Tally
-from chatmemory.core.window import total
 
 FEWEST_CALLS = 3  # of a conversation that weighs anything
 MOST_ADDS = 400_000  # messages that are added in all where a replay is needed for each policy
@@ -65,7 +64,7 @@ def tried_of_kind(kind: Policy, also: Iterable[int] = (), rules: CacheRules = NO
     """
     kind = _variant(kind)
     waters = (WHOLE,) if has_own_rule(type(kind)) else LOW_WATERS
-    begun = (kind, replace(kind, snap_to_user=True))
+    begun = (kind,) if kind.takes_whole_turns else (kind, replace(kind, snap_to_user=True))
     found = [kind, *(replace(each, low_water=water) for each in begun for water in waters)]
     return Tried(tuple(dict.fromkeys(found)), tuple(sorted(also)), rules)
 
@@ -145,7 +144,7 @@ def figures_of(history: History, tried: Tried, today: Policy | None = None) -> F
         history = _newest(history, tried)
         tallies = Tallies(history, tried.kind, tried.rules)
     everything = history.loads.left_at(None)
-    most = tried.kind.load(*total(history.entries))
+    most = tried.kind.load(tried.kind.total(history.entries))
     points = {
         number: {
             limit: tallies.of(replace(variant, limit=limit)) for limit in tried.limits(number, most)
@@ -173,7 +172,7 @@ def longest_prompt(history: History) -> int:
 
 def _newest(history: History, tried: Tried) -> History:
     """Return as much of the end of a history as can be replayed under each policy."""
-    most = tried.kind.load(*total(history.entries))
+    most = tried.kind.load(tried.kind.total(history.entries))
     policies = sum(len(tried.limits(n, most)) for n in range(len(tried.variants)))
     return history.newest(MOST_ADDS // max(1, policies))
 

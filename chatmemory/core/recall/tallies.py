@@ -116,15 +116,15 @@ class _Said:
         places = {position: place for place, position in enumerate(said)}
         known = history.mentions(0) if system else frozenset()
         self._size = len(said)
-        self._costs = [0, *accumulate(kind.cost(entry.tokens) for entry in entries)]
+        self._costs = [0, *accumulate(kind.weigh(entry) for entry in entries)]
         self._tokens = [0, *accumulate(entry.tokens for entry in entries)]
         self._fixed = history.overhead
         self._has_system = system is not None
         self._system = system.tokens if system else 0
-        self._base = kind.overhead + (kind.cost(system.tokens) if system else 0)
+        self._base = kind.overhead + (kind.weigh(system) if system else 0)
         self._ends = _ends(entries)
         self._users = _next_users(entries)
-        self._least = min((kind.cost(entry.tokens) for entry in entries), default=0)
+        self._least = min((kind.weigh(entry) for entry in entries), default=0)
         self._nothing: dict[CacheRules, Tally] = {}
         self._calls = [place for place, entry in enumerate(entries) if entry.type is _AI]
         times = [history.seconds(said[a], said[b]) for a, b in pairwise(self._calls)]
@@ -162,7 +162,7 @@ class _Said:
         """Return the first message of the window just before each message."""
         costs, ends, first = self._costs, self._ends, 0
         room, mark = policy.limit - self._base, policy.low_mark - self._base
-        has_mark, snaps = policy.low_water != WHOLE, policy.snap_to_user
+        has_mark, snaps = policy.low_water != WHOLE, policy.takes_whole_turns
         firsts = []
         for newest, whole in enumerate(costs[1:]):
             firsts.append(first)

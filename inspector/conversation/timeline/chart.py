@@ -113,7 +113,7 @@ def points(state: ConversationState, measure: Measure) -> list[Point]:
     if state.drafts:
         simulated += _drafts(state, measure, *simulated)
     else:
-        memory, limit = measure.load(*state.window.totals), measure.limit
+        memory, limit = measure.load(state.window.totals), measure.limit
         simulated = [p._replace(memory=memory, limit=limit, is_draft=True) for p in simulated]
     first, last = state.at or 1, state.at + len(state.drafts)
     before = [point for point in stored if point.step < first]
@@ -130,8 +130,8 @@ def _measured(steps: Iterable[StepPoint], measure: Measure) -> list[Point]:
         points += [
             Point(
                 step=step.step,
-                said=measure.load(*step.said),
-                memory=measure.load(*step.after),
+                said=measure.load(measure.said(step.step, step.said)),
+                memory=measure.load(measure.memory(step.step, step.after)),
                 limit=limit,
                 forgotten=step.last_seq - step.after.count,
             )
@@ -147,8 +147,8 @@ def _drafts(
     after = {change.seq: change.after for change in state.simulated or ()}
     said, forgotten = (here.said, here.forgotten) if here else (0, 0)
     for n, draft in enumerate(state.drafts, 1):
-        said += measure.cost(draft.tokens)
-        memory = measure.load(*after[draft.seq])
+        said += measure.weigh(draft)
+        memory = measure.load(after[draft.seq])
         yield Point(state.at + n, said, memory, measure.limit, forgotten, is_draft=True)
 
 

@@ -104,7 +104,7 @@ def _read(
     known = FORMATS[format]
     try:
         raw = known.find(dict(body))
-        return known.parse(raw.turns, after).messages if raw else None
+        return tuple(known.parse(raw.turns, after).messages) if raw else None
     except (ChatMemoryError, RecursionError):
         return None
 

@@ -9,18 +9,23 @@ from typing import Any
 
 import chatmemory
 from chatmemory import database
-from chatmemory.core.eviction import Reason
+from chatmemory.core.eviction import IN_PLACE
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.lint import PROVIDERS, RULES
 from chatmemory.core.lint.since import CallIds, Past, Place
 from chatmemory.core.messages import TYPES, ChatMessage, MessageType
 from chatmemory.core.stored_policies import can_decide
 from chatmemory.core.transitions import is_oversized
-from chatmemory.core.window import Totals
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.sql import window_messages
-from chatmemory.ledger.windows import read_message, shown_message, stay_entry, stays_at
+from chatmemory.ledger.windows import (
+    read_message,
+    shown_message,
+    stay_entry,
+    stays_at,
+    totals_after,
+)
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.call_ids import ids_of_calls
 from chatmemory.queries.feed import microseconds
@@ -95,7 +100,7 @@ def _place(row: Sequence[Any], at: int) -> Place:
     n, seq, type, has_calls, rank, entered, left, reason, _ = row
     if left is None or left > at:
         return Place(n, seq, TYPES[type], has_calls, rank, entered)
-    return Place(n, seq, TYPES[type], has_calls, rank, entered, left, reason == Reason.MOVED)
+    return Place(n, seq, TYPES[type], has_calls, rank, entered, left, reason in IN_PLACE)
 
 
 # One conversation at once
@@ -302,7 +307,7 @@ def without_room(memory: Memory) -> tuple[int | None, int | None]:
 
 def _is_oversized(arrival: Stay, step: Step) -> bool:
     """Return whether an add left too much, or its message left, for want of room even alone."""
-    policy, after = step.policy, Totals(step.count_after, step.tokens_after)
+    policy, after = step.policy, totals_after(step)
     if not can_decide(policy):
         return False
     is_over = not policy.meters_only and policy.is_exceeded_by(after)

@@ -15,6 +15,7 @@ from django.db.models import F
 from chatmemory.core.messages import MessageType
 from chatmemory.core.policies import Policy, has_own_rule
 from chatmemory.core.stored_policies import can_decide
+from chatmemory.ledger.windows import stay_entry
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.queries.feed import microseconds, time_of
 
@@ -69,8 +70,10 @@ def needed_by(memory: Memory) -> dict[str, int | None]:
 def _said(memory: Memory, policy: Policy) -> Sequence[Said]:
     rows = Stay.objects.filter(memory=memory).order_by("-n")
     rows = rows.exclude(message__origin=Message.Origin.SYNTHETIC)
-    newest = rows.values_list("seq", "type", "tokens", "entered_step")[:RECORDED]
-    first_stays = {seq: Said(type, policy.cost(tokens), step) for seq, type, tokens, step in newest}
+    first_stays = {
+        stay.seq: Said(stay.type, policy.weigh(stay_entry(stay)), stay.entered_step)
+        for stay in rows[:RECORDED]
+    }
     return [first_stays[seq] for seq in sorted(first_stays)]
 
 

@@ -77,7 +77,7 @@ def snapped(memory_ids: Iterable[str]) -> dict[str, Policy]:
     return {
         memory_id: replace(policy, snap_to_user=True)
         for memory_id, policy in in_force.items()
-        if can_decide(policy) and not policy.snap_to_user
+        if can_decide(policy) and not policy.takes_whole_turns
     }
 
 

@@ -32,6 +32,7 @@ from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.room import Recorded
 
 VERSION = 3
+VERSION_OF_STEPS = 4  # from here on with their loads
 SALT_BYTES = 16
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -122,11 +123,26 @@ def digest_of(
     `encoded_stay`), `ended` the number and the reason of those that it ended. Stays are in the
     order of their numbers.
     """
-    return _digest("step", previous, *_step_columns(step), commitments, begun, ended)
+    return _digest_of_step(VERSION_OF_STEPS, previous, step, commitments, begun, ended, step.load)
 
 
-def _digest(of: str, *values: Any) -> bytes:
-    return sha256(_as_json([VERSION, of, *values]).encode("ascii")).digest()
+def earlier_digest_of(
+    previous: Bytes,
+    step: Step,
+    commitments: Sequence[Bytes],
+    begun: Sequence[tuple[Any, ...]],
+    ended: Sequence[tuple[int, str]],
+) -> bytes:
+    """Return the digest of a step as earlier versions made it: without its load."""
+    return _digest_of_step(VERSION, previous, step, commitments, begun, ended)
+
+
+def _digest_of_step(version: int, previous: Bytes, step: Step | InsertedStep, *wrote: Any) -> bytes:
+    return _digest("step", previous, *_step_columns(step), *wrote, version=version)
+
+
+def _digest(of: str, *values: Any, version: int = VERSION) -> bytes:
+    return sha256(_as_json([version, of, *values]).encode("ascii")).digest()
 
 
 def _plain(value: datetime | Bytes) -> int | str:

@@ -75,7 +75,7 @@ class Board:
     @property
     def slots(self) -> list[bool]:
         """The places of a small window, whether each is taken; empty for other windows."""
-        if self.unit != "messages" or self.limit > SLOTS_MAX:
+        if self.unit == "tokens" or self.limit > SLOTS_MAX:
             return []
         return [i < self.load for i in range(self.limit)]
 

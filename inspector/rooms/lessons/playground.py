@@ -18,6 +18,7 @@ from django.utils.http import urlencode
 
 from chatmemory import ChatMessage, InvalidValue, Policy, policy_from_dict, policy_kinds
 from chatmemory.core.lint import Verdict
+from chatmemory.core.window import Entry
 from chatmemory.explain import caption
 from chatmemory.formats.script import read_script
 from chatmemory.room import providers_in_use
@@ -160,7 +161,7 @@ class Playground:
         """Return the load of all messages under a kind of policy."""
         policy = replace(self.play, kind=kind).policy()
         said = self.scenes[-1].said
-        return policy.load(len(said), sum(line.tokens for line in said))
+        return policy.load(policy.total(Entry.of(line.message, line.tokens) for line in said))
 
 
 def pack(script: str) -> str:

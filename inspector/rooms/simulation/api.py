@@ -69,7 +69,7 @@ class Simulate(Resource):
             "changes": tried.changes,
             "window": tried.totals,
             "limit": tried.policy.limit,
-            "load": tried.policy.load(*tried.totals),
+            "load": tried.policy.load(tried.totals),
             "lost": sent.losses[:PAGE_MAX],
         }
         return response(SimulationSerializer, answer)

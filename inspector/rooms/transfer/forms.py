@@ -13,7 +13,7 @@ from inspector.conf import inspector_configuration
 from inspector.forms.fields import STEP_MAX, option_field, policy_of, select
 from inspector.middleware.bodies import upload_limit
 
-OPTIONS = ("low_water", "oversized", "snap_to_user")
+OPTIONS = ("low_water", "oversized", "snap_to_user", "free_system")
 
 
 class ExportForm(forms.Form):
@@ -45,6 +45,7 @@ class ImportForm(forms.Form):
     low_water = option_field("low_water", Decimal, "1")
     oversized = option_field("oversized", Oversized, Oversized.EVICT)
     snap_to_user = option_field("snap_to_user", bool, False)
+    free_system = option_field("free_system", bool, False)
 
     def clean_file(self) -> Any:
         file = self.cleaned_data["file"]

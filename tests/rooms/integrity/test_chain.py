@@ -40,7 +40,7 @@ def digest_of_json(text: str) -> str:
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def test_the_digests_of_version_3_do_not_change(message, step):
+def test_the_digests_of_all_versions_do_not_change(message, step):
     memory = Memory(id="m", created_at=AT, first_labels=b"l")
     stay = Stay(n=5, seq=5, rank=5 << 20, type="USER", tokens=4, size=40)
     first = chain.first_digest(memory)
@@ -54,14 +54,16 @@ def test_the_digests_of_version_3_do_not_change(message, step):
     assert chain.commitment_of_labels({"b": "c", "a": ""}, b"s").hex() == digest_of_json(
         '[3,"labels",{"a":"","b":"c"},"73"]'
     )
-    digest = chain.digest_of(
-        first, step, [commitment], [chain.encoded_stay(stay)], [(4, Reason.CAPACITY)]
-    )
-    assert digest.hex() == digest_of_json(
-        f'[3,"step","{first.hex()}",5,"add",{MICROSECONDS},"ada",false,0,1,2,3,4,5,6,7,8,null,'
+    step.load = 13
+    wrote = [commitment], [chain.encoded_stay(stay)], [(4, Reason.CAPACITY)]
+    columns = (
+        f'"step","{first.hex()}",5,"add",{MICROSECONDS},"ada",false,0,1,2,3,4,5,6,7,8,null,'
         '"","frugal",9,"gpt-4o",{"first":true,"share":0.5},null,'
-        f'["{commitment.hex()}"],[[5,5,5242880,"USER",false,false,4,40]],[[4,"CAPACITY"]]]'
+        f'["{commitment.hex()}"],[[5,5,5242880,"USER",false,false,4,40]],[[4,"CAPACITY"]]'
     )
+    digest, earlier = (of(first, step, *wrote) for of in (chain.digest_of, chain.earlier_digest_of))
+    assert digest.hex() == digest_of_json(f"[4,{columns},13]")
+    assert earlier.hex() == digest_of_json(f"[3,{columns}]")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,123 @@
+"""A full window first clears old tool results: stubs take their places, the history keeps them."""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import (
+    AiMessage,
+    TokenWindow,
+    TokenWindowChatMemory,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    explain,
+    queries,
+    services,
+)
+from chatmemory.core.clearing import STUB
+from chatmemory.core.messages import text_of
+from chatmemory.ledger.verification import verify
+from chatmemory.models import Stay
+from chatmemory.services import protocol
+from chatmemory.stores.database import DjangoChatMemoryStore
+
+FOUND = "The parcel A-1182 was seen. " * 12
+CLEARS = TokenWindow(300, clear_tool_results=1)
+
+
+def turn(n: int) -> list:
+    return [
+        UserMessage(f"Where is parcel {n}?"),
+        AiMessage(None, (ToolExecutionRequest(str(n), "find", "{}"),)),
+        ToolExecutionResultMessage(str(n), "find", f"{n}: {FOUND}"),
+        AiMessage("In Porto."),
+    ]
+
+
+SAID = [message for n in (1, 2, 3, 4) for message in turn(n)]
+
+
+@pytest.fixture
+def agent(db) -> str:
+    services.create("agent", policy=CLEARS)
+    services.add("agent", SAID)
+    assert verify("agent") is None
+    return "agent"
+
+
+def texts(messages) -> list[str]:
+    results = [each for each in messages if isinstance(each, ToolExecutionResultMessage)]
+    said = [text_of(each) for each in results]
+    return [STUB if STUB in text else text[:3] for text in said]
+
+
+def clearings(memory_id: str) -> list[int]:
+    return [row.n for row in queries.steps(memory_id, size=99) if row.kind == "stub"]
+
+
+def test_old_results_are_cleared_before_anything_leaves(agent):
+    window = queries.window(agent)
+    assert texts(window.messages) == [STUB, STUB, STUB, "4: "]
+    assert [row.message for row in queries.history(agent).rows] == SAID
+    assert len(window.rows) == len(SAID)
+    first, *_ = clearings(agent)
+    assert texts(queries.window(agent, first - 1).messages)[0] == "1: "
+    change = queries.step(agent, first).change
+    assert (change.before.tokens, change.after.tokens) == (
+        queries.window(agent, first - 1).totals.tokens,
+        queries.window(agent, first).totals.tokens,
+    )
+    lines = explain.receipt(change)
+    assert lines[0].amount + sum(each.amount for each in lines[1:-1]) == lines[-1].amount
+    caption = explain.caption(change)
+    assert caption.event == "1 old tool result became a stub"
+    assert f"{change.lost:,} tokens became {change.gained:,}." in caption.detail
+
+
+def test_a_memory_of_the_library_clears_them_too(agent):
+    memory = TokenWindowChatMemory("mine", 300, clear_tool_results=1)
+    stored = TokenWindowChatMemory(
+        "stored", 300, store=DjangoChatMemoryStore(), clear_tool_results=1
+    )
+    for each in (memory, stored):
+        each.add(*SAID)
+        assert each.messages() == queries.window(agent).messages
+    assert verify("stored") is None
+
+
+def test_adds_do_what_was_simulated(agent):
+    more = turn(5)
+    simulated = queries.simulate(agent, more)
+    services.add(agent, more)
+    assert simulated.totals == queries.window(agent).totals
+    assert [row.tokens for row in simulated.window.rows] == [
+        row.tokens for row in queries.window(agent).rows
+    ]
+
+
+def test_a_client_may_list_a_stub(agent):
+    seen, last = queries.window(agent).messages, queries.memory(agent).last_seq
+    protocol.update_messages(agent, [*seen, UserMessage("Thanks.")])
+    assert queries.memory(agent).last_seq == last + 1
+    assert texts(queries.window(agent).messages) == [STUB, STUB, STUB, "4: "]
+    assert verify(agent) is None
+
+
+def test_a_redaction_erases_the_stub_and_an_alteration_is_found(agent):
+    services.redact(agent, 3)
+    assert STUB not in (Stay.objects.filter(seq=3).exclude(overrides=None).get().overrides or "")
+    assert verify(agent) is None
+    stub = Stay.objects.filter(memory=agent, seq=7).exclude(overrides=None).get()
+    stub.overrides = (stub.overrides or "").replace("cleared", "altered")
+    stub.save(update_fields=["overrides"])
+    assert verify(agent) is not None
+
+
+def test_pages_show_what_was_cleared(agent, operator_client):
+    (step, *_) = clearings(agent)
+    html = operator_client.get(f"/c/{agent}/?at={step}&msg=3").text
+    assert "1 old tool result became a stub" in html
+    assert "Just left" not in html
+    assert html.count(STUB) == 1
+    assert STUB not in operator_client.get(f"/c/{agent}/?at={step - 1}&msg=3").text
