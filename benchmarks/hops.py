@@ -1,6 +1,7 @@
 """How many files does one follow of a message cross? Counts for five paths, no times.
 
     .venv/bin/python -m benchmarks.hops
+    .venv/bin/python -m benchmarks.hops --files  # also the files, in the order of their first call
 
 A hop is a call from one file of chatmemory or inspector into another. Functions and lines are the
 distinct ones that run. The database is a SQLite file in a temporary folder.
@@ -26,7 +27,7 @@ class Hops:
     """Counts calls between files, and what runs, while `run` runs."""
 
     def __init__(self) -> None:
-        self.files: set[str] = set()
+        self.files: dict[str, None] = {}  # in the order of their first call
         self.functions: set[CodeType] = set()
         self.lines: set[tuple[str, int]] = set()
         self.count = 0
@@ -51,7 +52,7 @@ class Hops:
         file = frame.f_code.co_filename
         if event != "call" or not file.startswith(PACKAGES) or frame.f_code.co_name == "<module>":
             return
-        self.files.add(file)
+        self.files[file] = None
         self.functions.add(frame.f_code)
         caller = frame.f_back
         while caller is not None and not caller.f_code.co_filename.startswith(PACKAGES):
@@ -68,6 +69,11 @@ def measure(name: str, call: Callable[[], object]) -> None:
         f"{name}: {len(hops.files)} files, {len(hops.functions)} functions, "
         f"{len(hops.lines)} lines, {hops.count} hops"
     )
+    if "--files" in sys.argv:
+        for file in hops.files:
+            functions = sum(code.co_filename == file for code in hops.functions)
+            lines = sum(each == file for each, _ in hops.lines)
+            print(f"    {Path(file).relative_to(ROOT)}: {functions} functions, {lines} lines")
 
 
 def main(folder: str) -> None:

@@ -31,7 +31,7 @@ from chatmemory.core.recall.facts import Words
 from chatmemory.core.registry import Registry
 from chatmemory.core.written_policies import policy_from_text
 from chatmemory.formats import FORMATS
-from chatmemory.given_settings import BYTES, Wanted, is_list, is_text, read, setting, whole_number
+from chatmemory.given_settings import BYTES, Expected, is_list, is_text, read, setting, whole_number
 
 PAGE_MAX = 200
 HOURS_MAX = 87_600  # ten years
@@ -39,18 +39,18 @@ TOKEN_DAYS_MAX = 3650
 WINDOW_MESSAGES_MAX, WINDOW_BYTES_MAX = 100_000, 2**30
 MESSAGE_MAX = 16 * 2**20  # characters of a text, or bytes of media: what a window may hold
 
-_PATHS = Wanted(is_list, "a list of dotted paths")
+_PATHS = Expected(is_list, "a list of dotted paths")
 _MESSAGES = whole_number(1, 10**6)
-_WORDS = Wanted(is_list, 'a list of texts such as ["INV-"]')
-_POLICIES = Wanted(
+_WORDS = Expected(is_list, 'a list of texts such as ["INV-"]')
+_POLICIES = Expected(
     lambda value: isinstance(value, Mapping),
     'a dictionary of policies by prefix such as {"support-": "token_window:4000"}',
 )
-_PROVIDERS = Wanted(
+_PROVIDERS = Expected(
     lambda value: value is None or is_list(value) or isinstance(value, Mapping),
     'a list such as ["openai", "anthropic:claude-opus-4-6"], or a dictionary of them by prefix',
 )
-_NAME = Wanted(is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR}"')
+_NAME = Expected(is_text, f'the name of an estimator such as "{DEFAULT_ESTIMATOR}"')
 
 
 @dataclass(frozen=True)

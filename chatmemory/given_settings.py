@@ -30,7 +30,7 @@ def require_apps(addresses: str, *names: str) -> None:
             )
 
 
-class Wanted(NamedTuple):
+class Expected(NamedTuple):
     """What a value must be, and how an error says so. It does not show one that may be secret."""
 
     is_right: Callable[[Any], bool]
@@ -38,13 +38,13 @@ class Wanted(NamedTuple):
     is_secret: bool = False
 
 
-def setting(default: Any, wanted: Wanted) -> Any:
+def setting(default: Any, wanted: Expected) -> Any:
     """Return the field of a setting, for a dataclass that `read` returns."""
     return field(default=default, metadata={"wanted": wanted})
 
 
 def read(name: str, kind: type[T], example: str) -> T:
-    """Return the settings of this name as a dataclass, whose fields say what is wanted.
+    """Return the settings of this name as a dataclass, whose fields say what values may be.
 
     Raises ImproperlyConfigured for unknown settings, and for values of a wrong type or range.
     """
@@ -69,9 +69,9 @@ def is_list(value: object) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, str)
 
 
-def whole_number(minimum: int, maximum: int) -> Wanted:
+def whole_number(minimum: int, maximum: int) -> Expected:
     """Return that a value must be a whole number in a range."""
-    return Wanted(
+    return Expected(
         lambda value: type(value) is int and minimum <= value <= maximum,
         f"a whole number from {minimum} to {maximum:,}",
     )

@@ -50,6 +50,6 @@ class Keeper(ABC):
         """Send a signal: called after the commit that stored a row in the place of `before`."""
 
     def row(self, memory: Memory) -> KeptRow | None:
-        """Return the kept row of a conversation by today's rules; None if there is none."""
+        """Return the kept row of a conversation by today's rules, or None."""
         rows = self.model.objects.filter(memory=memory, version=self.version())
         return next(iter(rows), None)

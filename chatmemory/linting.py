@@ -149,6 +149,18 @@ def turns_of(
     ]
 
 
+def turns_by_provider(
+    messages: Sequence[ChatMessage],
+    providers: Iterable[str],
+    numbers: Sequence[int] | None = None,
+) -> dict[str, list[Turn]]:
+    """Return the same for several providers. Those that get one format have the same turns."""
+    names = list(providers)
+    of_format = {FORMATS_OF.get(name): name for name in names}
+    turns = {format: turns_of(messages, name, numbers) for format, name in of_format.items()}
+    return {name: turns[FORMATS_OF.get(name)] for name in names}
+
+
 def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn:
     turn = Turn.of(position, number, message)
     own = _kept(message, format)

@@ -114,9 +114,11 @@ class Room(AppConfig):
         left_step: int,
         at: int,
         asked: Mapping[str, str],
+        read: dict[str, Any],
     ) -> NextNeed | None:
         """Return when a message that left at a step was next needed, as seen at step `at`; None if
-        nothing is known. `asked` are the parameters of rooms in the address.
+        nothing is known. `asked` are the parameters of rooms in the address, and `read` has what
+        rooms have read for the page.
         """
         return None
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from django.core.signals import setting_changed
 
-from chatmemory.given_settings import BYTES, Wanted, is_text, read, setting, whole_number
+from chatmemory.given_settings import BYTES, Expected, is_text, read, setting, whole_number
 
-_FLAG = Wanted(lambda value: isinstance(value, bool), "True or False")
-_FOLDER = Wanted(lambda value: isinstance(value, str | Path), "the path of a folder")
-_COMMAND = Wanted(
+_FLAG = Expected(lambda value: isinstance(value, bool), "True or False")
+_FOLDER = Expected(lambda value: isinstance(value, str | Path), "the path of a folder")
+_COMMAND = Expected(
     lambda value: isinstance(value, str) and value != "", 'a command such as "python manage.py"'
 )
 
@@ -39,7 +39,7 @@ class InspectorConfiguration:
       and have its headers, log lines, metrics and pages for errors.
     """
 
-    METRICS_TOKEN: str = setting("", Wanted(is_text, "text", is_secret=True))
+    METRICS_TOKEN: str = setting("", Expected(is_text, "text", is_secret=True))
     DISK_FREE_MB: int = setting(100, whole_number(0, 10**9))
     TRACES: bool = setting(False, _FLAG)
     LESSONS: str | Path = setting("", _FOLDER)  # noqa: RUF009  (this makes a field)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from chatmemory import ChatMessage, SystemMessage, ToolExecutionResultMessage, UserMessage
+from chatmemory.core.messages import with_attributes
 
 
 class Said(NamedTuple):
@@ -56,7 +57,7 @@ def explanations(old: Sequence[Said], new: Sequence[ChatMessage]) -> set[Outcome
 
     The added message is called "new". A message that no longer fits is not in the list: whatever it
     was, it left everything that could leave. Nobody need have added a message to a list that only
-    lost its end.
+    lost its end, and perhaps attributes.
     """
     messages = {said.key: said.message for said in old}
     found = set()
@@ -70,7 +71,14 @@ def explanations(old: Sequence[Said], new: Sequence[ChatMessage]) -> set[Outcome
 
 
 def lost_its_end(old: Sequence[Said], new: Sequence[ChatMessage]) -> bool:
-    return list(new) == [said.message for said in old[: len(new)]]
+    known = [said.message for said in old[: len(new)]]
+    return len(known) == len(new) and all(map(comes_back_as, known, new))
+
+
+def comes_back_as(got: ChatMessage, sent: ChatMessage) -> bool:
+    """Whether a message is what was sent; a client that drops attributes gets them back."""
+    own = getattr(sent, "attributes", {})
+    return got == (sent if own else with_attributes(sent, got.attributes))
 
 
 def _arrivals(new: Sequence[ChatMessage]) -> Iterator[Said]:

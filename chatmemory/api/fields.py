@@ -296,7 +296,7 @@ def read_messages(
 
 
 def _hint(values: Any, index: int) -> str:
-    """Return what to send with messages that seem to be of another format."""
+    """Return the advice for messages that seem to be of another format."""
     message = values[index] if index >= 0 else None
     for key, format in _FORMATS_BY_KEY.items():
         if isinstance(message, dict) and "type" not in message and key in message:

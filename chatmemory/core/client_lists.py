@@ -8,8 +8,9 @@ stands where it stood, and nothing need have come. A list that was set is aligne
 before.
 
 Two messages are the same if all of their JSON is. Some clients drop attributes: a message that
-comes without any may be a known one that has some. A message that comes with other attributes than
-the known one in its place is that message, and its attributes were changed.
+comes without any counts as a known one that has some, also where an equal message may have been
+said again. A message that comes with other attributes than the known one in its place is that
+message, and its attributes were changed.
 """
 
 from __future__ import annotations
@@ -80,28 +81,25 @@ def inferred_add(
     before: Sequence[Hashable],
     arrivals: Sequence[Entry],
     after: Sequence[Hashable],
-    ways: Iterable[IsSame] = (eq,),
+    is_same: IsSame = eq,
 ) -> Transition | None:
     """Return the only add that makes the new list of the window; None if there are none or several.
 
     Nothing in the window is pinned, as LangChain4j has no pins. `before` and `after` are the
-    payloads of both lists, `arrivals` the entries of the new one. In the first of the `ways` to
-    compare a payload of the new list with one of the old list in which any add makes the list, only
-    one may. The transition has no policy, as the client's is not known. It has no arrival if the
-    added message left at once; the evictions are then all that could leave.
+    payloads of both lists, `arrivals` the entries of the new one; `is_same` compares a payload of
+    the new list with one of the old list. The transition has no policy, as the client's is not
+    known. It has no arrival if the added message left at once; the evictions are then all that
+    could leave.
     """
-    for is_same in ways:
-        found: dict[Hashable, Transition] = {}
-        is_beginning = _are_same(after, before[: len(after)], is_same)
-        candidates = [(_UNSEEN, False)] if is_beginning else _possible_arrivals(arrivals)
-        for transition in _possible_adds(window, len(before), candidates, len(arrivals)):
-            made = _list_after(transition, window, before, after)
-            if made is not None and _are_same(after, made, is_same):
-                evicted = frozenset((each.entry, each.reason) for each in transition.evictions)
-                found.setdefault((transition.arrivals, evicted), transition)
-        if found:
-            return _by_client(*found.values()) if len(found) == 1 else None
-    return None
+    found: dict[Hashable, Transition] = {}
+    is_beginning = _are_same(after, before[: len(after)], is_same)
+    candidates = [(_UNSEEN, False)] if is_beginning else _possible_arrivals(arrivals)
+    for transition in _possible_adds(window, len(before), candidates, len(arrivals)):
+        made = _list_after(transition, window, before, after)
+        if made is not None and _are_same(after, made, is_same):
+            evicted = frozenset((each.entry, each.reason) for each in transition.evictions)
+            found.setdefault((transition.arrivals, evicted), transition)
+    return _by_client(*found.values()) if len(found) == 1 else None
 
 
 def appended(window: Window, arrival: Entry) -> Transition:
@@ -217,14 +215,15 @@ class Alignment:
 def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bool) -> Alignment:
     """Match two lists by whole messages, and then those that differ in nothing but attributes.
 
-    A message with other attributes is matched in its place, between the same neighbours; elsewhere
-    an equal text may have been said again. A list that is not `by_client` was set, and nothing in
-    it need be new: there it is matched anywhere, and so is any message without attributes. If the
-    new list has none of the known attributes, its client drops them, and no message need have them.
+    A list that only lost its end, and perhaps attributes, is matched as it stands. A message with
+    other attributes is matched in its place, between the same neighbours; elsewhere an equal text
+    may have been said again. A list that is not `by_client` was set, and nothing in it need be new:
+    there it is matched anywhere, and so is any message without attributes. If the new list has none
+    of the known attributes, its client drops them, and no message need have them.
     """
     in_place = Alignment({i: i for i in range(len(new))}, {})
     equal = sum(map(Payload.counts_as, new, old))
-    if equal == len(old) == len(new):
+    if equal == len(new):
         return in_place
     keeps_attributes = not {each for each in new if each.attributes}.isdisjoint(old)
     known = old if keeps_attributes else [Payload(each.bare) for each in old]

@@ -64,7 +64,7 @@ def check_json(given: Mapping[str, Any]) -> None:
 
 
 def _inner(value: object) -> Iterator[object] | None:
-    """Return what an object or an array holds, the last first; None for any other value of JSON."""
+    """Return the values in an object or an array, the last first; None for any other JSON."""
     match value:
         case None | str():
             return None

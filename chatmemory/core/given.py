@@ -17,7 +17,7 @@ _SHOWN = 80
 
 
 def chat_message(given: object) -> ChatMessage:
-    """Return what is given if it is a message. Raises InvalidMessage."""
+    """Check that a value is a message, and return it. Raises InvalidMessage."""
     if isinstance(given, ChatMessage):
         return given
     if isinstance(given, list | tuple):
@@ -31,7 +31,7 @@ def chat_message(given: object) -> ChatMessage:
 
 
 def message_list(given: Iterable[Any]) -> Iterable[Any]:
-    """Return what is given if it can be a list of messages. Raises InvalidMessage."""
+    """Check that a value can be a list of messages, and return it. Raises InvalidMessage."""
     if isinstance(given, list):  # to ask for a Mapping takes longer
         return given
     if isinstance(given, ChatMessage | str | bytes | Mapping) or not isinstance(given, Iterable):

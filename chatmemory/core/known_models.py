@@ -43,7 +43,7 @@ def _model(data: Mapping[str, Any], source: str, as_of: date) -> KnownModel:
 
 
 def known_model(name: str | None) -> KnownModel | None:
-    """Return what is known of a model; None if nothing is."""
+    """Return the entry of a known model, or None."""
     return next((each for each in known_models() if name and each.names.search(name)), None)
 
 

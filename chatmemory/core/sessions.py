@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chatmemory.core.messages import AiMessage, ChatMessage, UserMessage, with_attributes
+from chatmemory.core.packed import Packed
 
 OWN = "chatmemory"  # the attribute with what only a session tells of a message
 
@@ -65,7 +66,7 @@ class Session:
     of an answer, by the answer's position.
     """
 
-    messages: tuple[ChatMessage, ...]
+    messages: Sequence[ChatMessage]
     compactions: tuple[Compaction, ...] = ()
     by_programs: frozenset[int] = frozenset()
     cleared: Mapping[int, int] = field(default_factory=dict)
@@ -89,7 +90,7 @@ class SessionBuilder:
     """Puts a session together, one message after the other."""
 
     def __init__(self) -> None:
-        self.messages: list[ChatMessage] = []
+        self.messages: Packed[ChatMessage] = Packed()
         self.window: list[int] = []
         self.compactions: list[Compaction] = []
         self._by_programs: set[int] = set()
@@ -149,7 +150,7 @@ class SessionBuilder:
     def session(self) -> Session:
         """Return the session. Tokens that a compaction did not tell are those of the prompts."""
         return Session(
-            tuple(self.messages),
+            self.messages,
             tuple(map(self._with_tokens, self.compactions)),
             frozenset(self._by_programs),
             self._cleared,

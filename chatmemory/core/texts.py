@@ -78,8 +78,10 @@ def quoted(text: str, fact: str) -> str:
 
 
 def asked_for(text: str) -> str:
-    """Return the question of a message, with what stands before it as far as there is room."""
+    """Return the question of a message, or its end where a request has no question mark, with what
+    stands before it as far as there is room.
+    """
     words = " ".join(text.split())
-    end = words.rfind("?") + 1
+    end = words.rfind("?") + 1 or len(words)
     begin = max(0, end - QUOTED)
     return f"{'…' if begin else ''}{words[begin:end].lstrip()}"

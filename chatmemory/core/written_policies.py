@@ -110,7 +110,7 @@ def _no_policy(given: object) -> InvalidValue:
 
 
 def given_policy(given: object) -> Policy | None:
-    """Return what is given if it is a policy, measured by its estimator, or None.
+    """Check that a value is a policy, measured by its estimator, or None, and return it.
 
     Raises InvalidValue, UnknownEstimator.
     """

@@ -70,7 +70,7 @@ def remembered(state: ConversationState) -> PhraseAnswer:
         if _NUMBER.fullmatch(phrase):
             newest = f"The newest is #{state.memory.last_seq}."
             return PhraseAnswer(question, f"There is no message {phrase}.", newest)
-        detail = "No message contains these words."
+        detail = _and_same_day("No message contains these words.", matches)
         return PhraseAnswer(question, "It was never said.", detail)
     if matches.is_simulated and (matches.leaving or matches.present):
         return _simulated(question, matches)
@@ -89,7 +89,7 @@ def _stored(question: str, state: ConversationState) -> PhraseAnswer:
     answer = PhraseAnswer(
         question,
         f"At step {at:,}: {decapitalized(cause)}" if at < last_step else cause,
-        detail,
+        _and_same_day(detail, matches),
         receipt(matches.lost) if matches.lost else (),
         state=matches.remembered(state.window.hidden),
         looked_at=_looked_at(matches),
@@ -98,7 +98,7 @@ def _stored(question: str, state: ConversationState) -> PhraseAnswer:
         return answer
     return replace(
         answer,
-        detail=" ".join(filter(None, [detail, _later(matches, periods, at)])),
+        detail=" ".join(filter(None, [answer.detail, _later(matches, periods, at)])),
         periods=periods[-PERIODS:],
         earlier=sum(each.is_in is not None for each in periods[:-PERIODS]),
     )
@@ -152,6 +152,13 @@ def _answer(state: ConversationState, here: Period | None) -> tuple[str, str]:
     if matches.remembered(hidden) is Remembered.ASIDE:
         return _only_in(seen), _told_left(matches) or said
     return cause, said
+
+
+def _and_same_day(detail: str, matches: PhraseMatches) -> str:
+    """Add where memory has the date that is looked for in another spelling."""
+    same = matches.same_day
+    told = f"#{same.seq} in memory has this day as “{same.written}”." if same else ""
+    return " ".join(filter(None, [detail, told]))
 
 
 def _told_left(matches: PhraseMatches) -> str:

@@ -12,6 +12,7 @@ Source of the shapes: Anthropic's API reference, Messages.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from chatmemory.core.contents import (
@@ -77,7 +78,7 @@ def claims(value: Any) -> bool:
     if found is None or isinstance(found.turns[0], Response):
         return found is not None
     has_system = "role" not in found.turns[0]
-    turns = found.turns[has_system:]
+    turns = islice(found.turns, has_system, None)
     own = (_is_own(block) for turn in turns for block in list_in(turn, "content"))
     return has_system or any(own)
 

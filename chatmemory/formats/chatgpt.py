@@ -124,7 +124,7 @@ class _Reader(Reader):
 
 
 def _contents(content: Mapping[str, Any]) -> list[Content]:
-    """Return what a content says, its parts first; nothing for one that is empty."""
+    """Return the text of a content, its parts first; an empty content has none."""
     parts = [*list_in(content, "parts"), *list_in(content, "context_parts")]
     found = [each for part in parts for each in _part(part)]
     texts = [content.get(name) for name in _TEXTS]

@@ -14,6 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
+from sys import intern
 from typing import Any
 
 from chatmemory.core.contents import Content, TextContent
@@ -24,6 +25,7 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
+from chatmemory.core.packed import Packed
 from chatmemory.formats.anthropic import FORMAT as _ANTHROPIC
 from chatmemory.formats.anthropic import blocks_of, is_result, server_result
 from chatmemory.formats.conversion import (
@@ -39,7 +41,7 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import Format, RawTranscript, Transcript
 from chatmemory.formats.parts import media_content, runs_of
-from chatmemory.formats.records import PackedRecords, records_in
+from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
 
 NAME, ANTHROPIC = "claude_code", _ANTHROPIC.name
@@ -88,6 +90,9 @@ def find_each(value: Any) -> list[RawTranscript]:
     """
     found = find(value)
     records = found.turns if found else ()
+    named = {id for each in records if isinstance(id := each.get("sessionId"), str)}
+    if len(named) <= 1:
+        return [RawTranscript(next(iter(named), None), records, places=range(len(records)))]
     ids, sessions = [], {}
     links: list[tuple[str, str]] = []  # of a session to the record that it names as a parent
     for each in records:
@@ -98,7 +103,7 @@ def find_each(value: Any) -> list[RawTranscript]:
         parents = (each.get("parentUuid"), each.get("logicalParentUuid"))
         links += [(id, name) for name in parents if isinstance(name, str)]
     heads = {id: id for id in ids if isinstance(id, str)}  # the session that each goes on with
-    for id, parent in links if len(heads) > 1 else ():
+    for id, parent in links:
         other = sessions.get(parent)
         if id in heads and other in heads and heads[id] != heads[other]:
             gone = heads[id]
@@ -107,7 +112,7 @@ def find_each(value: Any) -> list[RawTranscript]:
     if len(names) == 1:
         return [RawTranscript(names[0], records, places=range(len(records)))]
     return [
-        RawTranscript(name, PackedRecords(records[n] for n in places), places=places)
+        RawTranscript(name, Packed(records[n] for n in places), places=places)
         for name in names
         if (places := [n for n, id in enumerate(ids) if heads.get(id, names[0]) == name])
     ]
@@ -137,20 +142,25 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
 
 
 def _outline(record: Any) -> dict[str, Any]:
-    """Return what the tree asks of a record, which is a part of it."""
+    """Return what the tree asks of a record, which is a part of it. Equal ids are one string."""
     if not isinstance(record, dict):
         return {}
-    found = {name: record[name] for name in _OF_THE_TREE if record.get(name)}
+    found = {name: _shared(record[name]) for name in _OF_THE_TREE if record.get(name)}
     message = dict_in(record, "message")
     calls = [
-        {name: block[name] for name in _OF_A_CALL if name in block}
+        {name: _shared(block[name]) for name in _OF_A_CALL if name in block}
         for block in list_in(message, "content")
         if isinstance(block, dict) and block.get("type") in ("tool_use", "tool_result")
     ]
-    about = {"id": message.get("id"), "content": calls}
-    if about := {name: each for name, each in about.items() if each}:
-        found["message"] = about
+    if message.get("id"):
+        found["answer"] = _shared(message["id"])
+    if calls:
+        found["calls"] = calls
     return found
+
+
+def _shared(value: Any) -> Any:
+    return intern(value) if isinstance(value, str) else value
 
 
 def _branch(
@@ -316,7 +326,7 @@ class _Tree:
 
 
 def _answer_of(record: Mapping[str, Any]) -> str | None:
-    id = dict_in(record, "message").get("id") if record.get("type") == "assistant" else None
+    id = record.get("answer") if record.get("type") == "assistant" else None
     return id if isinstance(id, str) else None
 
 
@@ -325,9 +335,8 @@ def _results(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _ids(record: Mapping[str, Any], type: str, name: str) -> Iterator[str]:
-    for block in list_in(dict_in(record, "message"), "content"):
-        is_wanted = isinstance(block, dict) and block.get("type") == type
-        if is_wanted and isinstance(block.get(name), str):
+    for block in record.get("calls", ()):
+        if block.get("type") == type and isinstance(block.get(name), str):
             yield block[name]
 
 
@@ -341,7 +350,8 @@ class _Reader(SessionReader):
         super().__init__()
         self._kept = kept  # the ids of what each boundary kept, by its id
         self._boundary: dict[str, Any] = {}
-        self._places: dict[str, list[int]] = {}
+        self._places: dict[str, list[int]] = {id: [] for ids in kept.values() for id in ids}
+        self._results: defaultdict[str | None, list[int]] = defaultdict(list)
 
     def read(self, record: dict[str, Any]) -> None:
         match record.get("type"), record.get("subtype"):
@@ -370,10 +380,14 @@ class _Reader(SessionReader):
             self.placed(record, self.add(read, by_program))
 
     def clear(self, about: dict[str, Any]) -> None:
-        ids = list_in(about, "compactedToolIds")
-        for place, each in enumerate(self.built.messages):
-            if isinstance(each, ToolExecutionResultMessage) and each.id in ids:
-                self.built.clear([place])
+        for id in list_in(about, "compactedToolIds"):
+            self.built.clear(self._results[id] if isinstance(id, str) else ())
+
+    def add(self, message: ChatMessage, by_program: bool = False) -> int:
+        place = super().add(message, by_program)
+        if isinstance(message, ToolExecutionResultMessage):
+            self._results[message.id].append(place)
+        return place
 
     def user(self, record: dict[str, Any], message: dict[str, Any]) -> None:
         about = {name: record.get(name) for name in ("uuid", "timestamp", "isMeta")}
@@ -396,7 +410,8 @@ class _Reader(SessionReader):
             self.placed(record, self.add(read, by_program))
 
     def placed(self, record: dict[str, Any], place: int) -> None:
-        self._places.setdefault(record["uuid"], []).append(place)
+        if record["uuid"] in self._places:
+            self._places[record["uuid"]].append(place)
 
     def summary(self, read: UserMessage) -> None:
         boundary, self._boundary = self._boundary, {}
@@ -405,7 +420,7 @@ class _Reader(SessionReader):
         self.miss(_PUT_BACK)
         self.compact(
             read,
-            kept={place for id in ids for place in self._places.get(id, ())},
+            kept={place for id in ids for place in self._places[id]},
             trigger=text_in(about, "trigger"),
             tokens_before=whole(about.get("preTokens")),
             tokens_after=whole(about.get("postTokens")),

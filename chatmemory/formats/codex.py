@@ -12,6 +12,8 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 from chatmemory.core.contents import Content, Image, ImageContent, TextContent
@@ -155,38 +157,60 @@ def _keys(item: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [("output" if is_output else "call", first_in(item, "call_id", "id"))]
 
 
+def _keys_in(record: Any) -> list[tuple[str, Any]]:
+    """Return what the item of a record has in common with its copy; nothing of a malformed one."""
+    item = _item_in(record) if isinstance(record, dict) else None
+    with suppress(InvalidMessage):
+        return _keys(item) if isinstance(item, dict) else []
+    return []
+
+
+def _digest(key: tuple[str, Any]) -> bytes:
+    """Return what stands for a key, whose text may be long."""
+    return blake2b(repr(key).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
 def _missing_items(records: Sequence[Any]) -> dict[int, list[dict[str, Any]]]:
     """Return the items of events that no item says, by the indices of the events.
 
     Of several types of events each may have a copy. A program may put words before the user's.
     """
-    known: Counter[tuple[str, Any]] = Counter()
+    known: Counter[bytes] = Counter()
     events: defaultdict[str, list[int]] = defaultdict(list)
     for n, record in enumerate(records):
-        with suppress(InvalidMessage):
-            if isinstance(item := _item_in(object_in(record, "no record")), dict):
-                known.update(_keys(item))
-            elif record.get("type") == "event_msg":
-                events[str(dict_in(record, "payload").get("type"))].append(n)
-    asked = [f"\n{text}" for role, text in known if role == "user"]
+        known.update(map(_digest, _keys_in(record)))
+        if isinstance(record, dict) and record.get("type") == "event_msg":
+            events[str(dict_in(record, "payload").get("type"))].append(n)
+    asked = _Asked(records)
     missing: dict[int, list[dict[str, Any]]] = {}
     for places in events.values():
-        left, added = Counter(known), Counter[tuple[str, Any]]()
+        left, added = Counter(known), Counter[bytes]()
         for n in places:
             for item in _items_of(records[n]["payload"]):
                 keys = [key for key in _keys(item) if key[1]]
-                new = [key for key in keys if left[key] <= 0]
-                left.subtract(keys)
-                if not all(_is_asked(key, asked) for key in new):
+                new = [key for key in keys if left[_digest(key)] <= 0]
+                left.subtract(map(_digest, keys))
+                if not all(key in asked for key in new):
                     missing.setdefault(n, []).append(item)
-                    added.update(new)
+                    added.update(map(_digest, new))
         known.update(added)
     return missing
 
 
-def _is_asked(key: tuple[str, Any], asked: Sequence[str]) -> bool:
-    role, text = key
-    return role == "user" and any(each.endswith(f"\n{text}") for each in asked)
+class _Asked:
+    """What users say at the end of items, for the few events that no item says as they do."""
+
+    def __init__(self, records: Sequence[Any]) -> None:
+        self._records = records
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        keys = dict.fromkeys(key for record in self._records for key in _keys_in(record))
+        return [f"\n{text}" for role, text in keys if role == "user"]
+
+    def __contains__(self, key: tuple[str, Any]) -> bool:
+        role, text = key
+        return role == "user" and any(each.endswith(f"\n{text}") for each in self._texts)
 
 
 class _Reader(SessionReader):

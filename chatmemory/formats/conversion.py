@@ -23,6 +23,7 @@ from chatmemory.core.messages import (
     UserMessage,
     with_attributes,
 )
+from chatmemory.core.packed import Packed, is_list
 from chatmemory.formats.difference import applied, difference, sources_of
 from chatmemory.formats.format import (
     Format,
@@ -86,7 +87,7 @@ class Reader(_Conversion, ABC):
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: list[Said] = []
+        self.said: list[Said] | Packed[Said] = []
 
     def read_all(self, turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
         """Return the messages of all turns. Raises UnreadableTranscript with a turn's index.
@@ -94,6 +95,7 @@ class Reader(_Conversion, ABC):
         `after` are the messages before them, whose open calls they may answer.
         """
         after = tuple(after)
+        self.said = Packed() if isinstance(turns, Packed) else []
         self.calls = Calls(_ids_in(turns) | ids_of_calls(after))
         self.calls.continue_from(after)
         places: list[int] = []
@@ -112,8 +114,12 @@ class Reader(_Conversion, ABC):
             except InvalidMessage as error:
                 raise UnreadableTranscript(index, str(error)) from error
             places += [index] * (len(self.said) - len(places))
+        messages = self._messages(after)
         return Transcript(
-            None, tuple(self._messages(after)), tuple(self.losses), turns=tuple(places)
+            None,
+            Packed(messages) if isinstance(turns, Packed) else tuple(messages),
+            tuple(self.losses),
+            turns=tuple(places),
         )
 
     @abstractmethod
@@ -125,11 +131,15 @@ class Reader(_Conversion, ABC):
 
     def _messages(self, after: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
         if self.writer is None:
-            yield from (said.message for said in self.said)
+            yield from (said.message for said in self.finished())
             return
         writer = self.writer(self.calls.taken)
         writer.calls.continue_from(after)
-        yield from map(writer.with_difference, self.said)
+        yield from map(writer.with_difference, self.finished())
+
+    def finished(self) -> Iterable[Said]:
+        """Return what was said, after the last turn."""
+        return self.said
 
     def expect(self, value: Mapping[str, Any], *read: str) -> None:
         """Record every property that is not in `read` as a loss."""
@@ -372,7 +382,7 @@ def find_turns(
 def is_list_of(value: Any, *keys: str) -> bool:
     """Return whether a value is a list whose first item is an object with all these keys."""
     return (
-        isinstance(value, list)
+        is_list(value)
         and bool(value)
         and isinstance(value[0], dict)
         and all(key in value[0] for key in keys)
@@ -551,14 +561,21 @@ def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:
 def _ids_in(turns: Sequence[Any]) -> frozenset[str]:
     """Return the ids in turns and their parts, whatever else is there: reading checks it later."""
     ids: set[str] = set()
-    level = [turn.turn if isinstance(turn, Response) else turn for turn in turns]
+    for turn in turns:
+        ids |= _ids_within(turn.turn if isinstance(turn, Response) else turn)
+    return frozenset(ids)
+
+
+def _ids_within(turn: Any) -> set[str]:
+    ids: set[str] = set()
+    level = [turn]
     for _ in range(5):  # a turn, its list of parts, a part, a call in it, and what the call holds
         objects = [each for each in level if isinstance(each, dict)]
         found = (each.get(name) for each in objects for name in ("id", "call_id"))
         ids |= {id for id in found if isinstance(id, str)}
         lists = [each for each in level if isinstance(each, list)]
         level = [inner for each in (*lists, *(o.values() for o in objects)) for inner in each]
-    return frozenset(ids)
+    return ids
 
 
 class Calls:

@@ -113,14 +113,14 @@ def said_in(value: Any, by_model: bool = False) -> Transcript | None:
 
 
 def read_as(format: Format, raw: RawTranscript) -> Transcript:
-    """Return what was found in a format, with all losses. Raises UnreadableTranscript."""
+    """Return the transcripts found in a format, with all losses. Raises UnreadableTranscript."""
     read = format.parse(raw.turns, ())
     words = unread_words(raw.turns, read, format.said)
     return replace(read, name=raw.name, losses=(*raw.losses, *read.losses, *words))
 
 
 def format_of(value: Any) -> Format | None:
-    """Return the format of a list of messages, a request or an answer; None if there is none."""
+    """Return the format of a list of messages, a request or an answer; None if no format fits."""
     # The registry has the formats that use this module.
     from chatmemory.formats.registry import readable_formats
 
@@ -144,7 +144,7 @@ def _ways(value: Any) -> Iterator[Any]:
 
 
 def read_call(call: Call) -> Transcript:
-    """Return what was said in a call, the answer last. Raises UnreadableTranscript."""
+    """Return the messages of a call, the answer last. Raises UnreadableTranscript."""
     asked = said_in(call.request) if call.request else None
     answered = said_in(call.answer, by_model=True) if call.answer else None
     if asked is None and answered is None:

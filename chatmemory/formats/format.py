@@ -63,7 +63,7 @@ class Transcript:
     """
 
     name: str | None
-    messages: tuple[ChatMessage, ...]
+    messages: Sequence[ChatMessage]
     losses: tuple[Loss, ...] = ()
     number: int = 1
     turns: tuple[int, ...] = ()

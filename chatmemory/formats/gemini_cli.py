@@ -10,6 +10,7 @@ Source of the shapes: google-gemini/gemini-cli, packages/core/src/services/chatR
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,7 +26,7 @@ from chatmemory.formats.conversion import (
     text_in,
 )
 from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
-from chatmemory.formats.records import PackedRecords, records_in
+from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
 
 NAME = "gemini_cli"
@@ -79,19 +80,19 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
     for n, turn in enumerate(turns):
         if isinstance(turn, dict):
             log.read(n, turn)
-    places = [n for n, _ in log.messages.values()]
-    messages = log.listed()
-    log.messages.clear()  # before they are read
+    messages, taken_back = log.messages(), log.taken_back
+    places = messages.places
+    del log  # before they are read
     read = _Reader().read_all(messages, range(len(messages)), after)
     losses = [Loss("session", _UNRECORDED)]
-    if log.taken_back:
-        losses.append(Loss("session", f"{_TAKEN_BACK} ({len(log.taken_back):,})"))
+    if taken_back:
+        losses.append(Loss("session", f"{_TAKEN_BACK} ({len(taken_back):,})"))
     return replace(
         read,
         losses=(*losses, *(_at(loss, places) for loss in read.losses)),
         turns=tuple(places[turn] for turn in read.turns),
         left_out=tuple(replace(each, turn=places[each.turn]) for each in read.left_out),
-        named=frozenset({places[turn] for turn in read.named} | log.taken_back),
+        named=frozenset({places[turn] for turn in read.named} | taken_back),
     )
 
 
@@ -100,13 +101,14 @@ def _at(loss: Loss, places: Sequence[int]) -> Loss:
 
 
 class _Log:
-    """The messages of a session by their ids, after all changes of them, each with the index of
-    the record where it was written last. One that is the record itself is None here.
+    """The messages of a session by their ids, after all changes of them: the index of the record
+    where each was written last, and those that are not that record itself.
     """
 
     def __init__(self, records: Sequence[Any]) -> None:
         self._records = records
-        self.messages: dict[str, tuple[int, dict[str, Any] | None]] = {}
+        self._places: dict[str, int] = {}
+        self._changed: dict[str, dict[str, Any]] = {}
         self.taken_back: set[int] = set()
 
     def read(self, n: int, record: dict[str, Any]) -> None:
@@ -115,24 +117,49 @@ class _Log:
         if "$rewindTo" in record:
             self.rewind(record["$rewindTo"])
         elif patch := dict_in(record, "$patch"):
-            at, found = self.messages.get(str(patch.get("id")), (n, {}))
-            known = self._records[at] if found is None else found
+            known = self._known(str(patch.get("id")))
             self.put(n, {**known, **_patched(known, patch)})
         elif "type" in record:
-            self.put(n, record, is_record=True)
+            self._changed.pop(self._put(n, record), None)
 
-    def put(self, n: int, message: dict[str, Any], is_record: bool = False) -> None:
-        id = name_of(message, "id") or f"message {len(self.messages) + 1}"
-        self.messages[id] = n, None if is_record else message
+    def _known(self, id: str) -> dict[str, Any]:
+        if id in self._changed or id not in self._places:
+            return self._changed.get(id, {})
+        found: dict[str, Any] = self._records[self._places[id]]
+        return found
 
-    def listed(self) -> Sequence[Any]:
-        found = self.messages.values()
-        return PackedRecords(self._records[n] if each is None else each for n, each in found)
+    def put(self, n: int, message: dict[str, Any]) -> None:
+        self._changed[self._put(n, message)] = message
+
+    def _put(self, n: int, message: dict[str, Any]) -> str:
+        id = name_of(message, "id") or f"message {len(self._places) + 1}"
+        self._places[id] = n
+        return id
+
+    def messages(self) -> _Messages:
+        changed = {k: self._changed[id] for k, id in enumerate(self._places) if id in self._changed}
+        return _Messages(self._records, array("L", self._places.values()), changed)
 
     def rewind(self, id: Any) -> None:
-        ids = [*self.messages]
-        taken = ids[ids.index(id) :] if id in self.messages else ids
-        self.taken_back.update(self.messages.pop(each)[0] for each in taken)
+        ids = [*self._places]
+        for each in ids[ids.index(id) :] if id in self._places else ids:
+            self.taken_back.add(self._places.pop(each))
+            self._changed.pop(each, None)
+
+
+class _Messages(Sequence[Any]):
+    """The messages of a session in order: the records at these places, but for those changed."""
+
+    def __init__(
+        self, records: Sequence[Any], places: Sequence[int], changed: Mapping[int, dict[str, Any]]
+    ) -> None:
+        self._records, self.places, self._changed = records, places, changed
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __getitem__(self, k: Any) -> Any:
+        return self._changed[k] if k in self._changed else self._records[self.places[k]]
 
 
 def _patched(known: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:

@@ -128,7 +128,7 @@ KNOWN: tuple[KnownShape, ...] = (
 
 
 def known_shape(value: Any) -> KnownShape | None:
-    """Return the known shape of a file's value, None if it is none of them."""
+    """Return the known shape of a file's value, None for an unknown one."""
     return next((each for each in KNOWN if each.is_like(value)), None)
 
 
@@ -139,7 +139,7 @@ def why_unread(shape: KnownShape, called: str) -> str:
 
 
 def shape_of(value: Any) -> str:
-    """Return what a file is, in words for an error."""
+    """Describe a file in words for an error."""
     if isinstance(value, list) and value:
         return f"a list that begins with {_kind(value[0])}"
     return _kind(value)

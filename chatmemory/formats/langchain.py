@@ -24,6 +24,7 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.core.packed import is_list
 from chatmemory.formats.conversion import (
     Reader,
     Said,
@@ -88,7 +89,7 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def _are_messages(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and _is_message(value[0])
+    return is_list(value) and bool(value) and _is_message(value[0])
 
 
 def _is_message(turn: Any) -> bool:

@@ -3,7 +3,7 @@
 {"conversationId": …, "messages": [{"messageId": …, "isCreatedByUser": …, "text": …}, …]}
 
 A recursive export has `messagesTree`, whose messages hold those that follow them as `children`. An
-answer of an agent has parts under `content`: a call stands there with its output.
+answer of an agent has parts under `content`: a call has its output beside it there.
 Source of the shapes: LibreChat, the export of its client, and its types of content parts.
 """
 
@@ -121,7 +121,7 @@ class _Reader(Reader):
 
 
 def _text(part: Mapping[str, Any]) -> str | None:
-    """Return what a part says, under the name of its type or as text: a string or its value."""
+    """Return the text of a part: a string or its value, under the name of its type or as text."""
     for name in (type_in(part), "text", "error", "summary"):
         found = part.get(name)
         found = found.get("value") if isinstance(found, dict) else found

@@ -1,6 +1,6 @@
 """Markdown: a transcript for people, which is written and not read.
 
-Whatever was said stands in block quotes, and calls and results in fenced code, so that no text can
+Messages become block quotes, and calls and results fenced code, so that no text can
 end its place and look like another message.
 """
 

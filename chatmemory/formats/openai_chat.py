@@ -231,7 +231,7 @@ def without(value: Any, *names: str) -> Any:
 
 
 def _thoughts(turn: dict[str, Any]) -> list[str]:
-    """Return what the model thought, each thought once: hosts say the same in several places."""
+    """Return the thoughts of the model, each once: hosts repeat them in several places."""
     places = [turn.get(name) for name in _THOUGHTS]
     parts = turn.get("content")
     parts = parts if isinstance(parts, list) else ()

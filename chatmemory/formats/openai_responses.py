@@ -41,6 +41,7 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
+from chatmemory.core.packed import is_list
 from chatmemory.formats.conversion import (
     Reader,
     Response,
@@ -154,7 +155,7 @@ def find(value: Any) -> RawTranscript | None:
     A list has an item that only this format has: messages of a role and a text are those of chat
     completions. A response repeats the request's instructions: they are not read.
     """
-    if isinstance(value, list):
+    if is_list(value):
         return RawTranscript(None, value) if any(map(_is_item, value)) else None
     if not isinstance(value, dict):
         return None
@@ -314,9 +315,8 @@ class _Reader(Reader):
         has_results = self._answer < len(self.said) - 1
         return not has_results and (answer.text is None or message.has_tool_execution_requests)
 
-    def _messages(self, after: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
-        self.said = [*map(_shown, self.said)]
-        return super()._messages(after)
+    def finished(self) -> Iterable[Said]:
+        return map(_shown, self.said)
 
 
 def _without_parsed(item: dict[str, Any]) -> dict[str, Any]:

@@ -209,7 +209,7 @@ def _is_error(observation: Any) -> bool:
 
 
 def _observed(given: Any) -> Any:
-    """Return what a tool gave: its content or output, else all of it as JSON."""
+    """Return the result of a tool: its content or output, else all of it as JSON."""
     if isinstance(given, dict):
         for name in ("content", "output"):
             if isinstance(given.get(name), list):

@@ -36,6 +36,7 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
+from chatmemory.core.packed import is_list
 from chatmemory.formats.conversion import (
     Reader,
     Response,
@@ -98,7 +99,7 @@ def find(value: Any) -> RawTranscript | None:
 
     A message has a part as these conventions have it: other formats have messages of parts, too.
     """
-    if isinstance(value, list):
+    if is_list(value):
         return RawTranscript(None, value) if any(map(_is_message, value)) else None
     if not isinstance(value, dict):
         return None

@@ -51,7 +51,7 @@ _URLS = {"image-url": "image", "audio-url": "audio", "video-url": "video", "docu
 _KIND_OF_URL = {kind: name for name, kind in _URLS.items()}
 _BUILT_IN = ("builtin-tool-call", "builtin-tool-return")
 _RETRIES = ("retry-prompt", "retry-feedback")
-_SAME = True  # stands for instructions that are those of the request before
+_SAME = True  # marks instructions that equal the instructions of the request before
 
 # Reading
 
@@ -113,7 +113,7 @@ class _Reader(Reader):
         yield from ((message, {"parts": own}) for message, own in found)
 
     def asked(self, part: dict[str, Any]) -> ChatMessage | None:
-        """Return what a part of a request says; None if that is nothing."""
+        """Return the message of a part of a request; None for a part without any."""
         kind, content = part.get("part_kind"), part.get("content")
         if kind == "system-prompt":
             return next(self.system(text_in(part, "content")), None)

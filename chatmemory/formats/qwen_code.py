@@ -8,8 +8,10 @@ Source of the shapes: QwenLM/qwen-code, packages/core/src/services/chatRecording
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from sys import intern
 from typing import Any
 
 from chatmemory.core.messages import (
@@ -57,27 +59,36 @@ def _has_parts(value: Any) -> bool:
 
 
 def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    records: dict[str, int] = {}
-    named: dict[str, Any] = {}  # the parents that they name
-    saying: list[str] = []
-    for n, each in enumerate(turns):
-        if _is_node(each) and each["uuid"] not in records:  # a repeated one has been said before
-            records[each["uuid"]] = n
-            named[each["uuid"]] = each.get("parentUuid")
-            saying += [each["uuid"]] if each.get("type") in _SAYING else []
-    before: dict[str, str | None] = dict(zip(records, [None, *records], strict=False))
-    parents = {id: _parent(id, named[id], before) for id in records}
-    path = [records[id] for id in path_to(saying[-1] if saying else None, parents)]
+    path, behind = _path(turns)
     reader = _Reader()
-    behind = {records[id] for id in saying} - {*path}
     reader.miss(_LEFT, len(behind), *behind)
     read = reader.read_all(turns, path, after)
     return replace(read, losses=(Loss("session", _UNRECORDED), *read.losses))
 
 
-def _parent(id: str, named: Any, before: Mapping[str, str | None]) -> Any:
-    """Return the parent of a record: the record before it, if it names none that is in the file."""
-    return named if isinstance(named, str) and named in before else before[id]
+def _path(turns: Sequence[Any]) -> tuple[Sequence[int], set[int]]:
+    """Return the records from the first to the last one that says something, and the others that
+    say something.
+
+    The parent of a record is the one before it, if it names none that is in the file.
+    """
+    records: dict[str, int] = {}
+    parents: dict[str, str | None] = {}
+    saying: list[str] = []
+    before: str | None = None
+    for n, each in enumerate(turns):
+        if not _is_node(each) or each["uuid"] in records:  # a repeated one has been said before
+            continue
+        id, named = intern(each["uuid"]), each.get("parentUuid")
+        records[id] = n
+        parents[id] = intern(named) if isinstance(named, str) else None
+        saying += [id] if each.get("type") in _SAYING else []
+    for id in records:
+        if parents[id] not in records:
+            parents[id] = before
+        before = id
+    path = array("L", (records[id] for id in path_to(saying[-1] if saying else None, parents)))
+    return path, {records[id] for id in saying} - {*path}
 
 
 def said(record: Any) -> Any:
@@ -138,7 +149,7 @@ class _Reader(SessionReader):
         )
 
 
-def _read(message: dict[str, Any]) -> tuple[ChatMessage, ...]:
+def _read(message: dict[str, Any]) -> Sequence[ChatMessage]:
     """Return the messages of a turn of Gemini."""
     read = gemini.FORMAT.parse([message], ())
     return read.messages

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
 from codecs import getincrementaldecoder, register_error
+from collections import Counter
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -16,13 +18,13 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from io import BytesIO, StringIO, TextIOWrapper
 from itertools import chain, count, islice
-from math import inf
 from typing import IO, Any
 
 from chatmemory.core.codec import JsonBounds, JsonLine, bytes_of, check_density, json_lines
 from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
 from chatmemory.core.given import chat_message, chat_messages, message_list
 from chatmemory.core.messages import ChatMessage
+from chatmemory.core.packed import Packed, is_list
 from chatmemory.core.registry import Registry
 from chatmemory.core.texts import printable
 from chatmemory.formats.conversion import plain_values
@@ -37,7 +39,6 @@ from chatmemory.formats.format import (
     Transcript,
 )
 from chatmemory.formats.known import known_shape, shape_of, why_unread
-from chatmemory.formats.records import PackedRecords
 from chatmemory.formats.words import is_said_by_anyone, unread_words
 
 # The modules of the formats, each of which has its name. Of several that find as much in a file,
@@ -252,26 +253,23 @@ def stream_transcripts(
     first = [line.value for line in head if not line.problem]
     if format == "auto" and (shape := known_shape(first if len(head) > 1 else first[0])):
         raise UnreadableTranscript(-1, why_unread(shape, called))
-    if len(head) > 1:
-        every = chain(head, lines)
+    every, are_lines = chain(head, lines), len(head) > 1
+    if are_lines:
         if name := _format_of_lines(first, known):
             return TranscriptStream(name, _of_lines(every, name, known[name], bounds))
         if name := _format_of_records(first, known):
             return TranscriptStream(name, _of_records(every, True, name, known[name], bounds))
-    everything = [*head, *lines]
-    if len(everything) == 1 and not isinstance(first[0], list):
-        items, are_lines = everything, False
-    elif len(everything) == 1:
-        items, are_lines = [JsonLine(n, each) for n, each in enumerate(first[0], 1)], False
-    else:
-        items, are_lines = everything, True
-    values = [item.value for item in items if not item.problem]
+    several = Packed if are_lines else list
+    items = several(every)
+    if not are_lines and isinstance(first[0], list):
+        items = [JsonLine(n, each) for n, each in enumerate(first[0], 1)]
+    values = several(item.value for item in items if not item.problem)
     if name := _format_of_records(values, known):
         return TranscriptStream(name, _of_records(items, are_lines, name, known[name], bounds))
     value = values if are_lines else first[0]
     if name := _detected(value, known):
-        found = [value] if known[name].find(value) else list(value)
-        problems = (_refused_line(item) for item in items if item.problem)
+        found = [value] if known[name].find(value) else value
+        problems = [_refused_line(item) for item in items if item.problem]
         return TranscriptStream(name, chain(problems, _read(found, name, known[name], bounds)))
     what = "no conversation" if format == "auto" else f"no conversation in the format {format}"
     raise UnreadableTranscript(-1, f"{what} found: {called} is {shape_of(value)}")
@@ -307,10 +305,12 @@ def _format_of_lines(first: Sequence[Any], known: Mapping[str, Format]) -> str |
 
 def _format_of_records(values: Sequence[Any], known: Mapping[str, Format]) -> str | None:
     """Return the format of which most values are records of a session; None if they are of none."""
-    for name, each in known.items():
-        if each.is_record:
-            records = [value for value in values if each.is_record(value)]
-            if 2 * len(records) > len(values) and each.find(records):
+    tests = {name: each.is_record for name, each in known.items() if each.is_record}
+    counts = Counter(name for value in values for name, is_one in tests.items() if is_one(value))
+    for name in tests:
+        if 2 * counts[name] > len(values):
+            are_all = counts[name] == len(values)
+            if known[name].find(values if are_all else Packed(filter(tests[name], values))):
                 return name
     return None
 
@@ -373,18 +373,18 @@ def _detected(value: Any, formats: Mapping[str, Format]) -> str | None:
         formats = {
             name: each
             for name, each in formats.items()
-            if each.claims is None or _count(value, each.claims)
+            if each.claims is None or _is_in(value, each.claims)
         }
-    counts = {name: _count(value, each.find) for name, each in formats.items()}
-    name = max(counts, key=counts.__getitem__, default="")
-    return name if counts.get(name) else None
+    whole = next((name for name, each in formats.items() if each.find(value)), None)
+    if whole or not is_list(value):
+        return whole
+    counts = Counter(name for item in value for name, each in formats.items() if each.find(item))
+    return max(formats, key=counts.__getitem__) if counts else None
 
 
-def _count(value: Any, finds: Callable[[Any], object]) -> float:
-    """Return how many items of a list are conversations; infinity if it is one as a whole."""
-    if finds(value):
-        return inf
-    return sum(bool(finds(each)) for each in value) if isinstance(value, list) else 0
+def _is_in(value: Any, claims: Callable[[Any], bool]) -> bool:
+    """Return whether a format claims a value, or an item of it."""
+    return claims(value) or (is_list(value) and any(map(claims, value)))
 
 
 def _of_lines(
@@ -449,23 +449,24 @@ def _of_records(
     assert format.is_record is not None
     numbers = count(1)
     session: str | None = None
-    values: list[Any] | PackedRecords = PackedRecords() if are_lines else []
-    places: list[str] = []
+    several = Packed if are_lines else list
+    values: list[Any] | Packed[Any] = several()
+    places = _Places(are_lines)
     for item in items:
         if item.problem:
             yield _refused_line(item)
             continue
         if not format.is_record(item.value):
             why = f"no record of the format {name}: {shape_of(item.value)}"
-            yield Refused(_place(item, are_lines), why)
+            yield Refused(places.name(item.number), why)
             continue
         id = format.session_of(item.value) if format.session_of else None
         if session and id and id != session:
             yield from _read([values], name, format, bounds, numbers, places)
-            values, places = PackedRecords() if are_lines else [], []
+            values, places = several(), _Places(are_lines)
         session = id or session
         values.append(item.value)
-        places.append(_place(item, are_lines))
+        places.numbers.append(item.number)
     yield from _read([values], name, format, bounds, numbers, places)
 
 
@@ -473,8 +474,22 @@ def _refused_line(line: JsonLine) -> Refused:
     return Refused(f"line {line.number}", line.problem)
 
 
-def _place(item: JsonLine, is_line: bool) -> str:
-    return f"{'line' if is_line else 'record'} {item.number}"
+class _Places:
+    """Where the records of a session are in their file."""
+
+    def __init__(self, are_lines: bool, numbers: Iterable[int] = ()) -> None:
+        self.are_lines = are_lines
+        self.numbers = array("L", numbers)
+
+    def name(self, number: int) -> str:
+        return f"{'line' if self.are_lines else 'record'} {number}"
+
+    def __getitem__(self, n: int) -> str:
+        return self.name(self.numbers[n])
+
+    def of(self, records: Iterable[int]) -> _Places:
+        """Return the places of some of the records."""
+        return _Places(self.are_lines, (self.numbers[n] for n in records))
 
 
 def _read(
@@ -483,7 +498,7 @@ def _read(
     format: Format,
     bounds: JsonBounds | None,
     numbers: Iterator[int] | None = None,
-    places: Sequence[str] = (),
+    places: _Places | None = None,
 ) -> Iterator[Transcript | Refused]:
     """Yield the conversations of values; `places` are those of the records of one value."""
     if format.conversations:
@@ -511,7 +526,7 @@ def _read_one(
     number: int,
     format: Format,
     bounds: JsonBounds | None,
-    places: Sequence[str],
+    places: _Places | None,
 ) -> Iterator[Transcript | Refused]:
     where = f"conversation {number}" + (f" ({printable(raw.name)})" if raw.name else "")
     try:
@@ -523,7 +538,7 @@ def _read_one(
     if not is_said_by_anyone(read):
         yield Refused(where, f"nobody says anything in it: it is {shape_of([*raw.turns[:1]])}")
         return
-    places = [places[n] for n in raw.places] if places and raw.places else places
+    places = places.of(raw.places) if places and raw.places else places
     for each in read.left_out:
         place = places[each.turn] if places else f"{where}, record {each.turn + 1}"
         yield Refused(place, each.why)
@@ -535,7 +550,7 @@ def _read_one(
         yield replace(branch, name=f"{name}-branch-{n}", number=number, is_branch=True)
 
 
-def _with_place(loss: Loss, places: Sequence[str]) -> Loss:
+def _with_place(loss: Loss, places: _Places | None) -> Loss:
     if loss.turn is None:
         return loss
     place = places[loss.turn] if places else f"message {loss.turn + 1}"

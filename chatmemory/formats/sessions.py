@@ -14,6 +14,7 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
+from chatmemory.core.packed import Packed
 from chatmemory.core.sessions import SessionBuilder
 from chatmemory.formats.conversion import Calls, object_in
 from chatmemory.formats.format import LeftOut, Loss, Transcript
@@ -60,14 +61,15 @@ class SessionReader(ABC):
             except InvalidMessage as error:
                 left_out.append(LeftOut(self._turn, str(error)))
         session = self.built.session()
-        said = [place for place in range(len(session.messages)) if place not in session.summaries]
+        messages, summaries = session.messages, session.summaries
+        said = [place for place in range(len(messages)) if place not in summaries]
         losses = [
             Loss("session", f"{what} ({n:,})", self._first[what])
             for what, n in self._missing.items()
         ]
         return Transcript(
             None,
-            tuple(session.messages[place] for place in said),
+            Packed(messages[place] for place in said) if summaries else messages,
             tuple(losses),
             turns=tuple(self._turns[place] for place in said),
             session=session,

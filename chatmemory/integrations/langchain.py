@@ -53,7 +53,7 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
       is called, answers after it. Messages are known again by their ids, in the history if the
       store keeps one, so that a run can be resumed, repeated, or begin at an earlier checkpoint.
       What changes in the state later stays in the memory as it was first said.
-    - What stands before a message that is in the memory is not added.
+    - Messages before one that is in the memory are not added.
     - A summary of SummarizationMiddleware is a compaction of the memory: it takes the place of what
       it removes from the state, which stays in the history. Where it cannot, such as in a window
       without room for it, the model sees it before the window.
@@ -117,7 +117,7 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return self._memory(thread)
 
     def _seen(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> list[AnyMessage]:
-        """Return what the model sees in place of the messages of the agent."""
+        """Return the messages that the model sees in place of those of the agent."""
         self._keep(memory, messages)
         window = cast("list[AnyMessage]", messages_from_dict(_dicts(memory.messages())))
         summary = [message for message in messages[:1] if _is_summary(message)]
@@ -125,7 +125,7 @@ class ChatMemoryMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         return [*(message for message in summary if message.id not in seen), *window]
 
     def _keep(self, memory: ChatMemory, messages: Sequence[AnyMessage]) -> None:
-        """Put a summary that stands before all others in its place, and add what is new."""
+        """Move a summary before all other messages to its place, and add new messages."""
         for message in messages:  # LangChain gives a result that it makes up an id later
             message.id = message.id or str(uuid4())
         with turn_of(self, memory.id):
@@ -148,7 +148,7 @@ def _compact(
     summary: BaseMessage,
     kept: Sequence[BaseMessage],
 ) -> None:
-    """Put a summary in the place of what stands before the first message that is kept."""
+    """Replace the messages before the first one that is kept by a summary."""
     ids = {message.id for message in kept}
     places = range(len(window))
     end = next((i for i in places if _ids(window[i : i + 1]) & ids), len(window))

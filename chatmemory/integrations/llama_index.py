@@ -53,7 +53,7 @@ class LlamaIndexMemory(BaseMemory):
 
     @classmethod
     def from_defaults(cls, **kwargs: Any) -> Self:
-        """Return what the constructor returns for `memory`."""
+        """Return the memory that the constructor makes for `memory`."""
         return cls(**kwargs)
 
     def get(self, input: str | None = None, **kwargs: Any) -> list[ChatMessage]:

@@ -28,7 +28,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import eq
 from typing import Any, NamedTuple
 
 from django.db.models import OuterRef, Subquery
@@ -194,7 +193,7 @@ class Replacement:
             return None
         window = Window(replace(entry, pinned=False) for entry in self.old)
         lists = self.before, self.transition.arrivals, self.payloads
-        add = inferred_add(window, *lists, ways=(eq, Payload.counts_as))
+        add = inferred_add(window, *lists, is_same=Payload.counts_as)
         return add and add.with_entries({entry: entry for entry in self.old})
 
     @cached_property

@@ -54,7 +54,7 @@ class DatabaseCommand(BaseCommand):
         return output
 
     def printer(self, options: Mapping[str, Any]) -> Printer:
-        """Return what prints the rows of this command."""
+        """Return the printer of this command's rows."""
         return Printer(self.stdout.write, self.stderr.write, as_json=options["json"])
 
 

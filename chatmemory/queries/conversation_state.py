@@ -186,14 +186,21 @@ class ConversationState:
 
 
 @one_snapshot()
-def conversation_state(memory_id: str, query: ConversationQuery) -> ConversationState:
-    """Return the state of a conversation. Raises MemoryNotFound, StepNotFound, MessageNotFound."""
+def conversation_state(
+    memory_id: str, query: ConversationQuery, read: dict[str, Any] | None = None
+) -> ConversationState:
+    """Return the state of a conversation. `read` has what rooms have read for the page already.
+
+    Raises MemoryNotFound, StepNotFound, MessageNotFound.
+    """
     stored = StoredState.of(memory_id, query.at)
-    state = _stored_state(stored, query)
+    state = _stored_state(stored, query, {} if read is None else read)
     return replace(state, calls=calls_in(memory_id, state.window.rows))
 
 
-def _stored_state(stored: StoredState, query: ConversationQuery) -> ConversationState:
+def _stored_state(
+    stored: StoredState, query: ConversationQuery, read: dict[str, Any]
+) -> ConversationState:
     """Return the state of a conversation that is already read, without tool calls."""
     memory, row = stored.memory, stored.step
     samples = step_samples(memory, row.n)
@@ -227,7 +234,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         selected=selected,
         left_by=left_by,
         would_keep=find_what_would_keep(
-            memory, row, selected, left_by, query.replay, query.of_rooms
+            memory, row, selected, left_by, query.replay, query.of_rooms, read
         ),
         compared=None if query.other is None else StoredState(memory, query.other).window,
         injected=stored.injected,
@@ -237,6 +244,7 @@ def _stored_state(stored: StoredState, query: ConversationQuery) -> Conversation
         cleared=cleared,
         said_before=said_before(memory.pk, history.rows[0].seq) if history.earlier else None,
         stored=stored,
+        read=read,
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -253,11 +253,18 @@ def said_with_history(
     UnknownEstimator.
     """
     memory = find_memory(memory_id)
-    name = estimator or estimator_of(memory)
     said = said_by(memory_id, memory.last_seq)
     if characters is not None:
         said = said.filter(seq__gte=_first_within(said, latest, characters))
     rows = list(said.order_by("-seq")[:latest])[::-1] if latest else list(said.order_by("seq"))
+    return messages_with_history(memory, rows, estimator)
+
+
+def messages_with_history(
+    memory: Memory, rows: Sequence[Message], estimator: str | None = None
+) -> tuple[list[ChatMessage], History]:
+    """Return some messages of a conversation, in order, with their history."""
+    name = estimator or estimator_of(memory)
     messages = [read_message(row) for row in rows]
     count = None if _is_counted_by(memory, name) else counter(name)
     tokens = [
@@ -290,11 +297,18 @@ def history_without_words(memory: Memory, latest: int) -> History:
     return History(entries, (), (), Lexicon(()), overhead, seqs, times=times)
 
 
-def newest_said(memory_id: str, estimator: str | None = None) -> tuple[list[ChatMessage], History]:
-    """Return the messages among which incidents and losses are looked for: the newest 10,000, or as
-    many of these as have 4 million characters together.
+def newest_said(memory_id: str) -> tuple[list[ChatMessage], History]:
+    """Return the messages among which losses are looked for: the newest 10,000, or as many of these
+    as have 4 million characters together.
     """
-    return said_with_history(memory_id, estimator, NEWEST_MESSAGES, NEWEST_CHARACTERS)
+    return said_with_history(memory_id, None, NEWEST_MESSAGES, NEWEST_CHARACTERS)
+
+
+def first_of_newest(memory_id: str, last: int) -> int:
+    """Return the first of the messages among which incidents up to message `last` are looked for:
+    as many as losses.
+    """
+    return _first_within(said_by(memory_id, last), NEWEST_MESSAGES, NEWEST_CHARACTERS)
 
 
 def _first_within(said: QuerySet[Message], latest: int | None, characters: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from django.db.models import Q, QuerySet
 
@@ -73,17 +74,19 @@ def find_what_would_keep(
     left_by: ChangeResult | None,
     is_asked: bool,
     of_rooms: Mapping[str, str],
+    read: dict[str, Any],
 ) -> WhatWouldKeep | None:
     """Return what would have kept a message that left by a change for want of room, until it was
     next needed, as a room tells, or else until the step.
 
     None if it left for another reason, if a client left it out, if nobody said it, or if no
     installed policy is in force at the moment. A limit that is only measured there is replayed as
-    if it were enforced. A long history is replayed only if `is_asked`.
+    if it were enforced. A long history is replayed only if `is_asked`. Rooms get the parameters
+    `of_rooms`, and what they have `read` for the page.
     """
     if row is None or left_by is None or not _left_for_want_of_room(row, left_by):
         return None
-    need = next_need(memory, row.seq, row.message, left_by.step or 0, step.n, of_rooms)
+    need = next_need(memory, row.seq, row.message, left_by.step or 0, step.n, of_rooms, read)
     needed, fact, until = need or (None, None, None)
     step = find_step(memory, needed.step) if needed else step
     if not can_decide(step.policy):

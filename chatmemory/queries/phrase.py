@@ -13,12 +13,14 @@ from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from django.db.models import QuerySet
 
 from chatmemory import database, search
 from chatmemory.core.messages import MessageType
 from chatmemory.core.phrases import (
+    SEARCHED,
     Span,
     Speaker,
     clipped,
@@ -27,6 +29,7 @@ from chatmemory.core.phrases import (
     merged,
     speaker_of,
 )
+from chatmemory.core.recall.dates import dates_in
 from chatmemory.core.recall.facts import is_term, runs_in
 from chatmemory.core.recall.held import is_held
 from chatmemory.ledger.changes import ChangeResult
@@ -56,6 +59,13 @@ class TurningPoint:
     is_new: bool
 
 
+class SameDay(NamedTuple):
+    """A date as a message in memory spells it."""
+
+    seq: int
+    written: str
+
+
 class Remembered(StrEnum):
     """Where a phrase is: in memory; there, but only in a system message or in the assistant's own
     words; or not in memory.
@@ -80,7 +90,8 @@ class PhraseMatches:
     by who said them, all of them. `lost` is the change that ended the last span before it, if it is
     over; `told_left` is the change by which the last mention of a user or a tool left, if others
     are still there. If no message contains the phrase, `nearest` is a part of it that one does.
-    `inside` is a longer term, if memory has the phrase as a part of such ones only.
+    `inside` is a longer term, if memory has the phrase as a part of such ones only. If the phrase
+    is a date that memory does not contain, `same_day` is that day as memory spells it.
 
     In a simulation `present` are those in the simulated window, with drafts, and `leaving` those
     that leave; if there are some, `lost` is the change by which the last one leaves.
@@ -99,6 +110,7 @@ class PhraseMatches:
     told_left: ChangeResult | None = None
     nearest: str = ""
     inside: str = ""
+    same_day: SameDay | None = None
     is_simulated: bool = False
     leaving: tuple[int, ...] = ()
 
@@ -138,7 +150,8 @@ def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) 
     memory, at = stored.memory, stored.step.n
     newest, is_partial = _newest(memory.pk, phrase)
     if not newest:
-        return PhraseMatches(nearest=nearest(memory.pk, phrase, memory.last_seq))
+        similar = nearest(memory.pk, phrase, memory.last_seq)
+        return PhraseMatches(nearest=similar, same_day=_same_day(stored, phrase))
     here = _in_window(stored, phrase) if is_partial else {}
     speakers = newest | here
     older = sorted(here.keys() - newest.keys(), key=lambda seq: (here[seq], -seq))[:MATCHES_MAX]
@@ -168,11 +181,28 @@ def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) 
         lost=None if present else _lost(memory, spans, at, detail),
         told_left=_lost(memory, _spans(told, memory.last_step), at, detail) if is_aside else None,
         inside=_inside(phrase, [row for row in rows if row.is_in_window(at)]),
+        same_day=None if present else _same_day(stored, phrase),
     )
 
 
 def _spans(stays: Iterable[Stay], last_step: int) -> tuple[Span, ...]:
     return merged((stay.entered_step, (stay.left_step or last_step + 1) - 1) for stay in stays)
+
+
+def _same_day(stored: StoredState, phrase: str) -> SameDay | None:
+    """Return the day that a phrase names as the newest message in memory spells it; None for a
+    phrase that is not one date.
+    """
+    asked = list(dates_in(phrase))
+    if len(asked) != 1:
+        return None
+    in_window = database.in_list("seq", (place.seq for place in stored.places))
+    texts = Message.objects.filter(in_window, memory_id=stored.memory.pk).order_by("-seq")
+    for seq, text in texts.values_list("seq", "text"):
+        for date, written in dates_in(text[:SEARCHED]).items():
+            if date.is_same_day(asked[0]):
+                return SameDay(seq, written)
+    return None
 
 
 def _inside(phrase: str, present: Sequence[MessageDetail]) -> str:

@@ -25,7 +25,7 @@ from chatmemory.core.texts import readable_text
 from chatmemory.core.written_policies import measured
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.linting import turns_of
+from chatmemory.linting import turns_by_provider
 from chatmemory.models import Step
 from chatmemory.queries.history import estimator_of, said_with_history
 from chatmemory.queries.searching import MemoryFilter
@@ -199,7 +199,7 @@ def _compared(
     chosen = _distinct(policies or [in_force, offered, None], estimator)
     use = providers_in_use(memory_id)
     asked = PROVIDERS if use is None else use
-    turns = {name: turns_of(said, name, history.numbers) for name in asked}
+    turns = turns_by_provider(said, asked, history.numbers)
     refusals = Refusals(history, turns, use)
     compared = tuple(replay(history, policy, refusals) for policy in chosen)
     place = len(history) if at is None else min(at, len(history))

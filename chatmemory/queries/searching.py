@@ -125,7 +125,7 @@ def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> 
 
 
 def countable(which: MemoryFilter) -> MemoryQuerySet | None:
-    """Return what matches a filter but for its columns, or None if its search finds too much."""
+    """Return the query of a filter without its columns, or None if its search finds too much."""
     rows = which.without_columns().searched()
     if not which.search:
         return rows

@@ -19,7 +19,7 @@ GENERATIONS = 4  # of summaries that are followed one by one
 
 
 class StandsFor(NamedTuple):
-    """What a summary stands for, through earlier summaries too.
+    """The messages that a summary covers, through earlier summaries too.
 
     `number` messages, with these `tokens`, lie in the `runs` of seqs, and but for summaries nothing
     else does. `seqs` are those messages, of the summary that is opened alone.
@@ -34,7 +34,7 @@ class StandsFor(NamedTuple):
 def stands_for(
     memory_id: str, summaries: Collection[int], opened: int | None = None
 ) -> dict[int, StandsFor]:
-    """Return what messages stand for by seq. Those that are no summary are left out.
+    """Return the messages that each summary covers, by seq. Other messages are left out.
 
     A summary that another one covered is followed to what was said, by a few queries: those of the
     first generations of summaries, then one of all that are left.
@@ -82,7 +82,7 @@ def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int
 
 
 def said_of(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int, int]:
-    """Return what a summary stands for, following earlier summaries, with the tokens."""
+    """Return the messages that a summary covers, following earlier summaries, with the tokens."""
     return {
         seq: tokens
         for each in _reached({summary}, covered)

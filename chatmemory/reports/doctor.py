@@ -92,7 +92,7 @@ def _of_files(options: Mapping[str, Any], printer: Printer) -> Iterator[Complain
 
 
 def complaint_words(provider: str, severity: str, message: str, rule: str) -> str:
-    """Return what a provider minds: `OpenAI, refused: The result has no call. [orphan]`."""
+    """Return the line of a finding: `OpenAI, refused: The result has no call. [orphan]`."""
     return f"{PROVIDERS[provider]}, {severity}: {message} [{rule}]"
 
 

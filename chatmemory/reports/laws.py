@@ -12,7 +12,7 @@ from chatmemory.reports.printing import Printer
 CLEAN = "clean"
 
 
-class Tried(NamedTuple):
+class TriedLaw(NamedTuple):
     """A law, and what it finds in the bad and in the good example of its rule: a severity, or
     `clean`. It `holds` if the bad one has the severity of the law, and the good one is clean.
     """
@@ -30,12 +30,12 @@ class Tried(NamedTuple):
         return self.bad == self.severity and self.good == CLEAN
 
 
-def tried_laws() -> Iterator[Tried]:
+def tried_laws() -> Iterator[TriedLaw]:
     """Yield each law of each rule."""
     for rule in RULES.values():
         for provider, law in rule.laws.items():
             bad, good = (_verdict(rule, provider, each) for each in ("bad", "good"))
-            yield Tried(rule.id, provider, law.severity, bad, good, law.source, law.dated)
+            yield TriedLaw(rule.id, provider, law.severity, bad, good, law.source, law.dated)
 
 
 def _verdict(rule: Rule, provider: str, which: str) -> str:

@@ -13,7 +13,7 @@ from chatmemory.core.exceptions import InvalidValue
 from chatmemory.core.known_models import known_model
 from chatmemory.core.policies import KINDS, Policy
 from chatmemory.core.recall import RecallSums, histories_for, recall_sums
-from chatmemory.core.recall.advice import Advice, Chooser, Wanted
+from chatmemory.core.recall.advice import Advice, Chooser, Goals
 from chatmemory.core.recall.cost import CacheRules, Prices, providers, rules_of
 from chatmemory.core.recall.facts import NO_WORDS, Words
 from chatmemory.core.recall.frontier import figures_of, tried_of_kind
@@ -75,13 +75,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--share",
         type=float,
-        default=Wanted.share,
+        default=Goals.share,
         help="of the facts that a policy must hold to be recommended; default: %(default)s",
     )
     parser.add_argument(
         "--saving",
         type=float,
-        default=Wanted.saving,
+        default=Goals.saving,
         help="of the cost of everything that it must save; default: %(default)s",
     )
     parser.add_argument(
@@ -123,7 +123,7 @@ class Question:
     today: Policy | None
     prices: Prices
     rules: CacheRules
-    wanted: Wanted
+    wanted: Goals
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Question:
@@ -138,11 +138,11 @@ class Question:
             policy_from_text(today) if today else None,
             Prices(options["input"], options["cached"], options["write"]),
             rules_of(options["provider"], options["model"]),
-            Wanted(options["share"], options["saving"], _context_of(options)),
+            Goals(options["share"], options["saving"], _context_of(options)),
         )
 
     def chooser(self, histories: Iterable[tuple[History, Policy | None]]) -> Chooser:
-        """Return what chooses from the frontier, given histories with their policies in force."""
+        """Return the chooser of the frontier, given histories with their policies in force."""
         assert self.frontier is not None
         also = [self.today.limit] if self.today else []
         tried = tried_of_kind(self.frontier, also, self.rules)

@@ -19,7 +19,7 @@ ESTIMATOR = "gpt-4o"
 _USED = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens")
 
 
-class Used(NamedTuple):
+class RecordedCall(NamedTuple):
     """A call with the usage that its provider recorded: the tokens of its `prompt`, those of them
     that were `read` from the cache, and those that were `said` since the call before, which was
     `age` seconds ago.
@@ -31,7 +31,7 @@ class Used(NamedTuple):
     age: float | None = None
 
 
-def used_in(messages: Sequence[ChatMessage], history: History) -> Iterator[Used]:
+def used_in(messages: Sequence[ChatMessage], history: History) -> Iterator[RecordedCall]:
     """Yield the calls of a conversation that recorded their usage, but the first one."""
     sums, last = [0], None
     for tokens in history.tokens:
@@ -43,7 +43,7 @@ def used_in(messages: Sequence[ChatMessage], history: History) -> Iterator[Used]
         if last is not None:
             read, written, fresh = usage
             age = history.seconds(last, position)
-            yield Used(read + written + fresh, read, sums[position] - sums[last], age)
+            yield RecordedCall(read + written + fresh, read, sums[position] - sums[last], age)
         last = position
 
 
@@ -59,7 +59,7 @@ def _usage_of(message: ChatMessage) -> tuple[int, int, int] | None:
     return None
 
 
-def shares(calls: Iterable[Used]) -> tuple[int, float, float]:
+def shares(calls: Iterable[RecordedCall]) -> tuple[int, float, float]:
     """Return of the calls that read something: how many they are, and the recorded and the
     predicted share of their prompts that was read from the cache.
     """
@@ -71,8 +71,8 @@ def shares(calls: Iterable[Used]) -> tuple[int, float, float]:
 
 def print_recorded(options: Mapping[str, Any], printer: Printer) -> int:
     """Print both shares for each conversation, then each complete miss by its age. Return 0."""
-    misses: list[Used] = []
-    found: list[Used] = []
+    misses: list[RecordedCall] = []
+    found: list[RecordedCall] = []
     estimator = estimator_for(ESTIMATOR)
     for each in transcripts(options["files"], options["format"], printer):
         calls = list(used_in(each.messages, history_of(each.messages, estimator)))

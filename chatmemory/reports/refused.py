@@ -13,7 +13,7 @@ from chatmemory.core.recall.facts import NO_WORDS
 from chatmemory.core.recall.history import History
 from chatmemory.core.recall.prompts import Refusals, prompts_of
 from chatmemory.core.written_policies import policies_from_text, text_of_policy
-from chatmemory.linting import turns_of
+from chatmemory.linting import turns_by_provider
 from chatmemory.reports.files import transcripts
 from chatmemory.reports.printing import Printer
 
@@ -31,7 +31,7 @@ def print_refused(options: Mapping[str, Any], providers: Sequence[str], printer:
     conversations = 0
     for each in transcripts(options["files"], options["format"], printer):
         conversations += 1
-        turns = {name: turns_of(each.messages, name) for name in providers}
+        turns = turns_by_provider(each.messages, providers)
         for policy, history in zip(
             policies, histories_for(each.messages, policies, NO_WORDS), strict=True
         ):

@@ -86,7 +86,7 @@ class CompactionPreview:
 def preview_compaction(
     memory_id: str, summary: str, **options: Unpack[SummaryOptions]
 ) -> CompactionPreview:
-    """Return what `compact` would do with the same arguments. Raises its exceptions."""
+    """Simulate `compact` with the same arguments. Raises the same exceptions."""
     plan = SummaryPlan(**options)
     summary_message(summary)
     recorder = Recorder(find_memory(memory_id))

@@ -139,7 +139,7 @@ def leaving_out_lost_nodes() -> Iterator[None]:
 
 
 def explain_error(error: BaseException) -> str | None:
-    """Return what a command prints for a database error, None if that is a bug of this program.
+    """Return the words that a command prints for a database error, None for a bug of this program.
 
     The driver's own text says why a database is down. It has no password.
     """

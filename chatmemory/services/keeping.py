@@ -45,8 +45,8 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Made:
-    """A row that was made, and the one that it takes the place of."""
+class RemadeRow:
+    """A new kept row, and the row that it replaces."""
 
     keeper: Keeper
     row: KeptRow
@@ -57,7 +57,7 @@ class Made:
 
 
 @one_snapshot()
-def made(keeper: Keeper, memory_id: str) -> Made | None:
+def made(keeper: Keeper, memory_id: str) -> RemadeRow | None:
     """Make the row of a conversation; None if the kept one is current. Raises MemoryNotFound, and
     what `Keeper.make` raises.
     """
@@ -68,7 +68,7 @@ def made(keeper: Keeper, memory_id: str) -> Made | None:
     return _made(keeper, memory, before)
 
 
-def _made(keeper: Keeper, memory: Memory, before: KeptRow | None) -> Made:
+def _made(keeper: Keeper, memory: Memory, before: KeptRow | None) -> RemadeRow:
     row = keeper.model(
         memory=memory,
         step=memory.last_step,
@@ -76,7 +76,7 @@ def _made(keeper: Keeper, memory: Memory, before: KeptRow | None) -> Made:
         kept_at=microseconds(timezone.now()),
         **keeper.make(memory, before),
     )
-    return Made(keeper, row, before)
+    return RemadeRow(keeper, row, before)
 
 
 def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow | None:
@@ -102,7 +102,7 @@ def keep(memory_id: str) -> None:
         current(keeper, memory_id)
 
 
-def store(some: Sequence[Made]) -> None:
+def store(some: Sequence[RemadeRow]) -> None:
     """Store rows in one transaction, and then tell their keepers and the live streams.
 
     A row is left out if its conversation was deleted or redacted since, is being changed at this
@@ -124,7 +124,7 @@ def _upsert(row: KeptRow) -> None:
     )
 
 
-def _may_store(each: Made) -> bool:
+def _may_store(each: RemadeRow) -> bool:
     row, memory = each.row, each.row.memory
     state = unless_changing(row.pk, "created_at", "last_step")
     if state is None or state[0] != memory.created_at or state[1] < row.step:
@@ -137,7 +137,7 @@ def _may_store(each: Made) -> bool:
     return not newer.exists()
 
 
-def _tell(each: Made) -> None:
+def _tell(each: RemadeRow) -> None:
     each.keeper.kept(each.row, each.before)
     notify_followers(each.row.pk)
 
@@ -147,7 +147,7 @@ def remade(memory_id: str) -> list[str]:
 
     They are replaced where the database can be written. Raises MemoryNotFound.
     """
-    differing: list[Made] = []
+    differing: list[RemadeRow] = []
     with one_snapshot():
         memory = find_memory(memory_id)
         for keeper in keepers():
@@ -224,7 +224,7 @@ class _Follower:
         self._earliest = earlier[-1] if earlier else None
         return bool(earlier)
 
-    def _made(self, memory_ids: Iterable[str]) -> Iterator[Made]:
+    def _made(self, memory_ids: Iterable[str]) -> Iterator[RemadeRow]:
         for memory_id in memory_ids:
             began = monotonic()
             try:
@@ -266,9 +266,9 @@ class _Follower:
         return list(newest[:STALE_AT_ONCE])
 
 
-def _parts(found: Iterable[Made]) -> Iterator[list[Made]]:
+def _parts(found: Iterable[RemadeRow]) -> Iterator[list[RemadeRow]]:
     """Yield rows in the parts that are stored together."""
-    part: list[Made] = []
+    part: list[RemadeRow] = []
     began = monotonic()
     for each in found:
         part.append(each)

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 def damage() -> str | None:
-    """Return what is wrong with the database's file, which is read as a whole; None if nothing."""
+    """Read the whole file of the database; return the first fault, or None if it has none."""
     connection = database.connection()
     if connection.vendor != "sqlite":
         return None
@@ -33,7 +33,7 @@ def damage() -> str | None:
 
 
 def damage_of(opened: sqlite3.Connection) -> str | None:
-    """Return what is wrong with a file; None if nothing. Raises sqlite3.Error if it is not read."""
+    """Return the first fault of a file, or None. Raises sqlite3.Error if it cannot be read."""
     try:
         (found,) = opened.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as error:

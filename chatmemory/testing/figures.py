@@ -125,7 +125,7 @@ class Baseline:
         self.added: dict[str, Figures] = {}
 
     def compare(self, key: str, now: Figures) -> list[Difference]:
-        """Return how figures differ from their entry; they become the entry if there is none."""
+        """Return how figures differ from their entry; without an entry they become it."""
         before = self._known.get(key)
         if before is None:
             self.added[key] = now

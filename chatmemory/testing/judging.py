@@ -112,7 +112,7 @@ def _quote(run: Recorded, number: int, phrase: str) -> str:
 
 
 def kinds_of(names: str | Iterable[str] | None) -> frozenset[str]:
-    """Return the kinds of incidents that names stand for; None stands for all.
+    """Return the kinds of incidents with these names; None means all of them.
 
     Raises InvalidValue for an unknown name.
     """
@@ -150,7 +150,7 @@ def _card(run: Recorded, incident: Incident) -> Iterator[str]:
 
 
 def refused_by(run: Recorded, names: Sequence[str], model: str | None = None) -> list[str]:
-    """Return what providers would refuse of the prompts of a run, each rule once.
+    """Return the rules by which providers would refuse prompts of a run, each once.
 
     The prompts are the windows just before each answer, and the window at the end. Raises
     InvalidValue for an unknown provider.

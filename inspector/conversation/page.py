@@ -42,8 +42,8 @@ def page_of(
     MessageNotFound, and what rooms raise.
     """
     is_draft = (query.msg or 0) < 0
-    state = queries.conversation_state(memory_id, replace(query, msg=None) if is_draft else query)
-    state = replace(state, query=query, read=read)
+    shown = replace(query, msg=None) if is_draft else query
+    state = replace(queries.conversation_state(memory_id, shown, read), query=query)
     view = room.view(state)
     if view is None and is_draft:
         raise MessageNotFound("no simulation is shown, and so no draft")

@@ -20,8 +20,10 @@ from inspector.shell import room
 from inspector.shell.days import Bar, bars_of
 
 CACHED_AS = "inspector.overview.headlines"
+COUNTED_AS = "inspector.overview.counted"
 LEAST_SECONDS, MOST_SECONDS = 1, 30
 SHARE = 20
+DAY_SECONDS = 86_400
 MOST_LINES = 4
 
 
@@ -81,7 +83,8 @@ class Headlines:
     """What was counted of all conversations, when, and until when it is kept.
 
     What changed after `moment` may be missing. `needing` are the conversations of all lines, each
-    counted once, and `questions` what rooms ask before they can say more.
+    counted once, and `questions` what rooms ask before they can say more. The causes that are
+    `mended` had cases earlier today, and have none any more.
     """
 
     at: datetime
@@ -91,6 +94,7 @@ class Headlines:
     needing: int = 0
     causes: tuple[Cause, ...] = ()
     folded: tuple[Folded, ...] = ()
+    mended: tuple[Folded, ...] = ()
     questions: tuple[room.Fragment, ...] = ()
 
     @property
@@ -161,6 +165,7 @@ def counted_headlines(moment: int) -> Headlines:
         needing=_needing(lines, stats),
         causes=tuple(_causes(lines, at)),
         folded=tuple(folded),
+        mended=tuple(_mended(stats)),
         questions=tuple(room.questions()),
     )
 
@@ -173,6 +178,19 @@ def _is_muted(flag: Flag, stats: queries.OverviewStats, muted: Mapping[str, room
     """Whether somebody folded this line, and its number has not grown by half since."""
     mute = muted.get(flag.name)
     return mute is not None and 2 * stats.flagged[flag.name] < 3 * mute.count
+
+
+def _mended(stats: queries.OverviewStats) -> Iterator[Folded]:
+    """Yield the causes whose last case went today, with their last number. The cache remembers what
+    was counted on a day.
+    """
+    key = f"{COUNTED_AS}.{midnight():%Y-%m-%d}"
+    before = cache.get(key, {})
+    now = {flag.name: stats.flagged[flag.name] for flag in flags() if flag.verb and flag.counts}
+    cache.set(key, {name: now[name] or before.get(name, 0) for name in now}, DAY_SECONDS)
+    for name, count in now.items():
+        if not count and before.get(name):
+            yield Folded(name, before[name])
 
 
 def _needing(lines: Sequence[Flag], stats: queries.OverviewStats) -> int:

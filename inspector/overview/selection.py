@@ -42,8 +42,8 @@ class Chip:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The search, the filters, the order and the page of an overview. Unknown values are none."""
+class OverviewQuery:
+    """Search, filters, order and page of an overview. Unknown values are ignored."""
 
     q: str = ""
     policy: str = ""
@@ -54,7 +54,7 @@ class Asked:
     cursor: str = ""
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> Asked:
+    def read(cls, given: Mapping[str, str]) -> OverviewQuery:
         """Read the parameters of an address."""
         asked = {name: searchable(given.get(name, "")) for name in PARAMETERS}
         asked["flagged"] = asked["flagged"] or searchable(given.get("flag", ""))  # as in the API
@@ -97,7 +97,7 @@ class Asked:
     @property
     def given(self) -> dict[str, str]:
         """The parameters that differ from those of the plain overview."""
-        plain = Asked(sort=usual_sort(self.flagged))
+        plain = OverviewQuery(sort=usual_sort(self.flagged))
         values = {name: getattr(self, name) for name in PARAMETERS}
         return {name: value for name, value in values.items() if value != getattr(plain, name)}
 

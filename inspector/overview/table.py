@@ -19,7 +19,7 @@ from chatmemory.queries import (
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
-from inspector.overview.selection import Asked
+from inspector.overview.selection import OverviewQuery
 from inspector.shell import room
 from inspector.shell.room import Badge, News
 
@@ -69,7 +69,7 @@ class Row:
     """A row of the table."""
 
     row: OverviewRow
-    asked: Asked
+    asked: OverviewQuery
     badges: Sequence[Badge] = ()
 
     @property

@@ -92,6 +92,12 @@ def mark(name: str, is_in: bool = True) -> SafeString:
     return _drawn("_mark.html", name=name, shape=shape(name), is_in=is_in)
 
 
+@register.inclusion_tag("inspector/shared/_columns.html")
+def columns(*names: str, more: Iterable[str] = (), verb: str = "") -> dict[str, object]:
+    """The header of a plain table."""
+    return {"names": [*names, *more], "verb": verb}
+
+
 @register.simple_tag
 def manage_command(command: str) -> str:
     """A command as it is typed where the site runs."""

@@ -63,8 +63,8 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
         except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses what is tried
             read["problem"] = str(error)
             msg = query.msg if query.msg is not None and query.msg > 0 else None  # no draft
-            state = queries.conversation_state(memory_id, replace(query, msg=msg))
-            page = ConversationPage(replace(state, read=read))
+            state = queries.conversation_state(memory_id, replace(query, msg=msg), read)
+            page = ConversationPage(state)
     return render_page_or_fragment(request, PAGE, {"page": page})
 
 

@@ -32,7 +32,7 @@ from inspector.display import render_page_or_fragment
 from inspector.forms.actions import BulkForm, check_chosen
 from inspector.forms.fields import first_problem
 from inspector.overview.causes import current_headlines
-from inspector.overview.selection import Asked, orderings, pager
+from inspector.overview.selection import OverviewQuery, orderings, pager
 from inspector.overview.table import Row, current_feed
 from inspector.shell import room
 
@@ -44,7 +44,7 @@ REQUIRED = {"count": READ, "export": READ, "label": WRITE, "delete": ERASE}
 @require_safe
 def conversations(request: HttpRequest) -> HttpResponse:
     """Show a page of the conversations that the address asks for, or how to begin."""
-    context = _page(Asked.read(request.GET.dict())) | _feed()
+    context = _page(OverviewQuery.read(request.GET.dict())) | _feed()
     context["is_empty"] = not context["rows"] and not queries.any_memory()
     return render_page_or_fragment(request, "inspector/overview/overview.html", context)
 
@@ -56,7 +56,7 @@ def now(request: HttpRequest) -> HttpResponse:
     With `?id=` the rows are these conversations in this order, so that a page that is in use keeps
     its rows. What left after `?seen=` is marked as new.
     """
-    asked = Asked.read(request.GET.dict())
+    asked = OverviewQuery.read(request.GET.dict())
     held = [memory_id for memory_id in request.GET.getlist("id")[:PAGE_SIZE] if is_id(memory_id)]
     seen = MOMENT.fullmatch(request.GET.get("seen", ""))
     context = _page(asked, held) | _feed(int(seen[0]) if seen else None)
@@ -70,7 +70,7 @@ def add_demo(request: HttpRequest) -> HttpResponse:
     return redirect("inspector:overview")
 
 
-def _page(asked: Asked, held: Sequence[str] = ()) -> dict[str, Any]:
+def _page(asked: OverviewQuery, held: Sequence[str] = ()) -> dict[str, Any]:
     """Return the context of a page. What changes while it is read is newer than its `moment`."""
     moment = queries.newest_change()
     total = asked.total
@@ -93,7 +93,7 @@ def _page(asked: Asked, held: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-def _found(asked: Asked) -> CursorPage[queries.OverviewRow]:
+def _found(asked: OverviewQuery) -> CursorPage[queries.OverviewRow]:
     """Return the page at the cursor, or the first one if the cursor is invalid."""
     page = partial(queries.overview_page, asked.which, ordering=asked.ordering, size=PAGE_SIZE)
     try:
@@ -168,7 +168,7 @@ def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkFo
 
 def _shown(form: BulkForm) -> queries.MemoryFilter:
     """Return what the overview shows to which the form returns."""
-    return Asked.read(QueryDict(form.back[1:]).dict()).which
+    return OverviewQuery.read(QueryDict(form.back[1:]).dict()).which
 
 
 def _chosen(form: BulkForm) -> list[queries.MemoryRow]:

@@ -27,6 +27,7 @@ from chatmemory.core.recall.incidents import (
 )
 from chatmemory.core.recall.lexicon import Lexicon, MessageFacts, speaker_of
 from chatmemory.core.sessions import recorded_messages
+from chatmemory.core.written_policies import policies_from_text
 from chatmemory.formats import read_transcripts
 
 JUDGED = json.loads(Path(__file__).with_name("judgements.json").read_text())
@@ -60,6 +61,45 @@ def test_the_incidents_of_the_public_runs(data_file):
         check(found, expected)
         of_users = [(n, again) for n, again, kind, _ in found if kind in USERS]
         assert limit > 1_000 or len(of_users) <= 7
+
+
+def check_policies(source, rows, messages_of):
+    """Incidents of some conversations under other windows, of which only some were read."""
+    for text in sorted({row["policy"] for row in rows}):
+        (policy,) = policies_from_text(text)
+        here = [row for row in rows if row["policy"] == text]
+        for key in {row[source] for row in here}:
+            found = {
+                (each.again, each.kind.value, each.fact, each.is_same)
+                for each in incidents_under(policy, messages_of(key))
+            }
+            expected = {
+                (row["again"], row["kind"], row["fact"], row.get("same"))
+                for row in here
+                if row[source] == key and row["right"]
+            }
+            assert expected <= found
+
+
+def test_uses_under_larger_windows(data_file):
+    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
+    runs = read_transcripts(content).transcripts
+    rows = [row for row in JUDGED["incidents"] if "policy" in row and "conversation" in row]
+    assert len(rows) == 24
+    check_policies("conversation", rows, lambda n: runs[n].messages)
+
+
+@pytest.mark.long
+def test_calls_of_the_sessions_under_a_small_window(all_claude_sessions):
+    def said_in(name):
+        (file,) = (each for each in all_claude_sessions if each.name == name)
+        session = read_transcripts(file.read_bytes()).transcripts[0].session
+        messages = enumerate(recorded_messages(session))
+        return [message for place, message in messages if place not in session.summaries]
+
+    rows = [row for row in JUDGED["incidents"] if "policy" in row and "conversation" not in row]
+    assert Counter(row["kind"] for row in rows)["call_repeated"] == 23
+    check_policies("source", rows, said_in)
 
 
 def test_what_a_user_had_to_say_again_is_right(data_file):
@@ -96,7 +136,7 @@ def test_the_incidents_and_the_lost_terms_of_the_sessions(request, files, levels
         file.name: read_transcripts(file.read_bytes()).transcripts[0].session
         for file in request.getfixturevalue(files)
     }
-    rows = [row for row in JUDGED["incidents"] if row["source"] in sessions]
+    rows = [row for row in JUDGED["incidents"] if row["source"] in sessions and "policy" not in row]
     found = {
         (name, each.again + 1, each.kind.value, each.fact)
         for name, session in sessions.items()

@@ -7,11 +7,11 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import AiMessage, TokenWindow, UserMessage
-from chatmemory.core.recall.advice import Chooser, Wanted, Why
+from chatmemory.core.recall.advice import Chooser, Goals, Why
 from chatmemory.core.recall.cost import Prices
 from chatmemory.core.recall.frontier import figures_of, tried_of_kind
 from chatmemory.core.recall.history import history_from
-from chatmemory.reports.recorded import Used, shares, used_in
+from chatmemory.reports.recorded import RecordedCall, shares, used_in
 
 
 def answer(read: int, written: int, fresh: int) -> AiMessage:
@@ -28,7 +28,7 @@ def test_what_was_said_since_the_call_before_is_new_and_a_miss_is_counted_apart(
     said += [UserMessage("c"), AiMessage("not recorded"), answer(0, 1_000, 10)]
     history = history_from(said, [10] * 7, 0, range(1, 8), times=[0, 1, 2, 3, 4, 5, 900])
     calls = list(used_in(said, history))
-    assert calls == [Used(1_000, 900, 20, 2), Used(1_010, 0, 30, 897)]
+    assert calls == [RecordedCall(1_000, 900, 20, 2), RecordedCall(1_010, 0, 30, 897)]
     assert shares(calls) == (1, pytest.approx(0.9), pytest.approx(0.98))
     assert shares([]) == (0, 0, 0)
 
@@ -37,7 +37,7 @@ def test_where_everything_does_not_fit_and_nothing_holds_enough_the_fullest_wind
     said = [UserMessage("A-1182"), *[UserMessage("well")] * 3, *[AiMessage("A-1182")] * 4]
     history = history_from(said, [50] * 8, 0, range(1, 9))
     tried = tried_of_kind(TokenWindow(1), [120])
-    chooser = Chooser(tried, [figures_of(history, tried, None)], Prices(), Wanted(context=120))
+    chooser = Chooser(tried, [figures_of(history, tried, None)], Prices(), Goals(context=120))
     advice = chooser.advice()
     assert (advice.why, advice.pick) == (Why.NOTHING_HOLDS, None)
     assert advice.option is not None

@@ -6,7 +6,7 @@ import pytest
 
 from chatmemory import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage, UserMessage
 from chatmemory.core.phrases import clipped, has_phrase, merged, phrase_place
-from chatmemory.core.texts import readable_text
+from chatmemory.core.texts import asked_for, readable_text
 
 
 def call(arguments: str | None, name: str = "find") -> ToolExecutionRequest:
@@ -52,3 +52,14 @@ def test_spans_that_touch_are_one_and_parts_of_them_are_within_a_range():
     assert merged([(5, 6), (1, 2), (3, 3), (9, 8), (6, 9)]) == ((1, 3), (5, 9))
     assert clipped([(1, 3), (5, 9), (12, 14)], (3, 8)) == ((3, 3), (5, 8))
     assert clipped([(1, 3)], (4, 8)) == merged([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Sorry.\nWhich order? I can look.", "Sorry. Which order?"),
+        ("I can help. Please provide your user ID.", "I can help. Please provide your user ID."),
+    ],
+)
+def test_what_a_message_asked_for_needs_no_question_mark(text, shown):
+    assert asked_for(text) == shown

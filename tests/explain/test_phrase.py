@@ -198,3 +198,19 @@ def test_a_phrase_that_is_only_a_part_of_a_longer_term_is_inside_it(db):
     services.add("m", users("It is 4421486."))
     state = queries.conversation_state("m", ConversationQuery(find="4421486"))
     assert explain.remembered(state).cause == "Yes, since #1."
+
+
+@pytest.mark.parametrize(
+    ("phrase", "told"),
+    [
+        ("2024-05-20", "#2 in memory has this day as “May 20th”."),
+        ("20 May 2024", "#2 in memory has this day as “May 20th”."),
+        ("2024-05-21", ""),
+    ],
+)
+def test_a_date_in_another_spelling_is_not_the_phrase_but_is_told(db, phrase, told):
+    create_and_add("m", MessageWindow(1), users("On 2024-05-20 or 2024-05-21.", "May 20th!"))
+    answer = explain.remembered(queries.conversation_state("m", ConversationQuery(find=phrase)))
+    assert answer.state is Remembered.NOT_IN_MEMORY
+    assert told in answer.detail
+    assert ("this day" in answer.detail) == bool(told)

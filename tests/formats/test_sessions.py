@@ -19,9 +19,9 @@ from chatmemory import (
 )
 from chatmemory.core.exceptions import UnreadableTranscript
 from chatmemory.core.messages import text_of
+from chatmemory.core.packed import Packed
 from chatmemory.formats import parse_messages, read_transcripts
 from chatmemory.formats.format import Transcript
-from chatmemory.formats.records import PackedRecords
 from tests.conversations import window_of
 
 from ..properties import examples
@@ -603,10 +603,10 @@ def test_values_of_wrong_types_in_an_event_of_openhands_are_passed_over(event):
 
 def test_packed_records_are_a_list_of_them():
     given = [{"n": n, "text": "\ud800 \N{SLOTH}" * (n % 7) * 400} for n in range(300)]
-    packed = PackedRecords(given)
+    packed = Packed(given)
     assert [*packed] == given
     assert [packed[n] for n in (299, 0, 150)] == [given[n] for n in (299, 0, 150)]
-    assert packed[3:5] == given[3:5]
+    assert packed[3:5] == tuple(given[3:5])
     packed.append("one more")
     assert (len(packed), packed[300]) == (301, "one more")
     with pytest.raises(IndexError):

@@ -31,7 +31,7 @@ from chatmemory.ledger.verification import verify
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
 
-from ..langchain4j import Said, explanations
+from ..langchain4j import Said, comes_back_as, explanations
 from ..ledger.test_any_changes import undone
 from ..properties import examples
 
@@ -96,12 +96,6 @@ def changed(known: list[ChatMessage], kind: str, *values) -> list[ChatMessage]:
         case "random", (made,):
             return made
     return known
-
-
-def comes_back_as(got: ChatMessage, sent: ChatMessage) -> bool:
-    """Whether a message is what was sent; a client that drops attributes gets them back."""
-    own = getattr(sent, "attributes", {})
-    return got == (sent if own else with_attributes(sent, got.attributes))
 
 
 def come_back_as(got: list[ChatMessage], sent: list[ChatMessage]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 from sys import getsizeof, intern
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from chatmemory.core.exceptions import InvalidMessage
 from chatmemory.core.field_checks import DEPTH_MAX, DIGITS_MAX
@@ -200,8 +200,7 @@ class JsonBounds:
     told: str
 
 
-@dataclass(frozen=True, slots=True)
-class JsonLine:
+class JsonLine(NamedTuple):
     """A value of a file and the number of the line where it begins, from 1.
 
     With a `problem` the line is no JSON: it was left out, and there is no value.

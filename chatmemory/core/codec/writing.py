@@ -153,7 +153,7 @@ def attributes_beside(message: ChatMessage) -> str | None:
 
 
 def stored_json(message: ChatMessage) -> str:
-    """Return all JSON that is stored of a message: its own, and behind it what stands beside it."""
+    """Return all JSON that is stored of a message: its own, then the JSON kept beside it."""
     return message_to_json(message) + (attributes_beside(message) or "")
 
 

@@ -72,12 +72,12 @@ def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
 
 
 def count_overhead(estimator: TokenCountEstimator) -> int:
-    """Return what an empty list costs. Raises InvalidValue if it is no number of tokens."""
+    """Return the tokens of an empty list. Raises InvalidValue if they are no number of tokens."""
     return _number_of_tokens(estimator, estimator.estimate_token_count_in_messages(()))
 
 
 def _number_of_tokens(estimator: TokenCountEstimator, counted: object) -> int:
-    """Return what an estimator counted if a ledger can hold it. Raises InvalidValue."""
+    """Check that a ledger can hold a count, and return it. Raises InvalidValue."""
     if type(counted) is int and counted >= 0:
         return counted
     if isinstance(counted, int) and not isinstance(counted, bool) and counted >= 0:

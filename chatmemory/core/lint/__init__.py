@@ -45,12 +45,12 @@ ASKED = (OPENAI, ANTHROPIC)  # the providers that lessons ask
 
 
 def findings_in(turns: Iterable[Turn], provider: str, model: str | None = None) -> list[Finding]:
-    """Return what a provider refuses or mishandles in a window, in its order."""
+    """Return the findings of a provider in a window, refused or mishandled, in its order."""
     return findings(Sent(turns, provider, model=model), RULES.values())
 
 
 def refusals_in(turns: Iterable[Turn], provider: str, models: Sequence[str] = ()) -> list[Finding]:
-    """Return what a provider refuses in a window, or one of its models if any are named."""
+    """Return the refusals of a provider in a window, or of one of its models if any are named."""
     said = list(turns)
     found = (findings_in(said, provider, model) for model in models or (None,))
     return [each for findings in found for each in findings if each.severity == "refused"]

@@ -273,7 +273,7 @@ def media_left_out(sent: Sent) -> Iterator[Fault]:
 
 
 def _left_out(content: Content | None, turn: Turn, provider: str) -> str:
-    """Return what a content is if the provider's format has no place for it, else nothing."""
+    """Return the name of a content for which the provider's format has no place, else nothing."""
     if provider == GEMINI or turn.own:
         return ""
     is_chat, is_result = provider == OPENAI, turn.type is _RESULT

@@ -54,7 +54,7 @@ class Limit:
     is_needed: bool = False
 
     def problem(self, value: Any) -> str:
-        """Return what is wrong with a value, or nothing."""
+        """Return the fault of a value in words, or nothing."""
         if value is None:
             return "is missing" if self.is_needed else ""
         if not isinstance(value, str | list):

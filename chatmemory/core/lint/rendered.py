@@ -174,15 +174,17 @@ def _kind_of_bytes(data: Any) -> str:
 
 def unsigned_call(sent: Sent) -> Iterator[Fault]:
     """The first call of a step of the current turn, without the signature that it came with."""
+    asked_at = _asked_at(sent)
     for turn in _unsigned(sent):
-        if turn.position > _asked_at(sent):
+        if turn.position > asked_at:
             yield Fault([turn], f"Tool call {turn.name} has no thoughtSignature.", _calling(turn))
 
 
 def unsigned_earlier_call(sent: Sent) -> Iterator[Fault]:
     """The same before the user's last message."""
+    asked_at = _asked_at(sent)
     for turn in _unsigned(sent):
-        if turn.position < _asked_at(sent):
+        if turn.position < asked_at:
             what = f"Tool call {turn.name} has no thoughtSignature, and is of an earlier turn."
             yield Fault([turn], what)
 

@@ -126,7 +126,7 @@ class Rule:
         return self.check if isinstance(self.check, str) else self.check.__name__
 
     def check_of(self, law: Law | None) -> Check:
-        """Return what finds the faults of a law, or those of a rule that no provider minds."""
+        """Return the check of a law, or the check of a rule that no provider minds."""
         check = (law and law.check) or self.check
         assert not isinstance(check, str), f"a law of {self.id} has no check"
         return check
@@ -162,7 +162,7 @@ class Finding:
 
 
 def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
-    """Return what rules find in a window, in its order."""
+    """Return the findings of rules in a window, in its order."""
     found = [finding for rule in rules for finding in _found(sent, rule)]
     return sorted(found, key=lambda each: each.positions[:1])
 
@@ -190,5 +190,5 @@ def _found(sent: Sent, rule: Rule) -> Iterator[Finding]:
 
 
 def _under(condition: str, message: str) -> str:
-    """Return what is wrong with the condition under which it is."""
+    """Return the words of a fault, with the condition under which it is one."""
     return f"{message.removesuffix('.')} ({condition})." if condition else message

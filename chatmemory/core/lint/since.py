@@ -112,7 +112,7 @@ class Past:
         return [each for each in left if not ids.isdisjoint(known[each.seq])]
 
     def left_after(self, step: int) -> list[Place]:
-        """Return what left after a step, the last first."""
+        """Return the messages that left after a step, the last first."""
         return [each for each in self.left if (each.left or 0) > step]
 
 

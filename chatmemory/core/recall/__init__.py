@@ -16,7 +16,7 @@ from chatmemory.core.estimators import estimator_for
 from chatmemory.core.given import chat_messages
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
-from chatmemory.core.recall.advice import USUAL, Advice, Chooser, Wanted, why_words
+from chatmemory.core.recall.advice import USUAL, Advice, Chooser, Goals, why_words
 from chatmemory.core.recall.comparison import RecallCurve, curve_of, replay
 from chatmemory.core.recall.cost import NO_BOUNDS, NO_PRICES, NOTHING_SENT, Bill, CacheRules, Prices
 from chatmemory.core.recall.facts import Words, words_of
@@ -80,7 +80,7 @@ class Recall:
         return Tally(self.held, *again, self.prompt_tokens, self.read_tokens, self.written_tokens)
 
     def relative_cost(self, prices: Prices = NO_PRICES) -> float | None:
-        """Return what the prompts cost relative to sending everything; None without any prompt.
+        """Return the cost of the prompts relative to sending everything; None without any prompt.
 
         Without a cached price, tokens are compared.
         """
@@ -101,7 +101,7 @@ def recall(
     prefixes: Sequence[str] = (),
     rules: CacheRules = NO_BOUNDS,
 ) -> list[Recall]:
-    """Return what each policy would have held of a conversation; None keeps everything.
+    """Return how much each policy would have held of a conversation; None keeps everything.
 
     `terms` and `prefixes` are words that are facts although they hold no digit, and `rules` those
     of the provider's cache. Raises InvalidValue, UnknownEstimator, PolicyUnavailable,
@@ -135,7 +135,7 @@ def for_each_policy(
 
 
 def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BOUNDS) -> Recall:
-    """Return what a policy would have held of one history, but for the bill of everything."""
+    """Return how much a policy would have held of one history, without the bill of everything."""
     found = replay(history, policy)
     bill = found.prompts.bill(rules)
     return Recall(
@@ -157,7 +157,7 @@ def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BO
 def recalls_of(
     histories: Sequence[History], policies: Sequence[Policy | None], rules: CacheRules = NO_BOUNDS
 ) -> list[Recall]:
-    """Return what each policy would have held of a conversation, given as one history for each."""
+    """Return how much each policy would have held, given the conversation as a history for each."""
     known: dict[tuple[int, Policy | None], Recall] = {}
 
     def found(history: History, policy: Policy | None) -> Recall:
@@ -210,7 +210,7 @@ class RecallSums:
             today=own,
         )
 
-    def advice(self, prices: Prices = NO_PRICES, wanted: Wanted = USUAL) -> Advice | None:
+    def advice(self, prices: Prices = NO_PRICES, wanted: Goals = USUAL) -> Advice | None:
         """Return which of the policies, or everything, is worth its cost; None where their tokens
         do not compare, because several estimators count them.
         """
@@ -219,7 +219,7 @@ class RecallSums:
         return Chooser(self._tried, self.figures, prices, wanted).advice()
 
     def recommended(
-        self, prices: Prices, wanted: Wanted = USUAL, advice: Advice | None = None
+        self, prices: Prices, wanted: Goals = USUAL, advice: Advice | None = None
     ) -> tuple[str | None, str]:
         """Return the text of the recommended policy, and why; None if no advice is possible."""
         advice = advice or self.advice(prices, wanted)

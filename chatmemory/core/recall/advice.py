@@ -34,8 +34,8 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is asked of a window: the share of facts that it holds, and of the cost that it saves.
+class Goals:
+    """The goals of a window: the share of facts to hold, and the share of the cost to save.
 
     `context` is how many tokens the model takes; None if that is not known.
     """
@@ -45,7 +45,7 @@ class Wanted:
     context: int | None = None
 
 
-USUAL = Wanted()
+USUAL = Goals()
 
 
 class Costed(NamedTuple):
@@ -85,7 +85,7 @@ class Chooser:
     """Chooses from the policies of a frontier by the prices of a user."""
 
     def __init__(
-        self, tried: Tried, figures: Iterable[Figures], prices: Prices, wanted: Wanted = USUAL
+        self, tried: Tried, figures: Iterable[Figures], prices: Prices, wanted: Goals = USUAL
     ) -> None:
         weighing = [each for each in figures if each.has_weight]
         chosen, others = halves(weighing)
@@ -114,7 +114,7 @@ class Chooser:
     def unbeaten(self) -> list[Costed]:
         """Return the policies that no other one beats, nor everything, from the cheapest on.
 
-        Those that hold less than three quarters of what is asked are left out.
+        Policies that hold less than three quarters of the share in the goals are left out.
         """
         found: list[Costed] = []
         for each in sorted(self.points, key=_cheapest):
@@ -179,7 +179,7 @@ class Chooser:
         return min(fitting, key=lambda each: (-each.tally.held, *_cheapest(each)), default=None)
 
     def _best_of(self, today: Costed) -> Costed | None:
-        """Return what beats the policies in force, everything first, else the cheapest."""
+        """Return the policy that beats those in force: everything if it does, else the cheapest."""
         found = sorted((each for each in self.points if each.beats(today)), key=_cheapest)
         return self.everything if self.everything.beats(today) else next(iter(found), None)
 
@@ -237,7 +237,7 @@ def percent_of(part: int, whole: int) -> int:
 FEW = 20  # conversations; of fewer the sentence tells how many there are
 
 
-def why_words(advice: Advice, wanted: Wanted, conversations: int) -> str:
+def why_words(advice: Advice, wanted: Goals, conversations: int) -> str:
     """Return why something is advised, in one sentence without its last point."""
     share, saving = (f"{100 * each:.0f} %" for each in (wanted.share, wanted.saving))
     match advice.why, advice.pick:

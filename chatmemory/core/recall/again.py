@@ -271,7 +271,7 @@ def _stem(word: str) -> str:
 # Calls
 
 
-class Answered(NamedTuple):
+class CallOfResult(NamedTuple):
     """The call that a result answers: the name of equal calls, empty for a call that may be made
     again; whether the result is an error; and whether an equal call had a result before, and the
     same one.
@@ -297,16 +297,16 @@ class Calls:
             awaited[request.id].append(self._name(request))
         self._awaited.update(awaited)
 
-    def answer(self, message: ToolExecutionResultMessage) -> Answered:
+    def answer(self, message: ToolExecutionResultMessage) -> CallOfResult:
         awaited = self._awaited.get(message.id)
         name = awaited.pop(0) if awaited else ""
         if not name:
-            return Answered()
+            return CallOfResult()
         result, before = text_of(message), self._results.get(name)
         has_failed = is_error(message)
         if not has_failed:
             self._results[name] = result
-        return Answered(name, has_failed, before is not None, before == result)
+        return CallOfResult(name, has_failed, before is not None, before == result)
 
     def _name(self, request: ToolExecutionRequest) -> str:
         """Return the name and the arguments of a call, equal for arguments that are equal as JSON;

@@ -195,14 +195,14 @@ class Prices:
         return "tokens" if self.cached is None else "cache"
 
     def weight(self, bill: Bill) -> Decimal:
-        """Return what prompts cost, in tokens at the input price."""
+        """Return the cost of prompts, in tokens at the input price."""
         if self.cached is None or not self.input:
             return Decimal(bill.tokens)
         write = ONE if self.write is None else self.write / self.input
         return bill.fresh + bill.read * self.cached / self.input + bill.written * write
 
     def cost(self, bill: Bill) -> Decimal | None:
-        """Return what prompts cost in the currency of the prices; None without an input price."""
+        """Return the cost of prompts in the currency of the prices; None without an input price."""
         return None if self.input is None else self.weight(bill) * self.input / MILLION
 
     def relative(self, bill: Bill, everything: Bill) -> float | None:

@@ -32,6 +32,10 @@ class Date(NamedTuple):
     day: int
     year: int | None = None
 
+    def is_same_day(self, other: Date) -> bool:
+        years = {self.year, other.year} - {None}
+        return self[:2] == other[:2] and len(years) < 2
+
 
 def dates_in(text: str) -> dict[Date, str]:
     """Return the dates of a text, each as it is written there first, without its time."""

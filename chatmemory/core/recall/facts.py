@@ -68,7 +68,7 @@ class Words:
     """What a project adds to the rules: words that are facts although they may hold no digit, tools
     of which a repeated call means nothing, and how users say that they repeat themselves.
 
-    A term is found where no letter or digit stands beside it. A prefix is found with what follows
+    A term is found where it has no letter or digit beside it. A prefix is found with what follows
     it, such as `INV-` in `INV-new/7`. A pattern is a regular expression that finds facts. Raises
     InvalidValue for an empty word, and for a pattern that cannot be used.
     """
@@ -119,7 +119,7 @@ class Found(NamedTuple):
 
 
 def found_in(message: ChatMessage, words: Words = NO_WORDS) -> Found:
-    """Return what a message's texts, tool arguments and tool results name.
+    """Return the facts that a message's texts, tool arguments and tool results name.
 
     A term is a run of ASCII letters, digits and `._@/+-` that begins and ends with a letter or
     digit, is 4 to 200 characters long and holds a digit; or one of the `words`. Longer runs are
@@ -161,7 +161,7 @@ def runs_in(text: str) -> Iterator[str]:
 
 
 def is_term(run: str) -> bool:
-    """Return whether a run is a fact wherever it stands."""
+    """Return whether a run is a fact in any place."""
     return (
         SHORTEST <= len(run) <= LONGEST
         and _DIGIT.search(run) is not None
@@ -172,7 +172,7 @@ def is_term(run: str) -> bool:
 
 @cache
 def _pattern(words: Words) -> re.Pattern[str] | None:
-    """Return what finds words in a text; what begins with a prefix is in the group."""
+    """Return the pattern that finds words in a text; the group has the words with a prefix."""
     terms = sorted(words.terms, key=len, reverse=True)
     exact = [rf"{re.escape(term)}(?![^\W_])" for term in terms]
     # Possessive, and looking ahead no farther than facts are long, so that a prefix of punctuation
@@ -217,7 +217,7 @@ def is_pasted(message: UserMessage) -> bool:
 
 
 def json_of(text: str) -> Any:
-    """Return what a text is as JSON; None for any other text."""
+    """Parse a text as JSON; return None for any other text."""
     if text.lstrip()[:1] not in ("{", "[", '"'):
         return None
     try:
@@ -232,7 +232,7 @@ def strings_in(value: Any) -> Iterator[str]:
 
 
 def pairs_in(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the plain values of JSON, each with the key that it stands under, or without any."""
+    """Yield the plain values of JSON, each with its key if it has one."""
     waiting: list[tuple[str, Any]] = [("", value)]
     while waiting:
         key, each = waiting.pop()

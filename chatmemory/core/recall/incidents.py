@@ -27,7 +27,7 @@ from chatmemory.core.recall.kinds import KindWords, words_of
 from chatmemory.core.transitions import fold
 from chatmemory.core.window import Window
 
-INCIDENT_RULES = 2  # raise it with each change of what an incident is
+INCIDENT_RULES = 3  # raise it with each change of what an incident is
 
 
 @dataclass(frozen=True)

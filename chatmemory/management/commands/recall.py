@@ -32,7 +32,7 @@ class Command(ReportCommand):
 
 
 def _nothing(label: str, prefix: str) -> str:
-    """Return what to tell where no stored conversation is chosen."""
+    """Return the error for a choice that matches no stored conversation."""
     wanted = [f"the label {label!r}"] if label else []
     wanted += [f"an id that begins with {prefix!r}"] if prefix else []
     return f"no conversation has {' and '.join(wanted)}" if wanted else "there are no conversations"

@@ -147,7 +147,7 @@ class Command(DatabaseCommand):
         return verified, found, made_anew
 
     def of_heads(self, file: Path) -> list[Contradiction]:
-        """Return what contradicts the heads of a file. Raises CommandError if it is none."""
+        """Return contradictions to the heads of a file. Raises CommandError for another file."""
         try:
             given = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
             text = given.decode("utf-8").removesuffix("\n")

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.core.codec import load_json
+from chatmemory.core.exceptions import ChatMemoryError, InvalidMessage
 from chatmemory.core.messages import ChatMessage, SystemMessage
 from chatmemory.formats import FORMATS, render_messages
 from chatmemory.formats.conversion import dict_in, text_in
@@ -28,6 +29,14 @@ _ANSWERS: Mapping[str, Sequence[str | int]] = {
     ANTHROPIC: ("content",),
 }
 _FINISHES = {"tool_call": "tool_calls"}  # the same end in two spellings
+
+
+def loaded(body: bytes) -> Any:
+    """Return JSON within the bounds of all that comes in; None if it is none."""
+    try:
+        return load_json(body.decode())
+    except (UnicodeDecodeError, InvalidMessage):
+        return None
 
 
 def is_request(value: Any) -> bool:
@@ -95,7 +104,7 @@ def _read(
     known = FORMATS[format]
     try:
         raw = known.find(dict(body))
-        return known.parse(raw.turns, after).messages if raw else None
+        return tuple(known.parse(raw.turns, after).messages) if raw else None
     except (ChatMemoryError, RecursionError):
         return None
 

@@ -158,7 +158,7 @@ def _messages(system: list[Any], turns: list[Any]) -> tuple[ChatMessage, ...]:
     value = {INPUT: turns, **({SYSTEM: system} if system else {})}
     otel = FORMATS["otel_genai"]
     raw = otel.find(value)
-    return otel.parse(raw.turns, ()).messages if raw else ()
+    return tuple(otel.parse(raw.turns, ()).messages) if raw else ()
 
 
 def _without_extras(turn: Any) -> Any:

@@ -33,6 +33,8 @@ from inspector.rooms.calls.otlp import (
 from inspector.rooms.calls.spans import calls_of_logs, calls_of_spans
 from inspector.rooms.calls.writes import count_dropped, store
 
+AT_ONCE = 1_000  # calls of a request: an SDK sends 512 spans at most unless it is told otherwise
+_TOO_MANY = f"at most {AT_ONCE:,} calls of a request are stored"
 _ANY_OF = f"send {PROTOBUF} or {JSON}"
 
 
@@ -70,13 +72,16 @@ class Otlp(Guarded):
 
     def _unpacked(self, request: Request) -> bytes:
         """Return the body. Raises RequestDataTooBig, also for what is large when it is unpacked."""
-        body: bytes = request._request.body
+        limit = self.limit("POST")
+        # Not `body`, which refuses more than DATA_UPLOAD_MAX_MEMORY_SIZE
+        body: bytes = request._request.read(limit.size + 1)
+        if len(body) > limit.size:
+            raise RequestDataTooBig(f"the body is larger than {limit}")
         encoding = request.headers.get("Content-Encoding", "identity").strip().lower()
         if encoding in ("identity", ""):
             return body
         if encoding != "gzip":
             raise UnsupportedMediaType(encoding, f"the body is encoded as {encoding!r}: use gzip")
-        limit = self.limit("POST")
         unpacker = zlib.decompressobj(16 + zlib.MAX_WBITS)
         try:
             found = unpacker.decompress(body, limit.size + 1)
@@ -97,8 +102,9 @@ def _stored(found: Iterable[GivenCall | Dropped], prefix: str, actor: str) -> li
             calls.append(each)
         else:
             dropped.append(each)
-    failed = []
-    for call in sorted(calls, key=lambda each: each.at):
+    calls.sort(key=lambda each: each.at)
+    failed = [_TOO_MANY for _ in calls[AT_ONCE:]]
+    for call in calls[:AT_ONCE]:
         try:
             store(call, prefix, actor)
         except ChatMemoryError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from chatmemory.core.codec import load_json
@@ -91,26 +92,25 @@ def _scoped(resources: Iterable[Any], middle: str, inner: str) -> Iterator[tuple
             if not isinstance(found, list):
                 raise NoOtlp(f"a scope has no list {inner!r}")
             named = scope.get("scope")
-            name = named.get("name") if isinstance(named, dict) else None
-            yield from ((name if isinstance(name, str) else "", each) for each in found)
+            name = _text(named.get("name") if isinstance(named, dict) else None)
+            yield from ((name, each) for each in found)
 
 
 def _record(found: dict[str, Any], scope: str) -> Record:
     """Return a record. Raises KeyError, TypeError, ValueError or AttributeError for no record."""
     trace_id, span_id = found.get("traceId", ""), found.get("spanId", "")
     bytes.fromhex(trace_id + span_id)
-    attributes = {each["key"]: _value(each.get("value")) for each in found.get("attributes", ())}
+    attributes = _named(found.get("attributes", ()))
     start = found.get("startTimeUnixNano") or found.get("timeUnixNano")
     start = int(start or found.get("observedTimeUnixNano") or 0)
     status = found.get("status") or {}
     is_error = status.get("code") in (2, "STATUS_CODE_ERROR")
     told = [_value(each.get("value")) for each in _of_exceptions(found)]
     error = str(status.get("message") or next(iter(told), "") or "error") if is_error else ""
-    name = found.get("name")
     return Record(
         *(trace_id.lower(), span_id.lower(), attributes, scope),
-        name=name if isinstance(name, str) else "",
-        event=found.get("eventName") or attributes.get("event.name") or "",
+        name=_text(found.get("name")),
+        event=_text(found.get("eventName"), attributes.get("event.name")),
         start=min(max(start, 0), _LATEST),
         end=min(max(int(found.get("endTimeUnixNano") or start), 0), _LATEST),
         error=error,
@@ -134,13 +134,26 @@ def _value(value: Any, depth: int = 0) -> Any:
         case "intValue":
             return int(inner)
         case "doubleValue":
-            return float(inner)
+            number = float(inner)
+            return number if isfinite(number) else None  # JSON has no other numbers
         case "arrayValue":
             return [_value(each, depth + 1) for each in inner.get("values", ())]
         case "kvlistValue":
-            values = inner.get("values", ())
-            return {each["key"]: _value(each.get("value"), depth + 1) for each in values}
+            return _named(inner.get("values", ()), depth + 1)
     return inner
+
+
+def _named(values: Iterable[Any], depth: int = 0) -> dict[str, Any]:
+    """Return values by their keys. Raises KeyError, TypeError or AttributeError for others."""
+    found = {each["key"]: _value(each.get("value"), depth) for each in values}
+    if not all(isinstance(key, str) for key in found):
+        raise TypeError("a key is no text")
+    return found
+
+
+def _text(*values: Any) -> str:
+    """Return the first text."""
+    return next((each for each in values if isinstance(each, str) and each), "")
 
 
 # Protobuf

@@ -39,7 +39,9 @@ from inspector.rooms.calls.reads import Told, prompt_of
 from inspector.shell.prices import OWN, PricesAsked
 
 GAP = 4
-TEXT = 1_200  # characters of a message on the page
+TEXT = 600  # characters of a message on the page
+RAW = 200_000  # characters of a request as JSON, and bytes of one as a command
+TOOLS = 200
 LINE = 90
 SHOWN = 200  # messages of a request, the last ones
 READ = 2_000  # messages with calls, and of the history, that a page reads
@@ -153,6 +155,14 @@ class CallPage:
     def idle(self) -> list[Tool]:
         """The tools that were never called until then."""
         return [each for each in self.tools if not each.calls]
+
+    @property
+    def shown_tools(self) -> list[Tool]:
+        return self.called[:TOOLS]
+
+    @property
+    def shown_idle(self) -> list[Tool]:
+        return self.idle[:TOOLS]
 
     @property
     def tool_tokens(self) -> int:
@@ -337,17 +347,24 @@ class CallPage:
     def left_out(self) -> int:
         return max(0, len(self.told.rows) - SHOWN)
 
-    @property
+    @cached_property
     def raw(self) -> str:
         return _shown(self.told.request)
 
     @property
+    def is_raw_cut(self) -> bool:
+        return len(self.raw) >= RAW or len(self.raw_answer) >= RAW
+
+    @cached_property
     def raw_answer(self) -> str:
         return _shown(self.told.response)
 
     @property
     def curl(self) -> str:
-        """The request as a command, without the key."""
+        """The request as a command, without the key; empty for one that is too long for a page."""
+        body = self.told.body
+        if len(body) > RAW:
+            return ""
         is_anthropic = self.row.format == ANTHROPIC
         key = (
             "x-api-key: $ANTHROPIC_API_KEY"
@@ -368,7 +385,7 @@ class CallPage:
             f'-H "{key}"',
             "-H 'content-type: application/json'",
             *(f"-H {shlex.quote(f'{name}: {value}')}" for name, value in sent.items()),
-            f"-d {shlex.quote(self.told.body.decode('utf-8', 'replace'))}",
+            f"-d {shlex.quote(body.decode('utf-8', 'replace'))}",
         ]
         return " \\\n  ".join(lines)
 
@@ -394,9 +411,9 @@ def _range(places: Sequence[Place]) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return JSON for people. What UTF-8 cannot encode is a question mark."""
+    """Return the beginning of JSON for people. What UTF-8 cannot encode is a question mark."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    return text.encode(errors="replace").decode()
+    return text[:RAW].encode(errors="replace").decode()
 
 
 def _text(message: ChatMessage) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
-from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI
+from inspector.rooms.calls.bodies import ANTHROPIC, OPENAI, loaded
 
 Json = dict[str, Any]
 
@@ -30,10 +29,7 @@ def _events(body: bytes) -> Iterator[Any]:
         if data == b"[DONE]":
             yield "[DONE]"
             continue
-        try:
-            found = json.loads(data)
-        except ValueError:  # a comment, or the piece of an event that was cut
-            continue
+        found = loaded(data)  # nothing for a comment, or for the piece of an event that was cut
         if isinstance(found, dict):
             yield found
 
@@ -163,12 +159,9 @@ def _add_delta(block: Json, delta: Json) -> None:
 
 
 def _whole(block: Json) -> Json:
-    text = block.pop("json", None)
-    if text:
-        try:
-            block["input"] = json.loads(text)
-        except ValueError:
-            block["input"] = {}
+    if text := block.pop("json", None):
+        found = loaded(text.encode(errors="surrogatepass"))
+        block["input"] = {} if found is None else found
     return block
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from chatmemory.core.lint import PROVIDERS, RULES, Sent, Turn
+from chatmemory.core.lint import PROVIDERS, RULES, Sent
 from chatmemory.core.lint.rules import findings
 from chatmemory.core.lint.since import Past
 from chatmemory.core.lint.turns import OPENAI
 from chatmemory.core.messages import ChatMessage
-from chatmemory.linting import FORMATS_OF, repair, turns_of
+from chatmemory.linting import repair, turns_by_provider
 from inspector.rooms.doctor.using import InUse
 
 LOOKED_AT = 50  # faults of a rule of which it is asked since when they are there
@@ -210,16 +210,14 @@ def diagnose(
     all places of some messages; without it, it is not known since when a problem is there.
     """
     found: Found = {}
-    turns: dict[str, list[Turn]] = {}  # by format: several providers get the same
-    for provider, format in FORMATS_OF.items():
-        if format not in turns:
-            turns[format] = turns_of(messages, provider, numbers)
-        sent = Sent(turns[format], provider, has_left)
+    turns = turns_by_provider(messages, PROVIDERS, numbers)
+    for provider in PROVIDERS:
+        sent = Sent(turns[provider], provider, has_left)
         for each in findings(sent, RULES.values()):
             named = tuple(numbers[position] for position in each.positions)
             of_rule = found.setdefault((each.rule, each.is_pending), {})
             of_rule.setdefault(named, {})[provider] = each.severity
-    sent = Sent(turns[FORMATS_OF[OPENAI]], OPENAI, has_left)
+    sent = Sent(turns[OPENAI], OPENAI, has_left)
     for rule in RULES.values():
         if not rule.laws and any(True for _ in rule.check_of(None)(sent)):  # no provider minds it
             found[rule.id, False] = {(): {}}

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from chatmemory import ChatMemoryError, InvalidValue, queries
@@ -72,8 +73,13 @@ def error(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def providers(request: HttpRequest) -> HttpResponse:
-    """Ask which providers are in use. A POST chooses them, for all conversations or by a prefix."""
+    """Ask which providers are in use. A POST chooses them, for all conversations or by a prefix; or
+    it puts the question off until tomorrow.
+    """
     made = choices()
+    if "later" in request.POST:
+        request.session["providers_asked_later"] = f"{timezone.localdate()}"
+        return redirect("inspector:overview")
     if request.method == "POST":
         form = ProvidersForm(request.POST)
         if form.is_valid():

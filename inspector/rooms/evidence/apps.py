@@ -47,11 +47,13 @@ class Evidence(room.SiteRoom):
         left_step: int,
         at: int,
         asked: Mapping[str, str],
+        read: dict[str, Any],
     ) -> NextNeed | None:
-        from inspector.rooms.evidence.reads import next_need
+        from inspector.rooms.evidence.reads import next_need, row_of
 
         number = asked.get("incident", "")
-        return next_need(memory, seq, message, left_step, at, int(number) if number else None)
+        chosen = int(number) if number else None
+        return next_need(row_of(memory, read), seq, message, left_step, at, chosen)
 
     def step_fields(self) -> Mapping[str, Any]:
         from inspector.rooms.evidence.api import evidence_of_a_step

@@ -1,4 +1,4 @@
-"""Incidents of stored conversations: found in the ledger as it was, and kept as numbers.
+"""Incidents of stored conversations, kept as numbers.
 
 The fact of a kept incident is read again from its message.
 """
@@ -6,10 +6,10 @@ The fact of a kept incident is read again from its message.
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from chatmemory.conf import fact_words
@@ -17,32 +17,25 @@ from chatmemory.core.eviction import REASONS
 from chatmemory.core.exceptions import CorruptRow
 from chatmemory.core.loads import Keeping
 from chatmemory.core.messages import ChatMessage
-from chatmemory.core.policies import Policy
-from chatmemory.core.recall.again import ReadMessage
-from chatmemory.core.recall.facts import said_texts
-from chatmemory.core.recall.history import History
-from chatmemory.core.recall.incidents import (
-    INCIDENT_RULES,
-    Forgotten,
-    Incident,
-    IncidentKind,
-    MemoryTime,
-    StepMessage,
-    incidents_of,
-    with_limits,
-)
-from chatmemory.core.recall.lexicon import MessageFacts, nameable, speaker_of
-from chatmemory.core.stored_policies import can_decide
+from chatmemory.core.recall.incidents import INCIDENT_RULES, Forgotten, Incident, IncidentKind
+from chatmemory.core.recall.lexicon import nameable
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.models import Memory, Stay, Step
+from chatmemory.models import Memory
 from chatmemory.queries.feed import microseconds
-from chatmemory.queries.history import estimator_of, newest_said
 from chatmemory.signals import cases_found, incidents_found
-from inspector.rooms.evidence.messages import injected_since, messages_of
+from inspector.rooms.evidence.finding import (
+    found_incidents,
+    later_incidents,
+    settled_incidents,
+    settled_until,
+)
+from inspector.rooms.evidence.messages import messages_of
 from inspector.rooms.evidence.models import KeptIncidents
+
+ON_CARDS = frozenset(IncidentKind) - {IncidentKind.USED_UNSEEN}
 
 
 @dataclass(frozen=True)
@@ -94,30 +87,53 @@ class IncidentKeeper(Keeper):
         return version_of(INCIDENT_RULES, fact_words(), KeptIncident._fields, KeptFact._fields)
 
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
-        found = found_incidents(memory)
-        counts = Counter(each.kind for each in found)
-        forced = [each for each in found if each.is_forced]
+        rows = _gone_on(memory, before)
+        counts = Counter(row.kind for row in rows)
+        forced = [row for row in rows if row.forced]
         newest = forced[-1] if forced else None
         return {
-            "content": json.dumps(_kept_incidents(memory, found)),
+            "content": json.dumps(rows),
             "newest_seq": newest and newest.again,
             "newest_step": newest and newest.step,
             "newest_at": newest and microseconds(find_step(memory, newest.step).at),
             "forced": len(forced),
-            **{kind.value: counts[kind] for kind in IncidentKind},
+            **{kind.value: counts[kind.value] for kind in IncidentKind},
         }
 
     def kept(self, row: KeptRow, before: KeptRow | None) -> None:
         """Send `incidents_found` with the number of new incidents of users and tools by kind."""
-        known = before.step if before else 0
+        known = {each.again for each in _known(before) or ()}
         with row.reading() as values:
-            new = Counter(each.kind for each in rows_of(values) if each.step > known)
-            is_forced = any(each.forced for each in rows_of(values) if each.step > known)
-        if is_forced:
+            new = [each for each in rows_of(values) if each.again not in known]
+        if any(each.forced for each in new):
             cases_found.send_robust(Memory, memory_id=row.pk, cause="user_repeated")
-        new.pop(IncidentKind.USED_UNSEEN.value, None)
-        if new:
-            incidents_found.send_robust(Memory, memory_id=row.pk, new=dict(new))
+        counts = Counter(each.kind for each in new if each.kind in ON_CARDS)
+        if counts:
+            incidents_found.send_robust(Memory, memory_id=row.pk, new=dict(counts))
+
+
+def _gone_on(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
+    """Return the incidents of a conversation. The settled ones are those of the row before, if it
+    has them.
+    """
+    settled, known = settled_until(memory.last_seq), _known(before)
+    if before is None or known is None or _settled_at(memory, before.step) != settled:
+        known = _kept_incidents(memory, settled_incidents(memory, settled))
+    rows = [row for row in known if row.again <= settled]
+    return rows + _kept_incidents(memory, later_incidents(memory, settled))
+
+
+def _settled_at(memory: Memory, step: int) -> int:
+    return settled_until(find_step(memory, step).last_seq)
+
+
+def _known(before: KeptRow | None) -> list[KeptIncident] | None:
+    """Return the incidents of the row before; None if there is none, or if it cannot be read."""
+    with suppress(CorruptRow):
+        if before is not None:
+            with before.reading() as values:
+                return rows_of(values)
+    return None
 
 
 def _kept_incidents(memory: Memory, found: Sequence[Incident]) -> list[KeptIncident]:
@@ -174,7 +190,7 @@ def incidents_in(memory: Memory, kept: KeptRow | None) -> IncidentsUntil:
     if kept is None:
         return IncidentsUntil(0, (), is_current=not memory.last_step)
     with kept.reading() as values:
-        found = with_facts(memory, rows_of(values))
+        found = with_facts(memory.pk, rows_of(values))
     return IncidentsUntil(kept.step, found, is_current=kept.step == memory.last_step)
 
 
@@ -202,9 +218,9 @@ def incidents_now(memory_id: str, most: int | None = None) -> IncidentsUntil:
     return IncidentsUntil(memory.last_step, found_incidents(memory))
 
 
-def with_facts(memory: Memory, rows: Iterable[KeptIncident]) -> list[Incident]:
+def with_facts(memory_id: str, rows: Iterable[KeptIncident]) -> list[Incident]:
     kept = list(rows)
-    messages = messages_of(memory.pk, {row.again for row in kept})
+    messages = messages_of(memory_id, {row.again for row in kept})
     return [incident_of_row(row, messages[row.again]) for row in kept]
 
 
@@ -236,79 +252,3 @@ def _forgotten(kept: KeptFact, names: Sequence[str]) -> Forgotten:
 
 def kept_row(memory: Memory) -> KeptRow | None:
     return IncidentKeeper().row(memory)
-
-
-def found_incidents(memory: Memory) -> list[Incident]:
-    """Find the incidents among the newest 10,000 messages, or 4 million characters.
-
-    The limit of each is that of the policy in force at its step.
-    """
-    messages, history = newest_said(memory.pk)
-    if not messages:
-        return []
-    first = history.numbers[0]
-    times = _times(memory, first)
-    steps: dict[int, int] = {}
-    for time in times:
-        steps[time.number] = min(time.entered, steps.get(time.number, time.entered))
-    injected = injected_since(memory, first)
-    said = zip(history.numbers, messages, history.read, strict=True)
-    arrivals = [
-        StepMessage(seq, steps[seq], message, read) for seq, message, read in said if seq in steps
-    ]
-    for seq in injected.keys() & steps.keys():
-        read = _injected(injected[seq], history)
-        arrivals.append(StepMessage(seq, steps[seq], injected[seq], read, is_said=False))
-    found = incidents_of(sorted(arrivals, key=lambda each: each.number), times)
-    return _with_limits(memory, found, history)
-
-
-def _injected(message: ChatMessage, history: History) -> ReadMessage:
-    """Return a message that was put into the window, with the facts that it mentions."""
-    mentions = history.lexicon.mentioned_in(said_texts(message))
-    none: frozenset[str] = frozenset()
-    return ReadMessage(MessageFacts({}, none, none, mentions, speaker_of(message)))
-
-
-def _times(memory: Memory, first: int) -> list[MemoryTime]:
-    rows = Stay.objects.filter(memory=memory, seq__gte=first)
-    return [
-        MemoryTime(seq, entered, left, REASONS[reason] if reason else None)
-        for seq, entered, left, reason in rows.values_list(
-            "seq", "entered_step", "left_step", "reason"
-        ).iterator()
-    ]
-
-
-def _with_limits(memory: Memory, found: list[Incident], own: History) -> list[Incident]:
-    """Return incidents with their limits, in their order: those of equal policies are found
-    together, whatever the limits of these policies are.
-    """
-    needed = {step for each in found for step in (each.step, each.shown.left_step)}
-    steps = {step.n: step for step in Step.objects.filter(memory=memory, n__in=needed)}
-    histories = {estimator_of(memory): own}
-    by_policy: defaultdict[Policy, list[int]] = defaultdict(list)
-    limited = [_without_limit(each) for each in found]
-    for position, each in enumerate(found):
-        policy = steps[each.step].policy
-        if policy is not None and can_decide(policy) and not steps[each.shown.left_step].by_client:
-            by_policy[replace(policy, limit=policy.least_limit)].append(position)
-    for policy, positions in by_policy.items():
-        if policy.estimator not in histories:
-            histories[policy.estimator] = newest_said(memory.pk, policy.estimator)[1]
-        some = [found[position] for position in positions]
-        for position, each in zip(
-            positions, with_limits(some, histories[policy.estimator], policy), strict=True
-        ):
-            limited[position] = each
-    return limited
-
-
-def _without_limit(found: Incident) -> Incident:
-    """Return an incident that no limit would have prevented."""
-    none = Keeping(None)
-    return replace(
-        found,
-        facts=tuple(replace(each, keeping=none) for each in found.facts),
-        result=found.result and replace(found.result, keeping=none),
-    )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from chatmemory.conf import fact_words
 from chatmemory.core.messages import ChatMessage
 from chatmemory.core.policies import Policy
-from chatmemory.core.recall.incidents import Forgotten, Incident, IncidentKind
+from chatmemory.core.recall.incidents import Forgotten, Incident
 from chatmemory.core.recall.lexicon import nameable
 from chatmemory.core.texts import readable_text
 from chatmemory.kept import KeptRow
@@ -19,6 +20,7 @@ from chatmemory.queries.phrase import change_at
 from chatmemory.queries.rows import StepDetail
 from chatmemory.room import NextNeed
 from inspector.rooms.evidence.incidents import (
+    ON_CARDS,
     KeptIncident,
     incident_of_row,
     kept_row,
@@ -29,7 +31,6 @@ from inspector.rooms.evidence.messages import messages_of
 
 LISTED = 100  # uses without a recorded mention
 LOOKED_AT = 1_000  # incidents whose facts are read at a time
-ON_CARDS = frozenset(IncidentKind) - {IncidentKind.USED_UNSEEN}
 
 
 @dataclass(frozen=True)
@@ -70,17 +71,17 @@ class IncidentsAt:
     are_imported: bool = False
 
 
-def _row_of(memory: Memory) -> KeptRow | None:
-    """Return the row kept of a conversation. It is read once for each object that a page has."""
-    found: KeptRow | None
-    if "_kept_incidents" not in vars(memory):
-        vars(memory)["_kept_incidents"] = kept_row(memory)
-    found = vars(memory)["_kept_incidents"]
+def row_of(memory: Memory, read: dict[str, Any]) -> KeptRow | None:
+    """Return the row kept of a conversation, which is read once for a page."""
+    if "kept incidents" not in read:
+        read["kept incidents"] = kept_row(memory)
+    found: KeptRow | None = read["kept incidents"]
     return found
 
 
 def incidents_at(
     memory: Memory,
+    kept: KeptRow | None,
     at: int,
     number: int,
     detail: StepDetail | None,
@@ -91,7 +92,6 @@ def incidents_at(
 
     Only the messages of what is shown are read. Raises CorruptRow for an altered row.
     """
-    kept = _row_of(memory)
     if kept is None:
         return None
     with kept.reading() as values:
@@ -103,7 +103,7 @@ def incidents_at(
             is_current=kept.step == memory.last_step,
             shown=_shown(memory, shown, number, detail) if shown else None,
             used=sum(len(row.facts) for row in used),
-            listed=with_facts(memory, used[:LISTED]) if lists_used else (),
+            listed=with_facts(memory.pk, used[:LISTED]) if lists_used else (),
             are_imported=bool(used) and find_step(memory, used[0].step).note == Step.IMPORTED,
         )
 
@@ -138,24 +138,28 @@ def _shown(
 
 
 def next_need(
-    memory: Memory, seq: int, message: ChatMessage, left_step: int, at: int, number: int | None
+    kept: KeptRow | None,
+    seq: int,
+    message: ChatMessage,
+    left_step: int,
+    at: int,
+    number: int | None,
 ) -> NextNeed | None:
     """Return when a message that left at a step was next needed: the incident of a number among
     those up to step `at`, if one is asked for that happened later, or else the next incident of
     something that the message said. None if no incidents are kept.
     """
-    kept = _row_of(memory)
     if kept is None:
         return None
     said = set(nameable(message, fact_words()))
     with kept.reading() as values:
         rows = rows_of(values)
         if number and (asked := _on_cards(row for row in rows if row.step <= at)[number - 1 :]):
-            (shown,) = with_facts(memory, asked[:1])
+            (shown,) = with_facts(kept.pk, asked[:1])
             return NextNeed(shown, shown.shown, kept.step)
         later = [row for row in rows if row.step > left_step]
         for first in range(0, len(later), LOOKED_AT):
-            for each in with_facts(memory, later[first : first + LOOKED_AT]):
+            for each in with_facts(kept.pk, later[first : first + LOOKED_AT]):
                 if fact := _needed_of(each, seq, said):
                     return NextNeed(each, fact, kept.step)
     return NextNeed(None, None, kept.step)

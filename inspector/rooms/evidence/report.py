@@ -10,15 +10,17 @@ from chatmemory.core.recall.kinds import IncidentKind
 from chatmemory.queries import ConversationState, PinPreview, pin_preview
 from inspector.conversation.links import conversation_url
 from inspector.rooms.evidence import words
-from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident, incidents_at
+from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident, incidents_at, row_of
 from inspector.shell.room import Report
 
 
 def incidents_shown(view: ConversationState) -> IncidentsAt | None:
     """Return the incidents up to the step that is shown, read once. Raises CorruptRow."""
     if "evidence" not in view.read and view.stored is not None:
+        memory = view.stored.memory
         view.read["evidence"] = incidents_at(
-            view.stored.memory,
+            memory,
+            row_of(memory, view.read),
             view.at,
             view.query.number("incident") or 1,
             view.detail,
@@ -51,6 +53,7 @@ class IncidentReport:
         self.last, self.said = first.last, first.said
         self.left_step = first.left_step
         self.how = words.how_it_left(shown.left, first.last)
+        self.sign = "," if self.how.startswith("when ") else ":"  # before it
         self.is_forced = incident.is_forced
         number = shown.number_then if shown.number_then > 1 else None
         self.url = conversation_url(view.memory.id, at=incident.step, incident=number)

@@ -135,7 +135,7 @@ def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
         yield {
             "label": "asked for",
             "seq": incident.asked,
-            "text": explain.asked_for(asked) or explain.quoted(asked, ""),
+            "text": explain.asked_for(asked),
             "out": True,
         }
     yield _stop(shown, incident.words.short, incident.again, incident.fact)

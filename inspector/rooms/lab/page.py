@@ -14,7 +14,7 @@ from django.utils.text import Truncator
 from chatmemory import Policy, explain, policy_kinds, text_of_policy
 from chatmemory.core.known_models import known_model, smallest_prompt
 from chatmemory.core.policies import WHOLE
-from chatmemory.core.recall.advice import Advice, Chooser, Costed, Wanted, Why
+from chatmemory.core.recall.advice import Advice, Chooser, Costed, Goals, Why
 from chatmemory.core.recall.tallies import Tally
 from chatmemory.queries import FACTS_ENOUGH, KIND_WORDS, IncidentKind
 from chatmemory.room import providers_in_use
@@ -131,7 +131,7 @@ class FleetPage:
 
     def _chooser(self, measured: Sequence[Measured]) -> Chooser:
         saving = inspector_configuration().LEAST_SAVING / 100
-        wanted = Wanted(saving=saving, context=self.context)
+        wanted = Goals(saving=saving, context=self.context)
         figures = [each.figures for each in measured]
         return Chooser(self.found.tried, figures, self.asked.prices.prices, wanted)
 

@@ -18,8 +18,8 @@ SLIDING = (
 BLOCKS = "Blocks make room rarely, so the beginning stays equal."
 
 
-class Said(NamedTuple):
-    """A part of a sentence: `out` is what costs more, `in` what costs less."""
+class Piece(NamedTuple):
+    """A piece of a sentence; its style is `out` for higher costs, and `in` for lower ones."""
 
     text: str
     css: str = ""
@@ -85,59 +85,59 @@ class Headline:
         self._recalls = chooser.sums.recalls
 
     @property
-    def parts(self) -> Iterator[Said]:
+    def parts(self) -> Iterator[Piece]:
         """The parts of the headline."""
         advice, today = self._advice, self._advice.today
         pick = advice.pick
         if pick is None:
-            yield Said("No window holds enough for what everything would cost.")
+            yield Piece("No window holds enough for what everything would cost.")
         elif today and self._is_best(today):
-            yield Said(
+            yield Piece(
                 f"Nothing holds more for less than {_lower(self._yours)}{_how(self._policy)}."
             )
         elif today:
             yield from self._compared(today, pick)
         elif pick.policy is None:
-            yield Said("Sending everything costs about the same and loses nothing.")
+            yield Piece("Sending everything costs about the same and loses nothing.")
         else:
-            yield Said(f"{policy_long(pick.policy)}, ")
+            yield Piece(f"{policy_long(pick.policy)}, ")
             yield from self._change(pick, "costs", "sends")
             held = held_words(pick, self._recalls)
-            yield Said(f" than sending everything, and holds {held} of what was needed.")
+            yield Piece(f" than sending everything, and holds {held} of what was needed.")
 
-    def _compared(self, today: Costed, pick: Costed) -> Iterator[Said]:
+    def _compared(self, today: Costed, pick: Costed) -> Iterator[Piece]:
         verb = "cost", "send"
-        yield Said(f"{self._yours} ")
+        yield Piece(f"{self._yours} ")
         yield from self._change(today, *verb)
         than = "as" if self._is_close(today) else "than"
         if pick.policy is None:
-            yield Said(f" {than} sending everything, and hold ")
-            yield Said(held_words(today, self._recalls), "b")
-            yield Said(" of what was needed.")
+            yield Piece(f" {than} sending everything, and hold ")
+            yield Piece(held_words(today, self._recalls), "b")
+            yield Piece(" of what was needed.")
             return
-        yield Said(f" {than} sending everything. ")
-        yield Said(self._instead(pick.policy), "in")
-        yield Said(", they ")
+        yield Piece(f" {than} sending everything. ")
+        yield Piece(self._instead(pick.policy), "in")
+        yield Piece(", they ")
         yield from self._change(pick, *verb)
         held, before = pick.tally.held, today.tally.held
-        yield Said(f" and hold {held:,} facts in place of {before:,}.")
+        yield Piece(f" and hold {held:,} facts in place of {before:,}.")
 
     def _instead(self, policy: Policy) -> str:
         if self._policy is not None and policy.limit == self._policy.limit:
             return "Cut in blocks"
         return f"As {policy_long(policy)}"
 
-    def _change(self, point: Costed, cost: str, send: str) -> Iterator[Said]:
+    def _change(self, point: Costed, cost: str, send: str) -> Iterator[Piece]:
         """Yield by how much a cost differs; a saving under a tenth is none."""
         share = round(100 * abs(point.cost - 1))
         is_priced = self._prices.priced == "cache"
-        yield Said(f"{cost} " if is_priced else f"{send} ")
+        yield Piece(f"{cost} " if is_priced else f"{send} ")
         if self._is_close(point):
-            yield Said("about as much")
+            yield Piece("about as much")
         elif point.cost > 1:
-            yield Said(f"{share} % more" if is_priced else f"{share} % more tokens", "out")
+            yield Piece(f"{share} % more" if is_priced else f"{share} % more tokens", "out")
         else:
-            yield Said(f"{share} % less" if is_priced else f"{share} % fewer tokens", "b")
+            yield Piece(f"{share} % less" if is_priced else f"{share} % fewer tokens", "b")
 
     def _is_close(self, point: Costed) -> bool:
         least = 1 - self._chooser.wanted.saving

@@ -41,8 +41,8 @@ class Offer(NamedTuple):
     is_right: bool
 
 
-class Told:
-    """What is said of a step: its text, its question, and the explanation of the answer.
+class StepTexts:
+    """The texts of a step: its text, its question, and the explanation of the answer.
 
     Numbers of messages are links, unless it `is_plain`.
     """
@@ -59,7 +59,7 @@ class Told:
 
     @property
     def causes(self) -> list[SafeString]:
-        """Why messages left, in the words of Why?, but for those that its step tells of."""
+        """The causes of evictions in the words of Why?, except causes that the step names."""
         by_cause: dict[str, list[int]] = {}
         for scene in self.moment.changes:
             for each in scene.change.evicted if scene.change else ():
@@ -113,8 +113,8 @@ class LessonPage:
         moment = staged.moments[number - 1]
         self.lesson = staged.lesson
         self.number = number
-        self.passed = list(map(Told, staged.moments[: number - 1]))
-        self.told = Told(moment)
+        self.passed = list(map(StepTexts, staged.moments[: number - 1]))
+        self.told = StepTexts(moment)
         self.later = len(staged.moments) - number
         self.ask = moment.step.ask or ""
         self.is_open = bool(self.ask) and answer is None
@@ -156,7 +156,7 @@ class Screen:
     """
 
     kind: str
-    told: Told | None = None
+    told: StepTexts | None = None
 
     @property
     def is_revealed(self) -> bool:
@@ -175,7 +175,7 @@ def screens(staged: Staged) -> list[Screen]:
     """Return the screens of a lesson, in order."""
     shown = [Screen("title")]
     for moment in staged.moments:
-        told = Told(moment, is_plain=True)
+        told = StepTexts(moment, is_plain=True)
         if moment.step.text:
             shown.append(Screen("text", told))
         if moment.step.ask:

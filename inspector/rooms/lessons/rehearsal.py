@@ -26,7 +26,7 @@ from chatmemory.ledger.adding import add_all, appended_count, change_policy, sum
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.windows import StoredWindow
-from chatmemory.linting import turns_of
+from chatmemory.linting import turns_by_provider
 from chatmemory.models import Memory
 from chatmemory.queries.windows import WindowPlace, WindowView, recorded_places, view_of
 
@@ -102,7 +102,7 @@ class Scene:
         """Return what some providers, with their models, say to this memory."""
         lines = {line.seq: line.message for line in self.lines}
         said = [lines[seq] for seq in self.window.seqs]
-        turns = {name: turns_of(said, name, self.window.seqs) for name in use}
+        turns = turns_by_provider(said, use, self.window.seqs)
         found = {
             name: [
                 each

@@ -5,6 +5,7 @@ Several processes share the folder PROMETHEUS_MULTIPROC_DIR, and each of them an
 
 from __future__ import annotations
 
+import collections
 import os
 import platform
 from collections.abc import Mapping
@@ -137,11 +138,12 @@ def memory_changed(
     **_: Any,
 ) -> None:
     """Receives `chatmemory.signals.memory_changed`."""
-    for result in results:
-        _steps_of(result.kind).inc()
-        _said.inc(sum(each.was_said for each in result.arrived))
-        for each in result.evicted:
-            _left_for(each.reason).inc()
+    for kind, count in collections.Counter(result.kind for result in results).items():
+        _steps_of(kind).inc(count)
+    left = collections.Counter(each.reason for result in results for each in result.evicted)
+    for reason, count in left.items():
+        _left_for(reason).inc(count)
+    _said.inc(sum(each.was_said for result in results for each in result.arrived))
     if fill is not None:
         _fill.observe(fill)
 

@@ -89,6 +89,12 @@ function mute() {
   else cause("[data-mutes]");
 }
 
+// In a list the box of the row that has the focus; on a conversation the text or JSON of the selected message.
+function open() {
+  if (document.querySelector("[data-place]")) press("unfold");
+  else document.activeElement?.closest("[data-rows] tr")?.querySelector("[name=id]")?.click();
+}
+
 const actions = {
   j: () => move(1),
   k: () => move(-1),
@@ -102,6 +108,8 @@ const actions = {
   h: () => document.querySelector("[data-pane=history]")?.focus(),
   m: () => mute(),
   e: () => cause("[data-verb]"),
+  f: () => press("filters"),
+  x: () => open(),
   "/": () => document.querySelector("[data-search]")?.focus(),
   "?": () => document.querySelector("#keys").togglePopover(),
 };

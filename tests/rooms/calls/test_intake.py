@@ -13,6 +13,7 @@ from rest_framework.test import APIClient
 from chatmemory import MessageWindow, queries, services
 from chatmemory.access.tokens import create_token
 from chatmemory.models import Message
+from inspector.rooms.calls.intake import AT_ONCE
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 
 from .exchanges import SEVERAL, exchanges
@@ -170,9 +171,27 @@ def test_parts_that_are_no_spans_are_rejected_and_counted(app):
     body = span_of(1, sent("openinference-openai-chat")[0])
     (scope,) = body["resourceSpans"][0]["scopeSpans"]
     scope["spans"].append({"traceId": "no hex"})
+    scope["spans"].append({**scope["spans"][0], "spanId": "02", "attributes": [{"key": -1}]})
     answer = app.post("/otlp/v1/traces", body, format="json").json()
-    assert answer["partialSuccess"]["rejectedSpans"] == "1"
+    assert answer["partialSuccess"]["rejectedSpans"] == "2"
     assert ModelCall.objects.count() == 1
+    event = {"logRecords": [{"eventName": {}, "attributes": []}]}
+    logs = {"resourceLogs": [{"scopeLogs": [event]}]}
+    assert app.post("/otlp/v1/logs", logs, format="json").status_code == 200
+
+
+def test_a_body_may_be_larger_than_those_of_the_api_and_has_a_bound_of_calls(app):
+    messages = [{"role": "user", "content": "x"}]
+    request = {"model": "m", "messages": messages, "user": "x" * 5 * 2**20}
+    body = span_of(1, request, **{"session.id": "desk"})
+    (scope,) = body["resourceSpans"][0]["scopeSpans"]
+    assert app.post("/otlp/v1/traces", body, format="json").status_code == 200
+    assert ModelCall.objects.count() == 1
+    small = span_of(1, {**request, "user": ""})
+    (scope,) = small["resourceSpans"][0]["scopeSpans"]
+    scope["spans"] *= AT_ONCE + 2  # of one call, which is known
+    answer = app.post("/otlp/v1/traces", small, format="json").json()
+    assert answer["partialSuccess"]["rejectedSpans"] == "2"
 
 
 def test_hostile_texts_and_numbers_are_stored_or_refused(app, operator_client):

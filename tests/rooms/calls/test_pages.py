@@ -132,6 +132,18 @@ def test_memory_against_what_was_sent(desk, operator_client):
     assert 'role="alert"' in operator_client.get("/c/desk/calls/3/?policy=nothing").text
 
 
+def test_a_page_is_bounded_however_long_the_request_is(desk, operator_client):
+    tools = [{**TOOLS[0], "n": n} for n in range(300)]
+    request = {"model": "m", "messages": [said("user", "x" * 400_000)], "tools": tools}
+    store(replace(a_call(4, LISTS[0]), request=request, body=None))
+    text = operator_client.get("/c/desk/calls/4/").text
+    assert len(text) < 150_000
+    assert "As a command" not in text
+    raw = operator_client.get("/c/desk/calls/4/?as=json").text
+    assert "Only its beginning is shown" in raw
+    assert len(raw) < 300_000
+
+
 def test_a_prompt_and_its_break_have_a_cost_where_the_cache_has_a_price(desk, operator_client):
     """64 of 103 tokens were read from the cache, at a tenth of the price."""
     text = operator_client.get("/c/desk/calls/3/?input=2.50").text

@@ -88,7 +88,7 @@ def test_a_request_and_its_answer_pass_unchanged(upstream, client):
         "Content-Type": "application/json",
         "X-Own": "1",
         "X-Chatmemory-Conversation": "desk",
-        "Connection": "X-Hop",
+        "Connection": "X-Hop, Content-Length",
         "X-Hop": "1",
         "Accept-Encoding": "br, gzip;q=0.5, zstd",
     }
@@ -210,6 +210,36 @@ def test_a_client_that_leaves_ends_the_request_and_the_part_is_stored(db, upstre
     assert content.startswith("word ")
 
 
+def test_a_hostile_answer_stops_no_other_call(db, upstream, client, folder):
+    """JSON that is too deep, numbers that JSON does not have, and what nobody expected."""
+    events = [
+        b"[" * 100_000,
+        b'{"id": NaN}',
+        b'{"choices": [{"index": 0, "delta": {"content": 1}}]}',
+    ]
+
+    def answer(handler, got):
+        handler.send_response(200)
+        handler.send_header("Content-Type", "text/event-stream")
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        for each in (*events, b"[DONE]"):
+            chunk(handler, b"data: " + each + b"\n\n")
+        chunk(handler, b"")
+
+    upstream.answer = answer
+    client.post(CHAT, json=REQUEST)
+    frames = [(b"H", b'{"path": null}'), (b"Q", json.dumps(REQUEST).encode())]
+    (folder / "0-1-1.call").write_bytes(in_frames(frames))
+    (call,) = stored(folder)
+    assert json.loads(call.response)["whole"]["choices"]
+    assert [each.name for each in (folder / "refused").iterdir()] == ["0-1-1.call"]
+
+
+def in_frames(frames: list[tuple[bytes, bytes]]) -> bytes:
+    return b"".join(kind + len(each).to_bytes(4, "big") + each for kind, each in frames)
+
+
 def test_each_retry_is_a_call_with_its_error(db, upstream, client, folder):
     def answer(handler, got):
         if len(upstream.got) < 3:
@@ -242,6 +272,37 @@ def test_only_a_host_of_this_machine_is_answered(client, upstream):
     for host in ("localhost:8788", "127.0.0.1", "[::1]:8788"):
         assert client.post(CHAT, json=REQUEST, headers={"Host": host}).status_code == 200
     assert len(upstream.got) == 3
+
+
+def raw(site: str, data: bytes) -> bytes:
+    """What comes back until the connection ends."""
+    host, _, port = site.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(data)
+        return b"".join(iter(lambda: connection.recv(65_536), b""))
+
+
+def test_a_client_chooses_no_upstream_and_no_framing(upstream, site, client):
+    """Nor does a page of another site, which a browser shows. The next call is answered."""
+    end = b"Connection: close\r\n\r\n"
+    for line in (b"CONNECT evil:443", b"POST http://evil/v1/messages", b"POST evil/v1/messages"):
+        assert b" 400 " in raw(site, line + b" HTTP/1.1\r\nHost: localhost\r\n" + end)[:16]
+    for origin in ("http://evil.example", "null", "http://127.0.0.1.evil.example:80"):
+        assert client.post(CHAT, json=REQUEST, headers={"Origin": origin}).status_code == 403
+    assert upstream.got == []
+    own = {"Origin": "http://localhost:3000"}
+    assert client.post(CHAT, json=REQUEST, headers=own).status_code == 200
+    both = b"Host: localhost\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n"
+    raw(site, b"POST /v1/files HTTP/1.1\r\n" + both + end + b"2\r\n{}\r\n0\r\n\r\n")
+    got = upstream.got[-1]
+    assert (got.body, got.header("content-length")) == (b"{}", None)
+
+
+def test_an_upstream_that_changes_the_protocol_stops_nobody(upstream, client):
+    upstream.answer = lambda handler, got: (handler.send_response(101), handler.end_headers())
+    assert client.post(CHAT, json=REQUEST, headers={"Upgrade": "h2c"}).status_code == 502
+    upstream.answer = lambda handler, got: answer_json(handler, ANSWER)
+    assert client.post(CHAT, json=REQUEST).status_code == 200
 
 
 def test_a_websocket_is_refused_with_a_reason(client):
@@ -302,9 +363,8 @@ def test_what_a_killed_proxy_has_left_is_read(tmp_path):
     head = b'{"path": "/v1/messages", "at": 1, "headers": {}, "provider": "h", "conversation": "c"}'
     body = json.dumps(REQUEST).encode()
     frames = [(b"H", head), (b"Q", body), (b"A", b'{"status": 200, "headers": {}}'), (b"B", b"da")]
-    data = b"".join(kind + len(each).to_bytes(4, "big") + each for kind, each in frames)
     path = tmp_path / "1-1-1.part"
-    path.write_bytes(data + b"B\x00\x00\x00\xffcut")
+    path.write_bytes(in_frames(frames) + b"B\x00\x00\x00\xffcut")
     assert files.waiting(tmp_path) == [path]
     call = files.call_of(files.read(path))
     assert call.request == REQUEST

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import MessageWindow, TokenWindow
+from chatmemory import MessageWindow, TokenWindow, services
 from inspector.overview.causes import counted_headlines
 from inspector.rooms.doctor.choosing import choose_providers
 
 from ...conversations import HI, call, create_and_add, keep, result, users
+from ...inspector.markup import words
 
 pytestmark = pytest.mark.django_db
 TOLD = users("My order is A-1182.", "a", "b", "A-1182, as I said.")
@@ -45,13 +46,35 @@ def test_no_number_of_a_page_contradicts_another(operator_client, fleet):
 
 def test_each_line_says_what_happened_in_its_newest_case(fleet):
     choose_providers("", ["openai"])
-    words = {cause.name: cause.words for cause in counted_headlines(0).causes}
-    assert words["refused"].startswith("OpenAI refuses it: ")
-    assert words["never_in_memory"].endswith("its window 40 tokens")
-    assert "said again in #4" in words["user_repeated"]
+    told = {cause.name: cause.words for cause in counted_headlines(0).causes}
+    assert told["refused"].startswith("OpenAI refuses it: ")
+    assert told["never_in_memory"].endswith("its window 40 tokens")
+    assert "said again in #4" in told["user_repeated"]
 
 
 def test_it_asks_for_the_providers_until_they_are_chosen(operator_client, fleet):
     page = operator_client.get("/")
     assert "Which providers do you use?" in page.text
     assert "refused" not in [cause.name for cause in page.context["headlines"].causes]
+
+
+def test_later_puts_the_question_off_until_tomorrow(operator_client, admin_client, fleet):
+    assert admin_client.post("/doctor/providers/", {"later": "1"}).url == "/"
+    assert "Which providers" not in admin_client.get("/").text
+    assert "Which providers" in operator_client.get("/").text
+    session = admin_client.session
+    session["providers_asked_later"] = "2026-01-01"
+    session.save()
+    assert "Which providers" in admin_client.get("/").text
+
+
+def test_a_cause_without_cases_is_struck_until_tomorrow(operator_client, fleet):
+    choose_providers("", ["openai"])
+    assert not counted_headlines(0).mended
+    for memory_id in ("refused", "both"):
+        services.clear_messages(memory_id)
+    keep()
+    found = counted_headlines(0)
+    assert [(each.name, each.count) for each in found.mended] == [("refused", 2)]
+    assert "refused" not in [cause.name for cause in found.causes]
+    assert "none left, today" in words(operator_client.get("/").content)

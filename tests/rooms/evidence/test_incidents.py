@@ -8,13 +8,16 @@ from itertools import count
 import pytest
 from django.core.management import CommandError, call_command
 from hypothesis import given
+from hypothesis import strategies as st
 
 from chatmemory import MessageType, MessageWindow, services
 from chatmemory.core.loads import Keeping
 from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.models import Memory
 from chatmemory.stores.database import DjangoChatMemoryStore
-from inspector.rooms.evidence.incidents import found_incidents, incidents
+from inspector.rooms.evidence import finding
+from inspector.rooms.evidence.finding import found_incidents
+from inspector.rooms.evidence.incidents import incidents
 from inspector.rooms.evidence.models import KeptIncidents
 from tests.conversations import create_and_add, users
 from tests.core.test_incidents import conversations, installed_policies
@@ -70,11 +73,57 @@ def test_they_are_kept_until_the_conversation_changes():
     assert kept("a") == (7, ["A-1182", "A-1182"])
 
 
-@pytest.mark.parametrize(("long", "expected"), [(7, 1), (8, 0)])
+@pytest.mark.parametrize(("long", "expected"), [(7, 1), (9, 0)])
 def test_they_are_looked_for_among_the_newest_four_million_characters(long, expected):
     said = ["My order is A-1182.", *["word " * 100_000] * long, "A-1182!"]
     create_and_add("c", MessageWindow(2), users(*said))
     assert len(incidents_anew("c")) == expected
+
+
+def row_of(memory_id):
+    services.keep(memory_id)
+    row = KeptIncidents.objects.get(memory_id=memory_id)
+    return {name: value for name, value in vars(row).items() if name not in ("_state", "kept_at")}
+
+
+@given(conversations.filter(bool), installed_policies, st.data())
+@examples(30)
+def test_a_row_kept_after_each_change_is_the_one_made_once_at_the_end(messages, policy, data):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finding, "STRETCH", 3)
+        memory_id = f"going-on-{next(NUMBERS)}"
+        services.create(memory_id, policy)
+        rest = list(without_ignored(messages))
+        while rest:
+            size = data.draw(st.integers(1, len(rest)))
+            services.add(memory_id, rest[:size])
+            row, rest = row_of(memory_id), rest[size:]
+        KeptIncidents.objects.filter(memory_id=memory_id).delete()
+        assert row_of(memory_id) == row
+
+
+def test_what_was_said_long_ago_is_looked_for_once_a_stretch_is_full(monkeypatch):
+    """What memory held when the stretch before began is known at once."""
+    monkeypatch.setattr(finding, "STRETCH", 4)
+    create_and_add(
+        "a", MessageWindow(3), users("A-1182", "B-2293", *["well"] * 6, "A-1182", "B-2293")
+    )
+    services.keep("a")
+    assert kept("a") == (10, ["B-2293"])
+    assert [each.keeping for each in incidents("a").incidents[0].facts] == [None]
+    services.add("a", users("well", "well"))
+    services.keep("a")
+    assert kept("a") == (12, ["A-1182", "B-2293"])
+    assert incidents("a").incidents[1].shown.keeping == Keeping(8)
+
+
+def test_an_altered_row_is_made_anew_with_the_next_change():
+    create_and_add("a", MessageWindow(2), SAID)
+    services.keep("a")
+    KeptIncidents.objects.update(content='[["altered"]]')
+    services.add("a", users("well"))
+    services.keep("a")
+    assert kept("a") == (5, ["A-1182"])
 
 
 def test_other_words_are_facts_after_a_change_of_the_settings(settings):

@@ -12,7 +12,7 @@ from chatmemory.core.lint import Turn, verdicts
 from inspector import demo
 from inspector.rooms.lessons.catalogue import OWN, catalogue
 from inspector.rooms.lessons.lesson import Ask, InvalidLesson, read_lesson
-from inspector.rooms.lessons.page import Told, practice_url
+from inspector.rooms.lessons.page import StepTexts, practice_url
 from inspector.rooms.lessons.stage import moments
 from inspector.rooms.lessons.words import Answer, judge
 
@@ -80,7 +80,7 @@ def test_it_is_short_and_each_step_asks_before_it_tells(staged):
 
 @pytest.mark.parametrize("slug", ["tool-calls", "what-a-provider-refuses"])
 def test_the_hard_lessons_have_few_words_a_step(slug):
-    for each in map(Told, LESSONS[slug].moments):
+    for each in map(StepTexts, LESSONS[slug].moments):
         asked = re.sub(r"<[^>]+>", "", f"{each.text} {each.question}").split()
         assert len(asked) <= 35
         assert len(asked + re.sub(r"<[^>]+>", "", each.why).split()) <= 75

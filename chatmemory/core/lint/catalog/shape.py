@@ -20,7 +20,6 @@ from chatmemory.core.lint.catalog.examples import (
     PAIR,
     PDF,
     RESPONSES_PAGE,
-    TOOLS_PAGE,
     VISION_PAGE,
     call,
     mishandled,
@@ -252,7 +251,8 @@ SHAPE = [
             ANTHROPIC: refused(
                 "messages.{at}.content.1: each tool_use must have a single result. Found multiple "
                 "`tool_result` blocks with id: {id}",
-                TOOLS_PAGE,
+                "sipeed/picoclaw/pull/1793",
+                date="2026-03",
             ),
             GEMINI: _AS_MANY_RESULTS,
             MISTRAL: _SAME_NUMBER,
@@ -284,7 +284,8 @@ SHAPE = [
             MISTRAL: mishandled(MISTRAL_CHECKS, date="2026-06"),
             BEDROCK: refused(
                 "The toolUse blocks at messages.{at}.content contain duplicate Ids: {id}",
-                CONVERSE_PAGE,
+                "bvcyber/Cyber-AutoAgent-ng/issues/72",
+                date="2026-01",
             ),
             DEEPSEEK: mishandled(DEEPSEEK_PAGE),
         },
@@ -466,7 +467,8 @@ SHAPE = [
             BEDROCK: refused(
                 "Value at 'messages.{at}.member.content.1.member.image.format' failed to satisfy "
                 "constraint: Member must satisfy enum value set: [jpeg, png, gif, webp]",
-                CONVERSE_PAGE,
+                "NousResearch/hermes-agent/issues/55429",
+                date="2026-09",
             ),
         },
         bad=[shown("a.tiff")],

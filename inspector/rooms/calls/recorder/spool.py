@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from chatmemory.core.codec import load_json
-from chatmemory.core.exceptions import InvalidMessage
 from inspector.rooms.calls import streams
 from inspector.rooms.calls.bodies import (
     ANTHROPIC,
@@ -22,6 +20,7 @@ from inspector.rooms.calls.bodies import (
     error_in,
     finish_in,
     is_request,
+    loaded,
     model_in,
     session_in,
     usage_in,
@@ -94,7 +93,7 @@ def _frames(data: bytes) -> Iterator[tuple[str, bytes]]:
 
 def call_of(seen: Seen) -> GivenCall | None:
     """Return the call of a file; None if its request is none that is read."""
-    request = _json(seen.body)
+    request = loaded(seen.body)
     if not is_request(request) or seen.end.get("is_cut"):
         return None
     format = _FORMATS[seen.head["path"].rstrip("/").rpartition("/")[2]]
@@ -128,7 +127,7 @@ def _answer(seen: Seen, format: str) -> tuple[Any, bool]:
     """Return the answer as JSON, and whether it came to its end."""
     body = seen.answered
     if body.lstrip()[:1] == b"{":
-        found = _json(body)
+        found = loaded(body)
         return found, isinstance(found, dict)
     return streams.answer_of(body, format)
 
@@ -141,11 +140,3 @@ def _error(seen: Seen, answer: Any) -> str:
         words = told or seen.answered[:2_000].decode("utf-8", "replace").strip()
         return f"{status}: {words}" if words else str(status)
     return told
-
-
-def _json(body: bytes) -> Any:
-    """Return JSON within the bounds of all that comes in; None if it is none."""
-    try:
-        return load_json(body.decode())
-    except (UnicodeDecodeError, InvalidMessage):
-        return None

@@ -51,6 +51,9 @@ class Storing:
             except ChatMemoryError as error:
                 if monotonic() - self._tried.setdefault(path, monotonic()) > GIVEN_UP_SECONDS:
                     self._put_aside(path, str(error))
+            except Exception as error:  # what is wrong with one call holds up no other
+                logger.exception("a call cannot be stored")
+                self._put_aside(path, type(error).__name__)
         return True
 
     def _store(self, path: Path) -> None:

@@ -80,8 +80,9 @@ class Recording:
         self._frame("A", json.dumps({"status": status, "headers": kept_headers(headers)}).encode())
 
     def piece(self, data: bytes) -> None:
-        with suppress(zlib.error):
-            self._piece("B", self._unpack(data))
+        if self._sizes["B"] <= COPIED:
+            with suppress(zlib.error):
+                self._piece("B", self._unpack(data))
 
     def end(self, how: str, error: str = "") -> None:
         """Close the file. It is complete from then on."""

@@ -21,6 +21,7 @@ from .headers import (
     kept_headers,
     passed,
     passed_back,
+    refusal,
     secrets_in,
 )
 from .recording import Recording
@@ -28,7 +29,6 @@ from .recording import Recording
 if TYPE_CHECKING:
     from .server import Proxy
 
-_LOCAL = {"127.0.0.1", "localhost", "::1"}
 READ = 2**16
 _HEADERS = 2**20
 _CONNECT_SECONDS = 30
@@ -118,7 +118,7 @@ class Session:
 
     async def _answer(self, request: h11.Request) -> None:
         asked = Asked(request.method, request.target, list(request.headers.raw_items()))
-        if why := self._refusal(asked):
+        if why := refusal(asked):
             await self._refuse(*why)
             return
         to = self._proxy.upstream_of(asked)
@@ -139,17 +139,6 @@ class Session:
         finally:
             if recording:
                 recording.end("cut", "the recorder was stopped")
-
-    def _refusal(self, asked: Asked) -> tuple[int, str] | None:
-        """Return why a request is not passed on; None if it is."""
-        host = asked.header(b"host").decode("latin1")
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdecimal() else host
-        if name.strip("[]") not in _LOCAL:
-            return 403, "only requests to this machine are answered: use 127.0.0.1 or localhost"
-        if asked.header(b"upgrade").lower() == b"websocket":
-            why = "WebSockets are not recorded: let the client use HTTP, or its provider directly"
-            return 501, why
-        return None
 
     def _recording(self, asked: Asked, to: Upstream) -> Recording:
         head = {
@@ -295,9 +284,12 @@ class Session:
 
     def _of(self, connection: _Connection) -> Any:
         try:
-            return connection.http.next_event()
+            event = connection.http.next_event()
         except h11.RemoteProtocolError as error:
             raise _Broken(str(error)) from error
+        if event is h11.PAUSED:
+            raise _Broken("it speaks another protocol from here on")
+        return event
 
     async def _receive(self, connection: _Connection, has_begun: bool) -> None:
         try:

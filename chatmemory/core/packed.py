@@ -1,0 +1,117 @@
+"""Long lists in little memory: as Python objects, records and messages take several times their
+file.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zlib
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from operator import eq
+from typing import Any, TypeVar, overload
+
+T = TypeVar("T")
+BLOCK = 2**16  # bytes of items that are compressed together
+BLOCKS = 3  # unpacked at a time
+
+
+class Packed(Sequence[T]):
+    """A list whose items are pickled, and compressed in blocks.
+
+    Each look at an item may unpack its block, and a block that has been left is unpacked again: go
+    through the items in their order, and keep no more of them than is needed. An item is a copy
+    that nothing else sees change. One that is replaced is not compressed any more.
+    """
+
+    def __init__(self, items: Iterable[T] = ()) -> None:
+        self._blocks: list[bytes] = []
+        self._ends: list[int] = []  # how many items there are up to the end of each block
+        self._waiting: list[bytes] = []  # the items behind the last block
+        self._size = 0  # bytes of them
+        self._replaced: dict[int, bytes] = {}
+        self._unpacked: dict[int, list[T]] = {}
+        for item in items:
+            self.append(item)
+
+    def append(self, item: T) -> None:
+        packed = pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
+        self._waiting.append(packed)
+        self._size += len(packed)
+        if self._size >= BLOCK:
+            self._ends.append(len(self))
+            block = pickle.dumps([*map(_item, self._waiting)], pickle.HIGHEST_PROTOCOL)
+            self._blocks.append(zlib.compress(block, 1))
+            self._waiting, self._size = [], 0
+
+    def __setitem__(self, place: int, item: T) -> None:
+        packed, at = pickle.dumps(item, pickle.HIGHEST_PROTOCOL), self._place(place)
+        if at < self._packed:
+            self._replaced[at] = packed
+        else:
+            self._size += len(packed) - len(self._waiting[at - self._packed])
+            self._waiting[at - self._packed] = packed
+
+    def _place(self, place: int) -> int:
+        if not -len(self) <= place < len(self):
+            raise IndexError(f"there are {len(self):,} items")
+        return place % len(self)
+
+    @property
+    def _packed(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __len__(self) -> int:
+        return self._packed + len(self._waiting)
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, place: int | slice) -> T | tuple[T, ...]:
+        if isinstance(place, slice):
+            return tuple(self[n] for n in range(*place.indices(len(self))))
+        at = self._place(place)
+        if at in self._replaced:
+            found: T = _item(self._replaced[at])
+        elif at >= self._packed:
+            found = _item(self._waiting[at - self._packed])
+        else:
+            number = bisect_right(self._ends, at)
+            found = self._block(number)[at - self._ends[number]]
+        return found
+
+    def __iter__(self) -> Iterator[T]:
+        blocks = (self._block(number) for number in range(len(self._blocks)))
+        waiting = map(_item, self._waiting)
+        for place, item in enumerate(chain(chain.from_iterable(blocks), waiting)):
+            yield _item(self._replaced[place]) if place in self._replaced else item
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another one, a list or a tuple has the same items."""
+        if not isinstance(other, list | tuple | Packed):
+            return NotImplemented
+        return len(self) == len(other) and all(map(eq, self, other))
+
+    def __hash__(self) -> int:
+        return hash(tuple(self))
+
+    def _block(self, number: int) -> list[T]:
+        """Return the items of a block, which stay unpacked until some others were."""
+        found = self._unpacked.pop(number, None)
+        if found is None:
+            found = _item(zlib.decompress(self._blocks[number]))
+            if len(self._unpacked) == BLOCKS:
+                del self._unpacked[next(iter(self._unpacked))]
+        self._unpacked[number] = found
+        return found
+
+
+def is_list(value: Any) -> bool:
+    """Return whether a JSON value is a list, as it is or packed."""
+    return isinstance(value, list | Packed)
+
+
+def _item(packed: bytes) -> Any:
+    return pickle.loads(packed)  # noqa: S301 (packed in this process)

@@ -1,0 +1,175 @@
+"""Finds the incidents of stored conversations, in the ledger as it was.
+
+A long conversation is read in stretches of 500 messages. Incidents up to the last full stretch are
+settled: they are found once, among the newest 10,000 messages, or 4 million characters. Those in
+the messages behind it are found after each change, among these messages, the stretch before, and
+what was in memory when that began. So a change costs the same however long the conversation is.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+
+from django.db.models import Min, Q
+
+from chatmemory import database
+from chatmemory.core.eviction import REASONS
+from chatmemory.core.loads import Keeping
+from chatmemory.core.messages import ChatMessage
+from chatmemory.core.policies import Policy
+from chatmemory.core.recall.again import ReadMessage
+from chatmemory.core.recall.facts import said_texts
+from chatmemory.core.recall.history import History
+from chatmemory.core.recall.incidents import (
+    Forgotten,
+    Incident,
+    MemoryTime,
+    StepMessage,
+    incidents_of,
+    with_limits,
+)
+from chatmemory.core.recall.lexicon import MessageFacts, speaker_of
+from chatmemory.core.stored_policies import can_decide
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.queries.history import estimator_of, first_of_newest, messages_with_history
+
+STRETCH = 500  # messages
+
+
+def found_incidents(memory: Memory) -> list[Incident]:
+    """Return the incidents of a conversation, in order."""
+    settled = settled_until(memory.last_seq)
+    return settled_incidents(memory, settled) + later_incidents(memory, settled)
+
+
+def settled_until(last_seq: int) -> int:
+    """Return the last message whose incident no later message changes: none of a short
+    conversation, which is read as a whole.
+    """
+    full = last_seq - last_seq % STRETCH
+    return full if full > STRETCH else 0
+
+
+def settled_incidents(memory: Memory, settled: int) -> list[Incident]:
+    """Find the incidents up to the last message whose incident is settled."""
+    if not settled:
+        return []
+    return _incidents_between(memory, first_of_newest(memory.pk, settled), settled)
+
+
+def later_incidents(memory: Memory, settled: int) -> list[Incident]:
+    """Find the incidents behind that message."""
+    first = max(1, settled - STRETCH + 1)
+    if not settled:
+        first = first_of_newest(memory.pk, memory.last_seq)
+    found = _incidents_between(memory, first, memory.last_seq)
+    return [each for each in found if each.again > settled]
+
+
+def _incidents_between(memory: Memory, first: int, last: int) -> list[Incident]:
+    """Find the incidents in the messages from `first` to `last`, with their limits: those of the
+    policies in force at their steps.
+    """
+    rows = _rows(memory, first, last)
+    said = [row for row in rows if row.origin == Message.Origin.SAID]
+    if not said:
+        return []
+    messages, history = messages_with_history(memory, said)
+    arrivals = dict(zip(history.numbers, zip(messages, history.read, strict=True), strict=True))
+    for row in rows:
+        if row.seq not in arrivals:
+            message = read_message(row)
+            arrivals[row.seq] = message, _injected(message, history)
+    times = _times(memory, [row.seq for row in rows])
+    steps: dict[int, int] = {}
+    for time in times:
+        steps[time.number] = min(time.entered, steps.get(time.number, time.entered))
+    numbers = frozenset(history.numbers)
+    found = incidents_of(
+        [
+            StepMessage(seq, steps[seq], *arrivals[seq], is_said=seq in numbers)
+            for seq in sorted(arrivals.keys() & steps.keys())
+        ],
+        times,
+    )
+    new = [each for each in found if each.again >= first]
+    return [_with_what_is_known(each, first) for each in _with_limits(memory, new, history, said)]
+
+
+def _rows(memory: Memory, first: int, last: int) -> list[Message]:
+    """Return the messages from `first` to `last`, and those before that memory held since."""
+    messages = Message.objects.filter(memory=memory).order_by("seq")
+    rows = list(messages.filter(seq__gte=first, seq__lte=last))
+    if first == 1:
+        return rows
+    stays = Stay.objects.filter(memory=memory)
+    since = stays.filter(seq__gte=first).aggregate(step=Min("entered_step"))["step"] or 1
+    lasting = Q(left_step=None) | Q(left_step__gte=since)
+    earlier = stays.filter(lasting, seq__lt=first).values_list("seq", flat=True)
+    return [*messages.filter(database.in_list("seq", set(earlier))), *rows]
+
+
+def _injected(message: ChatMessage, history: History) -> ReadMessage:
+    """Return a message that was put into the window, with the facts that it mentions."""
+    mentions = history.lexicon.mentioned_in(said_texts(message))
+    none: frozenset[str] = frozenset()
+    return ReadMessage(MessageFacts({}, none, none, mentions, speaker_of(message)))
+
+
+def _times(memory: Memory, seqs: Sequence[int]) -> list[MemoryTime]:
+    rows = Stay.objects.filter(database.in_list("seq", seqs), memory=memory)
+    return [
+        MemoryTime(seq, entered, left, REASONS[reason] if reason else None)
+        for seq, entered, left, reason in rows.values_list(
+            "seq", "entered_step", "left_step", "reason"
+        ).iterator()
+    ]
+
+
+def _with_what_is_known(found: Incident, first: int) -> Incident:
+    """Return an incident without the limits that depend on messages before the `first`."""
+
+    def known(fact: Forgotten) -> Forgotten:
+        return fact if fact.last >= first else replace(fact, keeping=None)
+
+    facts = tuple(map(known, found.facts))
+    return replace(found, facts=facts, result=found.result and known(found.result))
+
+
+def _with_limits(
+    memory: Memory, found: list[Incident], own: History, said: Sequence[Message]
+) -> list[Incident]:
+    """Return incidents with their limits, in their order: those of equal policies are found
+    together, whatever the limits of these policies are.
+    """
+    needed = {step for each in found for step in (each.step, each.shown.left_step)}
+    steps = {step.n: step for step in Step.objects.filter(memory=memory, n__in=needed)}
+    histories = {estimator_of(memory): own}
+    by_policy: defaultdict[Policy, list[int]] = defaultdict(list)
+    limited = [_without_limit(each) for each in found]
+    for position, each in enumerate(found):
+        policy = steps[each.step].policy
+        if policy is not None and can_decide(policy) and not steps[each.shown.left_step].by_client:
+            by_policy[replace(policy, limit=policy.least_limit)].append(position)
+    for policy, positions in by_policy.items():
+        if policy.estimator not in histories:
+            histories[policy.estimator] = messages_with_history(memory, said, policy.estimator)[1]
+        some = [found[position] for position in positions]
+        for position, each in zip(
+            positions, with_limits(some, histories[policy.estimator], policy), strict=True
+        ):
+            limited[position] = each
+    return limited
+
+
+def _without_limit(found: Incident) -> Incident:
+    """Return an incident that no limit would have prevented."""
+    none = Keeping(None)
+    return replace(
+        found,
+        facts=tuple(replace(each, keeping=none) for each in found.facts),
+        result=found.result and replace(found.result, keeping=none),
+    )
