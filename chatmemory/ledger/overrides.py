@@ -51,9 +51,9 @@ def overridden(message: ChatMessage, overrides: str | None) -> ChatMessage:
     return with_attributes(message, values["attributes"])
 
 
-def text_of_stub(overrides: str) -> str | None:
+def text_of_stub(overrides: str | None) -> str | None:
     """Return the text of a stub; None for other overrides, and for those that were erased."""
-    text: str | None = decode_json(overrides).get("text")
+    text: str | None = decode_json(overrides or "{}").get("text")
     return text
 
 

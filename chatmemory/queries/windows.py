@@ -175,8 +175,7 @@ class WindowView(Generic[Place]):
 
 def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
     """Return why every message is refused where pins hold so much of the room for messages."""
-    shortest = Entry(MessageType.AI, has_calls=False, tokens=1)
-    if policy.meters_only or room - held >= policy.weigh(shortest):
+    if policy.meters_only or room - held >= 1:
         return None
     larger = transitions.taking_room(policy, tokens=room + 1)
     if policy.keeps_newest and policy.weigh(larger) > room:
