@@ -54,7 +54,7 @@ def holds(clock: Callable[[], float]) -> Iterator[list[float]]:
 def changes() -> Iterator[tuple[str, Callable[[], object]]]:
     """Yield changes of the largest windows that are allowed, in an order in which each can run."""
     from chatmemory import MessageWindow, UserMessage, services
-    from chatmemory.services import protocol
+    from chatmemory.ledger import protocol
 
     said = texts()
     first, second = ([UserMessage(text) for text in islice(said, MANY)] for _ in range(2))

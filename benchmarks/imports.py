@@ -57,7 +57,7 @@ class Raw:
 
 def figures(folder: str) -> Iterator[Figure]:
     from chatmemory import TokenWindow, UserMessage, services
-    from chatmemory.core.estimators import estimator_for
+    from chatmemory.messages.estimators import estimator_for
 
     said, numbers = texts(), count()
     by_hand = Raw(estimator_for("gpt-4o").estimate_token_count_in_text)

@@ -30,7 +30,7 @@ FIRST = {
 
 def figures(folder: str) -> Iterator[Figure]:
     from chatmemory import MessageWindowChatMemory, TokenWindowChatMemory, UserMessage
-    from chatmemory.core.estimators import estimator_for
+    from chatmemory.messages.estimators import estimator_for
 
     said = texts()
     estimator = estimator_for("gpt-4o")

@@ -58,7 +58,7 @@ class Peer:
 @contextmanager
 def _peers(folder: str) -> Iterator[dict[str, Peer]]:
     """Start the processes of all peers, with tiktoken's encodings in a folder where they look."""
-    from chatmemory.core.estimators.encodings import encoding
+    from chatmemory.messages.estimators.encodings import encoding
 
     os.environ["TIKTOKEN_CACHE_DIR"] = f"{folder}/encodings"
     encoding("o200k_base")

@@ -24,13 +24,13 @@ def figures(folder: str) -> Iterator[Figure]:
 
 
 def past_windows() -> Figure:
-    from chatmemory import queries
+    from chatmemory.reading import windows
 
     chance = random.Random(1)
     times = in_turns(
         {
-            "the past": lambda: queries.window("long", chance.randrange(KEPT, STEPS)),
-            "now": lambda: queries.window("long"),
+            "the past": lambda: windows.window("long", chance.randrange(KEPT, STEPS)),
+            "now": lambda: windows.window("long"),
         },
         ROUNDS,
     )

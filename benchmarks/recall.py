@@ -19,11 +19,11 @@ CONVERSATIONS = 100
 
 def figures(folder: str) -> Iterator[Figure]:
     from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage
-    from chatmemory.core.estimators import count_tokens, estimator_for
-    from chatmemory.core.recall.comparison import curve_of, replay
-    from chatmemory.core.recall.frontier import figures_of, tried_of_kind
-    from chatmemory.core.recall.history import history_of
-    from chatmemory.core.recall.prompts import Refusals
+    from chatmemory.messages.estimators import count_tokens, estimator_for
+    from chatmemory.recall.comparison import curve_of, replay
+    from chatmemory.recall.frontier import figures_of, tried_of_kind
+    from chatmemory.recall.history import history_of
+    from chatmemory.recall.prompts import Refusals
 
     estimator = estimator_for("gpt-4o")
     lines = list(islice(texts(), MESSAGES))

@@ -31,30 +31,32 @@ def figures(folder: str) -> Iterator[Figure]:
 
 def searches() -> Iterator[Figure]:
     """A page of what a search finds, with the lines that were found, against one by id."""
-    from chatmemory import queries
+    from chatmemory.reading.finding import MemoryFilter
+    from chatmemory.reading.overview import memory_page, overview_page
 
     def page(words: str) -> None:
-        queries.overview_page(queries.MemoryFilter(search=words), size=SIZE)
+        overview_page(MemoryFilter(search=words), size=SIZE)
 
     def found(words: str) -> None:
-        queries.memory_page(queries.MemoryFilter(search=words), size=SIZE)
+        memory_page(MemoryFilter(search=words), size=SIZE)
 
     floor: dict[str, Callable[[], object]] = {
-        "a page by id": lambda: queries.memory_page(ordering="id", size=SIZE),
+        "a page by id": lambda: memory_page(ordering="id", size=SIZE),
     }
     for name, (words, limit) in SEARCHES.items():
         assert_found(words)
         times = in_turns({"the search": partial(found, words), **floor}, ROUNDS)
         yield compared(f"search for {name}, {MANY * MESSAGES:,} messages", limit, times)
-    with_lines = {"a page by id": lambda: queries.overview_page(ordering="id", size=SIZE)}
+    with_lines = {"a page by id": lambda: overview_page(ordering="id", size=SIZE)}
     times = in_turns({"with lines found": partial(page, COMMON), **with_lines}, ROUNDS)
     yield compared("overview's rows of a common word", WORD, times)
 
 
 def assert_found(words: str) -> None:
-    from chatmemory import queries
+    from chatmemory.reading.finding import MemoryFilter
+    from chatmemory.reading.overview import overview_page
 
-    rows = queries.overview_page(queries.MemoryFilter(search=words)).rows
+    rows = overview_page(MemoryFilter(search=words)).rows
     is_absent = words in (ABSENT, SEARCHES["an absent phrase of common words"][0])
     assert bool(rows) != is_absent
     assert all(row.mention and words in row.mention.text for row in rows)

@@ -4,35 +4,9 @@ The names below work without Django. With Django, add "chatmemory" to INSTALLED_
 conversations in `chatmemory.stores.database.DjangoChatMemoryStore`.
 """
 
-__version__ = "0.1.0"  # before the imports: chatmemory.core looks for it, to know this file
+__version__ = "0.1.0"  # before the imports: chatmemory.messages looks for it, to know this file
 
-from chatmemory.core.codec import (
-    load_json,
-    message_from_json,
-    message_to_dict,
-    message_to_json,
-    messages_from_json,
-    messages_to_json,
-)
-from chatmemory.core.contents import (
-    Audio,
-    AudioContent,
-    Content,
-    DetailLevel,
-    Image,
-    ImageContent,
-    PdfFile,
-    PdfFileContent,
-    TextContent,
-    Video,
-    VideoContent,
-)
-from chatmemory.core.estimators import (
-    OpenAiTokenCountEstimator,
-    TokenCountEstimator,
-)
-from chatmemory.core.eviction import Reason
-from chatmemory.core.exceptions import (
+from chatmemory.exceptions import (
     ChatMemoryError,
     CorruptRow,
     DeletionUnfinished,
@@ -61,9 +35,32 @@ from chatmemory.core.exceptions import (
     VersionConflict,
     WindowTooLarge,
 )
-from chatmemory.core.lint import Finding
-from chatmemory.core.lint.repairs import Repaired
-from chatmemory.core.messages import (
+from chatmemory.lint import Finding
+from chatmemory.lint.linter import lint, repair
+from chatmemory.lint.repairs import Repaired
+from chatmemory.messages.codec import (
+    load_json,
+    message_from_json,
+    message_to_dict,
+    message_to_json,
+    messages_from_json,
+    messages_to_json,
+)
+from chatmemory.messages.contents import (
+    Audio,
+    AudioContent,
+    Content,
+    DetailLevel,
+    Image,
+    ImageContent,
+    PdfFile,
+    PdfFileContent,
+    TextContent,
+    Video,
+    VideoContent,
+)
+from chatmemory.messages.estimators import OpenAiTokenCountEstimator, TokenCountEstimator
+from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
     CustomMessage,
@@ -74,7 +71,26 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
-from chatmemory.core.policies import (
+from chatmemory.recall import (
+    Recall,
+    RecallCurve,
+    recall,
+    recall_curve,
+)
+from chatmemory.recall.cost import CacheRules, Prices
+from chatmemory.stores.memory import (
+    InMemoryChatMemoryStore,
+    SingleSlotChatMemoryStore,
+)
+from chatmemory.windows.eviction import Reason
+from chatmemory.windows.memory import (
+    ChatMemory,
+    ChatMemoryProvider,
+    MessageWindowChatMemory,
+    TokenWindowChatMemory,
+    TurnWindowChatMemory,
+)
+from chatmemory.windows.policies import (
     MessageWindow,
     Oversized,
     Policy,
@@ -82,31 +98,17 @@ from chatmemory.core.policies import (
     TurnWindow,
     policy_kinds,
 )
-from chatmemory.core.recall import Recall, RecallCurve, recall, recall_curve
-from chatmemory.core.recall.cost import CacheRules, Prices
-from chatmemory.core.store import ChatMemoryStore
-from chatmemory.core.stored_policies import can_decide, load_or_tokens
-from chatmemory.core.window import Totals
-from chatmemory.core.written_policies import (
+from chatmemory.windows.store import ChatMemoryStore
+from chatmemory.windows.stored_policies import can_decide, load_or_tokens
+from chatmemory.windows.summarizing import SummarizingChatMemory
+from chatmemory.windows.window import Totals
+from chatmemory.windows.written_policies import (
     caller_options,
     policies_from_text,
     policy_from_dict,
     policy_from_text,
     text_of_policy,
 )
-from chatmemory.linting import lint, repair
-from chatmemory.memory import (
-    ChatMemory,
-    ChatMemoryProvider,
-    MessageWindowChatMemory,
-    TokenWindowChatMemory,
-    TurnWindowChatMemory,
-)
-from chatmemory.stores.memory import (
-    InMemoryChatMemoryStore,
-    SingleSlotChatMemoryStore,
-)
-from chatmemory.summarizing import SummarizingChatMemory
 
 __all__ = [
     "AiMessage",

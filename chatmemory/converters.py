@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import register_converter
 
-from chatmemory.core.given import address, memory_id_at
+from chatmemory.messages.given import address, memory_id_at
 
 __all__ = ["MemoryIdConverter", "address", "memory_id_at"]
 

@@ -15,7 +15,7 @@ from django.db.backends.utils import CursorWrapper
 from django.db.models import Model
 
 from chatmemory import database
-from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.exceptions import ChatMemoryError
 
 _NAMED = "memory_id"
 _LOCK = "SELECT pg_try_advisory_xact_lock(hashtext('chatmemory distribute'))"

@@ -12,7 +12,7 @@ from operator import or_
 
 from django.db.models import F, Q
 
-from chatmemory.core.exceptions import InvalidValue
+from chatmemory.exceptions import InvalidValue
 from chatmemory.room import rooms
 
 ANY = "any"  # the name of the flag that a conversation has with at least one of others

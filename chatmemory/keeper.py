@@ -2,7 +2,7 @@
 
 A keeper makes a row for each conversation. Nothing is derived in the transaction of a change: after
 the commit the thread of a server does it, or `manage.py keep`, or whoever needs one conversation at
-once; see `services.keeping`. What a keeper makes is a function of the ledger alone, so that rows
+once; see `ledger.keeping`. What a keeper makes is a function of the ledger alone, so that rows
 kept after each step equal a row made once at the end.
 """
 

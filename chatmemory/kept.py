@@ -14,7 +14,7 @@ from typing import Any
 
 from django.db import models
 
-from chatmemory.core.exceptions import CorruptRow
+from chatmemory.exceptions import CorruptRow
 from chatmemory.managers import TableManager
 
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import F, Q
 
-from chatmemory.core.codec import payload_of
-from chatmemory.core.eviction import Reason
-from chatmemory.core.messages import MessageType
 from chatmemory.managers import AnyMemoryManager, MemoryManager, TableManager
+from chatmemory.messages.codec import payload_of
+from chatmemory.messages.message import MessageType
 from chatmemory.records import (
     ApiToken,
     AuditEntry,
@@ -22,6 +21,7 @@ from chatmemory.records import (
     IdempotentAnswer,
     PolicyColumns,
 )
+from chatmemory.windows.eviction import Reason
 
 __all__ = [
     "ApiToken",
@@ -110,7 +110,7 @@ class Memory(PolicyColumns):
 
 class Message(models.Model):
     """A message of a conversation. `payload` is the exact output of the serializer; stored are its
-    text, and the `frame` around it (see `core.codec.frames`). That of a system message has no
+    text, and the `frame` around it (see `messages.codec.frames`). That of a system message has no
     attributes: `attributes` has them as JSON.
 
     A row never changes, except by redaction (see `ledger.redaction`). A SYNTHETIC message was put

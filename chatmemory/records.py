@@ -9,9 +9,9 @@ from django.db import models
 from django.utils import timezone
 
 from chatmemory.access.roles import Role
-from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy
-from chatmemory.core.stored_policies import stored_policy
 from chatmemory.managers import TableManager
+from chatmemory.windows.policies import DEFAULT_ESTIMATOR, Policy
+from chatmemory.windows.stored_policies import stored_policy
 
 
 class PolicyColumns(models.Model):

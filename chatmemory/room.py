@@ -17,13 +17,13 @@ from django.apps import AppConfig, apps
 from django.core.checks import CheckMessage, Error
 
 if TYPE_CHECKING:
-    from chatmemory.core.messages import ChatMessage
-    from chatmemory.core.recall.incidents import Forgotten, Incident
     from chatmemory.flags import Flag
     from chatmemory.keeper import Keeper
     from chatmemory.ledger.contradictions import Contradiction, LedgerCheck
     from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
+    from chatmemory.messages.message import ChatMessage
     from chatmemory.models import Memory, Message
+    from chatmemory.recall.incidents import Forgotten, Incident
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def database_errors_told() -> Iterator[None]:
     try:
         yield
     except (DatabaseError, InterfaceError) as error:
-        from chatmemory.services.database_errors import explain_error  # needs the settings
+        from chatmemory.database_errors import explain_error  # needs the settings
 
         if "--traceback" not in sys.argv and (told := explain_error(error)):
             sys.exit(f"CommandError: {told}")

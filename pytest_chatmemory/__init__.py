@@ -78,7 +78,7 @@ class ChatMemoryFiles:
     def _read(self, path: Any, policy: Any, format: str, terms: Any, prefixes: Any) -> Any:
         __tracebackhide__ = True
         from chatmemory import ChatMemoryError, InvalidValue
-        from chatmemory.core.recall.facts import words_of
+        from chatmemory.recall.facts import words_of
         from chatmemory.testing.asserting import read_runs
 
         try:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from chatmemory.core.eviction import Eviction, Head
-from chatmemory.core.policies import Policy
-from chatmemory.core.window import Weighable
+from chatmemory.windows.eviction import Eviction, Head
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.window import Weighable
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chatmemory import UserMessage
-from chatmemory.core.lint import since
-from chatmemory.core.lint.rules import Fault, Law, Rule
-from chatmemory.core.lint.turns import OPENAI, Sent
+from chatmemory.lint import since
+from chatmemory.lint.rules import (
+    Fault,
+    Law,
+    Rule,
+)
+from chatmemory.lint.turns import OPENAI, Sent
 
 
 def shouting(sent: Sent) -> Iterator[Fault]:

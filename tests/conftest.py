@@ -22,11 +22,11 @@ from rest_framework.test import APIClient
 from chatmemory import ChatMessage, MessageWindow, SystemMessage, TokenWindow, UserMessage
 from chatmemory.access.rates import process_rates, shared_rates
 from chatmemory.access.tokens import create_token
-from chatmemory.core.estimators import ESTIMATORS
 from chatmemory.formats import FORMATS
+from chatmemory.ledger.slices import import_labelled
+from chatmemory.messages.estimators import ESTIMATORS
 from chatmemory.search import DIGEST_LABEL
 from chatmemory.services import add, create
-from chatmemory.services.slices import import_labelled
 from inspector import demo
 
 from . import processes

@@ -12,11 +12,11 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    queries,
     services,
 )
-from chatmemory.core.sessions import Session
+from chatmemory.messages.sessions import Session
 from chatmemory.models import Memory
+from chatmemory.reading import windows
 
 HI, BRIEF = UserMessage("hi"), SystemMessage("Be brief.")
 
@@ -65,12 +65,12 @@ def window_of(session: Session, at: int) -> list[int]:
 
 def seqs(memory_id: str = "m", at: int | None = None) -> list[int]:
     """Return the numbers of the messages in memory, after a step or now."""
-    return [row.seq for row in queries.window(memory_id, at).rows]
+    return [row.seq for row in windows.window(memory_id, at).rows]
 
 
 def texts(memory_id: str = "m", at: int | None = None) -> list[str]:
     """Return the texts of the messages in memory, after a step or now."""
-    return [row.text for row in queries.window(memory_id, at).rows]
+    return [row.text for row in windows.window(memory_id, at).rows]
 
 
 def keep(*memory_ids: str) -> None:

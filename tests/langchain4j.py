@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from chatmemory import ChatMessage, SystemMessage, ToolExecutionResultMessage, UserMessage
-from chatmemory.core.messages import with_attributes
+from chatmemory.messages.message import with_attributes
 
 
 class Said(NamedTuple):

@@ -40,8 +40,8 @@ PACKAGES = """
     django.contrib.sessions.backends.base django.contrib.staticfiles.finders
     django.middleware.cache django.middleware.common django.middleware.csrf django.middleware.gzip
     django_htmx.http django_htmx.middleware pygments.formatters.html pygments.lexers.special
-    rest_framework.exceptions chatmemory.core.estimators
-    chatmemory.core.recall chatmemory.formats
+    rest_framework.exceptions chatmemory.messages.estimators
+    chatmemory.recall chatmemory.formats
 """
 FORKED = ([sys.executable, "-m"], [sys.executable, str(ROOT / "manage.py")])
 _LONGEST = 200_000  # bytes of a command line with its environment
@@ -163,7 +163,7 @@ def main() -> None:
     for name in PACKAGES.split():
         if find_spec(name.partition(".")[0]):  # REST framework uses jinja2 where it is installed
             importlib.import_module(name)
-    from chatmemory.core.estimators.encodings import encoding
+    from chatmemory.messages.estimators.encodings import encoding
 
     encoding("o200k_base")
     signal.signal(signal.SIGINT, signal.SIG_IGN)

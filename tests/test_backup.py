@@ -15,7 +15,12 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from chatmemory import MessageWindow, UserMessage, queries, services
+from chatmemory import (
+    MessageWindow,
+    UserMessage,
+    services,
+)
+from chatmemory.reading import conversations
 
 from .connecting import connected
 from .conversations import create_and_add, numbered
@@ -53,7 +58,7 @@ def test_a_copy_takes_the_place_of_the_database(file, tmp_path, capsys):
     services.add("kept", [UserMessage("later")])
     connection.close()
     call_command("restore", str(copy), "--yes")
-    assert queries.memory("kept").last_step == 40
+    assert conversations.memory("kept").last_step == 40
     call_command("verify_memories")
     assert "1 conversation verified" in capsys.readouterr().out
     assert sorted(each.name for each in tmp_path.glob("copy*")) == ["copy"]
@@ -144,7 +149,7 @@ def test_a_log_that_a_crash_left_does_not_reach_what_is_restored(file, tmp_path)
     for each, content in left.items():
         each.write_bytes(content)
     call_command("restore", str(copy), "--yes")
-    assert queries.memory("kept").last_step == 40
+    assert conversations.memory("kept").last_step == 40
     call_command("verify_memories")
 
 
@@ -183,7 +188,7 @@ def test_only_a_whole_copy_is_restored(file, tmp_path):
     }.items():
         with pytest.raises(CommandError, match=why):
             call_command("restore", str(given), "--yes")
-    assert queries.memory("kept").last_step == 40
+    assert conversations.memory("kept").last_step == 40
 
 
 def test_a_copy_takes_the_place_of_a_database_of_another_version(file, tmp_path):
@@ -194,7 +199,7 @@ def test_a_copy_takes_the_place_of_a_database_of_another_version(file, tmp_path)
     environment = os.environ | {"DATABASE_URL": f"sqlite:///{file}"}
     subprocess.run([*MANAGE, "restore", str(copy), "--yes"], env=environment, check=True)
     call_command("migrate", verbosity=0)
-    assert queries.memory("kept").last_step == 40
+    assert conversations.memory("kept").last_step == 40
 
 
 def test_a_restore_asks_first(file, tmp_path, monkeypatch):
@@ -204,7 +209,7 @@ def test_a_restore_asks_first(file, tmp_path, monkeypatch):
     monkeypatch.setattr("builtins.input", lambda _: "no")
     with pytest.raises(CommandError, match="nothing was restored: type yes, or use --yes"):
         call_command("restore", str(copy))
-    assert queries.memory("kept").last_step == 41
+    assert conversations.memory("kept").last_step == 41
 
 
 def test_a_damaged_file_is_named(file):

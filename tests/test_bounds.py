@@ -27,14 +27,15 @@ from chatmemory import (
     WindowTooLarge,
     message_to_dict,
     message_to_json,
-    queries,
     services,
 )
 from chatmemory.conf import MESSAGE_MAX, Configuration
-from chatmemory.core.phrases import SEARCHED
+from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.phrases import SEARCHED
 from chatmemory.models import Memory, Message, Step
-from chatmemory.services import NewMessage, protocol
+from chatmemory.reading import history, simulation, windows
+from chatmemory.services import NewMessage
 from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector.rooms.simulation.models import Trial
 
@@ -81,7 +82,7 @@ def in_memory(memory_id: str) -> MessageWindowChatMemory:
         lambda m: services.keep_trial(m, [LONG]),
         lambda m: protocol.update_messages(m, [OK, LONG]),
         lambda m: protocol.update_messages("unknown", [LONG]),
-        lambda m: queries.simulate(m, [OK, LONG]),
+        lambda m: simulation.simulate(m, [OK, LONG]),
         lambda m: in_memory(m).add(LONG),
         lambda m: in_memory(m).set([OK, LONG]),
     ],
@@ -127,7 +128,7 @@ def test_media_have_a_bound_of_their_own(memory_id, settings, media, path):
     why = rf'contents\[0\]\.{path} has 201 bytes.*or raise CHATMEMORY\["MEDIA_BYTES"\]'
     with pytest.raises(MessageTooLarge, match=why):
         services.add(memory_id, [UserMessage([media("x" * (MEDIA + 1))])])
-    assert len(queries.said(memory_id)) == 1
+    assert len(history.said(memory_id)) == 1
 
 
 @pytest.mark.parametrize(
@@ -190,7 +191,7 @@ def test_the_bounds_are_half_a_million_characters_and_4_mb(memory_id):
         services.add(memory_id, [UserMessage("a" * 500_001)])
     with pytest.raises(MessageTooLarge, match="4,194,305 bytes, and at most 4,194,304"):
         services.add(memory_id, [UserMessage([ImageContent(Image(base64_data="a" * 4_194_305))])])
-    assert len(queries.said(memory_id)) == 2
+    assert len(history.said(memory_id)) == 2
 
 
 def test_the_docs_tell_the_bounds():
@@ -243,8 +244,8 @@ ONE = [UserMessage("one")]
         (lambda: services.import_conversation("new", SAID * 2, MessageWindow(2_000)), 5),
         (lambda: services.import_conversation("new", SAID * 200, MessageWindow(2_000)), 5),
         (lambda: services.branch("full", "new", ONE), 0),
-        (lambda: queries.simulate("full", ONE), 0),
-        (lambda: queries.simulate("full", ONE, at=5), 0),
+        (lambda: simulation.simulate("full", ONE), 0),
+        (lambda: simulation.simulate("full", ONE, at=5), 0),
     ],
 )
 def test_what_would_leave_more_is_refused_and_nothing_is_stored(setting, refused, index):
@@ -259,10 +260,10 @@ def test_what_fills_the_window_and_what_leaves_it_is_stored(setting):
     DjangoChatMemoryStore().update_messages("theirs", SAID)
     services.branch("full", "branched", [])
     services.import_conversation("imported", SAID * 200, MessageWindow(5))
-    queries.simulate("full", ONE, at=3)
+    simulation.simulate("full", ONE, at=3)
     assert Memory.objects.get(pk="imported").said_count == 1_000
     for memory_id in ("theirs", "branched", "imported"):
-        assert queries.outline(memory_id).totals.count == 5
+        assert windows.outline(memory_id).totals.count == 5
         assert verify(memory_id) is None
     in_process = MessageWindowChatMemory("in process", 6)
     in_process.add(*SAID, *ONE)
@@ -272,7 +273,7 @@ def test_what_fills_the_window_and_what_leaves_it_is_stored(setting):
 def test_what_is_evicted_does_not_count(setting):
     services.change("full", policy=MessageWindow(5))
     services.add("full", [UserMessage("message 5")])
-    assert queries.outline("full").totals.count == 5
+    assert windows.outline("full").totals.count == 5
     assert verify("full") is None
 
 
@@ -302,10 +303,10 @@ def test_under_a_lowered_setting_a_full_window_can_be_read_lowered_and_cleared(s
     for refused in (lambda: services.add("full", SAID[:1]), lambda: services.pin("full", 1)):
         with pytest.raises(WindowTooLarge, match=setting):
             refused()
-    assert len(queries.window("full").messages) == 5
+    assert len(windows.window("full").messages) == 5
     services.change("full", policy=MessageWindow(1))
     services.clear_messages("full")
-    assert queries.outline("full").stored.count == 0
+    assert windows.outline("full").stored.count == 0
     assert verify("full") is None
 
 

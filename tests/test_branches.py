@@ -14,12 +14,13 @@ from chatmemory import (
     SystemMessage,
     TokenWindow,
     UserMessage,
-    queries,
     services,
 )
 from chatmemory.access.tokens import create_token
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
+from chatmemory.reading import conversations, history, windows
+from chatmemory.reading.simulation import simulate
 
 from .conversations import BRIEF, create_and_add, texts, users
 from .properties import examples
@@ -43,8 +44,8 @@ def test_a_limit_that_is_raised_later_brings_it_back(lowered):
     services.change(longest, policy=MessageWindow(5))
     assert texts(longest) == ["a", "b", "c"]
     services.branch(longest, "twig", [])
-    assert queries.memory("twig").labels == {"from": "step 7"}
-    assert queries.memory("twig").branched_from == longest
+    assert conversations.memory("twig").labels == {"from": "step 7"}
+    assert conversations.memory("twig").branched_from == longest
 
 
 def test_it_has_a_system_message_that_was_said_again(db):
@@ -53,9 +54,9 @@ def test_it_has_a_system_message_that_was_said_again(db):
     services.add("source", [KIND, UserMessage("two")])
     services.branch("source", "other", [])
     services.branch("source", "past", [], at=4)
-    assert queries.said("other") == queries.said("source")
-    assert queries.said("past") == [KIND, UserMessage("one"), KIND]
-    assert queries.window("other").messages == [KIND, UserMessage("two")]
+    assert history.said("other") == history.said("source")
+    assert history.said("past") == [KIND, UserMessage("one"), KIND]
+    assert windows.window("other").messages == [KIND, UserMessage("two")]
     assert verify("other") is None
 
 
@@ -83,27 +84,30 @@ def test_a_draft_does_in_it_what_is_simulated(db, policy, sequence, other):
                 services.redact("source", what)
         else:
             services.clear_messages("source")
-    simulation = queries.simulate("source", [DRAFT], other)
+    simulation = simulate("source", [DRAFT], other)
     services.branch("source", "other", [DRAFT], policy=other)
-    assert queries.said("other") == [*queries.said("source"), DRAFT]
+    assert history.said("other") == [*history.said("source"), DRAFT]
     services.change_and_add("source", [DRAFT], policy=other)
-    window, branched = queries.window("source"), queries.window("other")
+    window, branched = windows.window("source"), windows.window("other")
     assert branched.messages == window.messages
     assert branched.totals == window.totals == simulation.totals
     assert len(simulation.window.rows) == len(window.messages)
-    assert queries.memory("other").history_tokens == queries.memory("source").history_tokens
+    assert (
+        conversations.memory("other").history_tokens
+        == conversations.memory("source").history_tokens
+    )
     assert verify("other") is None
 
 
 @pytest.mark.parametrize("words", ["hi", "word " * 20])
 def test_it_counts_a_redacted_message_by_the_words_that_it_had(db, words):
     create_and_add("source", TokenWindow(100), users(words, "yo"))
-    load = queries.window("source").load
+    load = windows.window("source").load
     services.redact("source", 1)
     services.branch("source", "other", [], policy=TokenWindow(load))
     services.branch("other", "twig", [])
     for branch in ("other", "twig"):
-        assert (texts(branch), queries.window(branch).load) == (["[redacted #1]", "yo"], load)
+        assert (texts(branch), windows.window(branch).load) == (["[redacted #1]", "yo"], load)
         assert verify(branch) is None
 
 

@@ -11,16 +11,17 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    explain,
-    queries,
     services,
 )
-from chatmemory.core.clearing import STUB
-from chatmemory.core.messages import text_of
+from chatmemory.explain import captions, receipts
+from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.message import text_of
 from chatmemory.models import Stay
-from chatmemory.services import protocol
+from chatmemory.reading import conversations, simulation, steps, windows
+from chatmemory.reading.history import history
 from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.windows.clearing import STUB
 
 FOUND = "The parcel A-1182 was seen. " * 12
 CLEARS = TokenWindow(300, clear_tool_results=1)
@@ -53,24 +54,24 @@ def texts(messages) -> list[str]:
 
 
 def clearings(memory_id: str) -> list[int]:
-    return [row.n for row in queries.steps(memory_id, size=99) if row.kind == "stub"]
+    return [row.n for row in steps.steps(memory_id, size=99) if row.kind == "stub"]
 
 
 def test_old_results_are_cleared_before_anything_leaves(agent):
-    window = queries.window(agent)
+    window = windows.window(agent)
     assert texts(window.messages) == [STUB, STUB, STUB, "4: "]
-    assert [row.message for row in queries.history(agent).rows] == SAID
+    assert [row.message for row in history(agent).rows] == SAID
     assert len(window.rows) == len(SAID)
     first, *_ = clearings(agent)
-    assert texts(queries.window(agent, first - 1).messages)[0] == "1: "
-    change = queries.step(agent, first).change
+    assert texts(windows.window(agent, first - 1).messages)[0] == "1: "
+    change = steps.step(agent, first).change
     assert (change.before.tokens, change.after.tokens) == (
-        queries.window(agent, first - 1).totals.tokens,
-        queries.window(agent, first).totals.tokens,
+        windows.window(agent, first - 1).totals.tokens,
+        windows.window(agent, first).totals.tokens,
     )
-    lines = explain.receipt(change)
+    lines = receipts.receipt(change)
     assert lines[0].amount + sum(each.amount for each in lines[1:-1]) == lines[-1].amount
-    caption = explain.caption(change)
+    caption = captions.caption(change)
     assert caption.event == "1 old tool result became a stub"
     assert f"{change.lost:,} tokens became {change.gained:,}." in caption.detail
 
@@ -82,25 +83,25 @@ def test_a_memory_of_the_library_clears_them_too(agent):
     )
     for each in (memory, stored):
         each.add(*SAID)
-        assert each.messages() == queries.window(agent).messages
+        assert each.messages() == windows.window(agent).messages
     assert verify("stored") is None
 
 
 def test_adds_do_what_was_simulated(agent):
     more = turn(5)
-    simulated = queries.simulate(agent, more)
+    simulated = simulation.simulate(agent, more)
     services.add(agent, more)
-    assert simulated.totals == queries.window(agent).totals
+    assert simulated.totals == windows.window(agent).totals
     assert [row.tokens for row in simulated.window.rows] == [
-        row.tokens for row in queries.window(agent).rows
+        row.tokens for row in windows.window(agent).rows
     ]
 
 
 def test_a_client_may_list_a_stub(agent):
-    seen, last = queries.window(agent).messages, queries.memory(agent).last_seq
+    seen, last = windows.window(agent).messages, conversations.memory(agent).last_seq
     protocol.update_messages(agent, [*seen, UserMessage("Thanks.")])
-    assert queries.memory(agent).last_seq == last + 1
-    assert texts(queries.window(agent).messages) == [STUB, STUB, STUB, "4: "]
+    assert conversations.memory(agent).last_seq == last + 1
+    assert texts(windows.window(agent).messages) == [STUB, STUB, STUB, "4: "]
     assert verify(agent) is None
 
 

@@ -25,16 +25,24 @@ from chatmemory import (
     TokenWindow,
     UserMessage,
     VersionConflict,
-    explain,
-    queries,
     services,
 )
+from chatmemory.explain import captions, receipts
+from chatmemory.explain.reasons import why_left
+from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Message, Stay, Step
-from chatmemory.queries import ConversationQuery
-from chatmemory.queries.summaries import GENERATIONS, said_of, standing_for
-from chatmemory.services import protocol
+from chatmemory.reading import conversations
+from chatmemory.reading import steps as steps_reads
+from chatmemory.reading import windows as windows_reads
+from chatmemory.reading.summaries import (
+    GENERATIONS,
+    said_of,
+    standing_for,
+    stands_for,
+)
 from chatmemory.stores.database import DjangoChatMemoryStore
+from inspector.conversation.state import ConversationQuery, conversation_state
 
 from .conversations import BRIEF, CALL, RESULT, create_and_add, seqs, users
 from .properties import examples
@@ -77,13 +85,13 @@ def test_it_stays_until_another_covers_it(talk):
 
 def test_what_happened_is_told(talk):
     change = services.compact(talk, "They asked for a parcel.", covering=[2, 3, 4, 5])
-    told = queries.step(talk, 7).change
+    told = steps_reads.step(talk, 7).change
     assert told == change
-    assert explain.caption(told).summary == ("4 messages became summary #7. 36 tokens became 10.")
-    assert explain.why_left(told, 3).summary == (
+    assert captions.caption(told).summary == ("4 messages became summary #7. 36 tokens became 10.")
+    assert why_left(told, 3).summary == (
         "A summary took its place. At step 7 #7 took its place; history keeps it."
     )
-    first, *_, last = explain.receipt(told)
+    first, *_, last = receipts.receipt(told)
     assert (first.amount, last.amount) == (6, 3)
 
 
@@ -118,7 +126,7 @@ def test_a_call_that_stays_still_waits(db, by_memory):
         MessageWindowChatMemory("m", 10, DjangoChatMemoryStore()).compact("S", keep_last=1)
     else:
         services.compact("m", "S", keep_last=1)
-    assert queries.conversation_state("m", ConversationQuery()).waiting_call == 3
+    assert conversation_state("m", ConversationQuery()).waiting_call == 3
     assert verify("m") is None
 
 
@@ -154,7 +162,7 @@ def test_terms_for_which_there_is_no_room_are_left_out(db):
     longer = Message.objects.filter(origin="SYNTHETIC").last()
     assert summary.text.count("A-1") == 18
     assert 0 < longer.text.count("A-1") < 18
-    assert queries.window("m").load <= 400
+    assert windows_reads.window("m").load <= 400
     assert verify("m") is None
 
 
@@ -175,9 +183,9 @@ def test_a_summary_of_many_summaries_stands_for_all_of_them(db):
     for n in range(2 * GENERATIONS):
         services.add("m", users(f"message {n}"))
         newest = services.compact("m", f"summary {n}", keep_last=0).seq
-    kept = queries.stands_for("m", [newest])[newest]
+    kept = stands_for("m", [newest])[newest]
     assert (kept.runs, kept.number, kept.seqs) == ((range(1, newest),), 2 * GENERATIONS + 1, ())
-    opened = queries.stands_for("m", [newest], newest)[newest]
+    opened = stands_for("m", [newest], newest)[newest]
     assert opened.seqs == (1, *range(2, newest, 2))
     assert [each.seq for each in standing_for("m", 1)] == [*range(3, newest + 1, 2)]
 
@@ -219,12 +227,12 @@ def test_whatever_is_compacted_the_ledger_holds(db, policy, sequence):
                 change(kind, value, said)
             except REFUSED:
                 assert seqs() == before
-            memory = queries.memory("m")
+            memory = conversations.memory("m")
             windows[memory.last_step] = seqs()
         assert verify("m") is None
         for step, window in windows.items():
             if step:
-                assert [row.seq for row in queries.window("m", step).rows] == window
+                assert [row.seq for row in windows_reads.window("m", step).rows] == window
         stands = {
             stay.seq: Step.objects.get(n=stay.left_step).seq
             for stay in Stay.objects.filter(reason="SUMMARIZED")
@@ -298,7 +306,7 @@ def test_pages_say_what_a_summary_stands_for(talk, operator_client):
     words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     assert "Summary #10" in words
     assert "It is a summary. It stays until another summary covers it" in words
-    covered = queries.stands_for("m", [10], 10)[10]
+    covered = stands_for("m", [10], 10)[10]
     assert covered.seqs == (2, 3, 4, 5, 6, 8)
     assert covered.runs == (range(2, 9),)
     assert f"It stands for 6 messages: {covered.tokens} tokens in" in words
@@ -306,7 +314,7 @@ def test_pages_say_what_a_summary_stands_for(talk, operator_client):
     page = operator_client.get("/c/m/?at=7").content.decode()
     assert "4 messages became summary #7. 36 tokens became 6." in " ".join(page.split())
     assert "summarised at step 7" in page
-    assert queries.stands_for("m", [7, 10, 1])[7] == ((range(2, 6),), 4, 36, ())
+    assert stands_for("m", [7, 10, 1])[7] == ((range(2, 6),), 4, 36, ())
 
 
 def test_a_page_without_summaries_asks_for_none(talk, operator_client):
@@ -346,7 +354,7 @@ MARKED = UserMessage(
 )
 def test_a_list_of_a_client_is_read(db, before, after, kinds):
     protocol.update_messages("c", before)
-    last = queries.memory("c").last_step
+    last = conversations.memory("c").last_step
     protocol.update_messages("c", after)
     steps = Step.objects.filter(memory="c", n__gt=last).order_by("n")
     assert [step.kind for step in steps] == kinds

@@ -22,12 +22,13 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    queries,
     services,
+    sqlite_files,
 )
 from chatmemory.database import parts_of
+from chatmemory.ledger import erasure
 from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
-from chatmemory.services import erasure, sqlite_files
+from chatmemory.reading import conversations, overview
 
 from .conversations import BRIEF, create_and_add
 
@@ -125,7 +126,7 @@ def test_many_conversations_are_deleted_in_short_transactions(db, monkeypatch):
     for n in range(9):
         create_and_add(f"m{n}", MessageWindow(2), [UserMessage("a")])  # four rows
     services.delete_all([f"m{n}" for n in range(9)])
-    assert queries.count() == 0
+    assert overview.count() == 0
 
 
 def test_a_conversation_that_somebody_deletes_meanwhile_is_left_out(db, monkeypatch):
@@ -140,7 +141,7 @@ def test_a_conversation_that_somebody_deletes_meanwhile_is_left_out(db, monkeypa
     for memory_id in "abc":
         services.create(memory_id, MessageWindow(2))
     services.delete_all(["a", "b", "c"])
-    assert queries.count() == 0
+    assert overview.count() == 0
 
 
 def test_nothing_is_deleted_or_labelled_if_one_does_not_exist(db):
@@ -148,7 +149,7 @@ def test_nothing_is_deleted_or_labelled_if_one_does_not_exist(db):
     for act in (services.delete_all, lambda ids: services.label(ids, "team", "a")):
         with pytest.raises(MemoryNotFound, match="nobody"):
             act(["m", "nobody"])
-    assert queries.memory("m").labels == {}
+    assert conversations.memory("m").labels == {}
 
 
 # The bytes of SQLite's files

@@ -9,10 +9,10 @@ from django.core.management import call_command
 from django.db import connections
 
 from chatmemory import AiMessage, MessageWindow, UserMessage, services
-from chatmemory.core.messages import with_attributes
+from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.message import with_attributes
 from chatmemory.models import Stay
-from chatmemory.services import protocol
 
 from .connecting import connected_to
 from .load.cluster import Cluster, binaries

@@ -8,12 +8,22 @@ from django.apps import apps
 from django.core.checks import run_checks
 from django.test import Client
 
-from chatmemory import MemoryNotFound, MessageWindow, UserMessage, queries, services
+from chatmemory import (
+    MemoryNotFound,
+    MessageWindow,
+    UserMessage,
+    services,
+)
 from chatmemory.access.scopes import Scope
-from chatmemory.core.exceptions import MessageNotFound
-from chatmemory.core.recall.kinds import IncidentKind
+from chatmemory.exceptions import MessageNotFound
+from chatmemory.flags import flag_named
 from chatmemory.ledger.verification import verify
+from chatmemory.reading import conversations, history
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.recall import recall_history
+from chatmemory.recall.kinds import IncidentKind
 from chatmemory.room import Erased
+from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.live import with_live_streams
 from inspector.shell.agents import Agent
 from inspector.shell.room import tools
@@ -79,9 +89,9 @@ def test_a_room_tells_what_came_up_again(monkeypatch):
     evidence = apps.get_app_config("chatmemory_evidence")
     monkeypatch.setattr(type(evidence), "incidents", lambda *_: ())
     monkeypatch.setattr(type(evidence), "next_need", lambda *_: None)
-    assert queries.recall_history("m").incidents == {(4, IncidentKind.USER_REPEATED)}
-    query = queries.ConversationQuery(msg=1, of_rooms={"numbered": "4"})
-    assert queries.conversation_state("m", query).would_keep.known_until == 4
+    assert recall_history("m").incidents == {(4, IncidentKind.USER_REPEATED)}
+    query = ConversationQuery(msg=1, of_rooms={"numbered": "4"})
+    assert conversation_state("m", query).would_keep.known_until == 4
 
 
 def test_the_answer_about_a_step_has_fields_of_rooms(api):
@@ -132,7 +142,7 @@ def test_a_flag_is_a_filter_of_pages_and_the_api(operator_client, api):
     assert "only just begun" in operator_client.get("/").text
     found = api.get("/api/v1/memories/?flag=short").json()["results"]
     assert [each["id"] for each in found] == ["new"]
-    assert queries.MemoryFilter(flag=queries.flag_named("any")).rows().count() == 1
+    assert MemoryFilter(flag=flag_named("any")).rows().count() == 1
 
 
 def test_its_services_are_among_all_services(room, settings):
@@ -154,7 +164,7 @@ def test_an_erasure_that_a_room_refuses_is_undone(room):
         services.redact("m", 2, actor="operator")
     with pytest.raises(LookupError):
         services.delete("m", actor="operator")
-    assert queries.message("m", 2).text == "message 1"
+    assert history.message("m", 2).text == "message 1"
     with pytest.raises(MessageNotFound):
         services.redact("m", 9, actor="operator")
 
@@ -170,7 +180,7 @@ def test_a_change_that_a_room_refuses_is_undone(room):
     room.failing = {"recording"}
     with pytest.raises(LookupError):
         services.add("m", [UserMessage("never")])
-    assert queries.memory("m").said_count == 5
+    assert conversations.memory("m").said_count == 5
 
 
 def test_a_room_checks_what_is_verified(room):

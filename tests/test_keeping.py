@@ -11,13 +11,14 @@ from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from chatmemory import MessageWindow, queries, services
-from chatmemory.core.exceptions import CorruptRow
+from chatmemory import MessageWindow, services
+from chatmemory.exceptions import CorruptRow
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.kept import KeptRow
+from chatmemory.ledger.keeping import STALE_AT_ONCE, current
 from chatmemory.models import Memory, Message
+from chatmemory.reading import conversations
 from chatmemory.services import Rounds, keepers
-from chatmemory.services.keeping import STALE_AT_ONCE, current
 from inspector.rooms.evidence.incidents import IncidentKeeper, incidents
 from inspector.rooms.evidence.models import KeptCompactions, KeptIncidents
 from inspector.shell.keeping import KeeperThread
@@ -168,7 +169,7 @@ def test_what_changes_now_comes_before_what_had_changed():
     for n in range(3):
         create_and_add(f"old-{n}", MessageWindow(2), SAID)
         Memory.objects.filter(id=f"old-{n}").update(
-            updated_at=queries.memory(f"old-{n}").updated_at - timedelta(days=3 - n)
+            updated_at=conversations.memory(f"old-{n}").updated_at - timedelta(days=3 - n)
         )
     rounds = Rounds()
     create_and_add("new", MessageWindow(2), SAID)

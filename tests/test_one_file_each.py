@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import MessageWindow, UserMessage, services
-from chatmemory.core.lint import RULES
-from chatmemory.core.policies import KINDS
+from chatmemory.lint import RULES
+from chatmemory.windows.policies import KINDS
 from inspector.rooms.doctor.diagnosing import DiagnosisKeeper
 
 from .a_kind import PageWindow

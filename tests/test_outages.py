@@ -17,9 +17,9 @@ from rest_framework.test import APIClient
 
 from chatmemory import MessageWindow
 from chatmemory.access.tokens import create_token
+from chatmemory.database_errors import outage
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Message, Stay, Step
-from chatmemory.services.database_errors import outage
 from inspector.middleware.admission import WAITING_FOR_ONE
 from inspector.views.errors import answer_to
 

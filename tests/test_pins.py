@@ -15,20 +15,20 @@ from chatmemory import (
     OversizedMessage,
     PolicyRequired,
     UserMessage,
-    explain,
-    queries,
     services,
 )
-from chatmemory.core.estimators import estimator_for
-from chatmemory.core.transitions import admit_beside_pins
-from chatmemory.core.window import Entry
-from chatmemory.explain.wording import why_no_fit
+from chatmemory.explain import captions
+from chatmemory.explain.wording import reason_of, why_no_fit
+from chatmemory.ledger import protocol
+from chatmemory.ledger.transaction import locked
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.estimators import estimator_for
 from chatmemory.models import Stay, Step
-from chatmemory.queries import PinPreview, pin_preview
-from chatmemory.services import protocol
-from chatmemory.services.transaction import locked
+from chatmemory.reading import conversations, steps, windows
+from chatmemory.reading.simulation import PinPreview, pin_preview
 from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.windows.transitions import admit_beside_pins
+from chatmemory.windows.window import Entry
 
 from .conversations import BRIEF, CALL, RESULT, create_and_add, seqs, users
 from .explain.test_receipts import changes, make, policies
@@ -40,7 +40,7 @@ A = UserMessage("a")
 
 
 def pinned(memory_id: str = "m", at: int | None = None) -> list[int]:
-    return [row.seq for row in queries.window(memory_id, at).rows if row.pinned]
+    return [row.seq for row in windows.window(memory_id, at).rows if row.pinned]
 
 
 @pytest.fixture
@@ -67,9 +67,9 @@ def test_it_is_a_step_with_an_actor_that_moves_nothing(order):
     first, again = Stay.objects.filter(seq=1).order_by("n")
     assert (first.reason, first.left_step, first.pinned) == ("MOVED", 4, False)
     assert (again.entered_step, again.rank, again.pinned) == (4, first.rank, True)
-    change = queries.step(order, 4).change
+    change = steps.step(order, 4).change
     assert (change.evicted, change.arrived, change.seq) == ((), (), 1)
-    assert explain.caption(change).summary == "Message #1 was pinned."
+    assert captions.caption(change).summary == "Message #1 was pinned."
     assert services.pin(order, 1) is None
 
 
@@ -108,9 +108,9 @@ def test_a_pin_and_its_end_under_a_lowered_limit_say_what_moves(db):
     assert seqs() == [1, 5, 6]
     with pytest.raises(NotPinnable, match="#2 is hidden by a lowered limit"):
         services.pin("m", 2)
-    preview = pin_preview(queries.outline("m"), 1)
+    preview = pin_preview(windows.outline("m"), 1)
     assert (preview.hidden, preview.shown) == ((1,), (4,))
-    words = explain.pinning(preview)
+    words = captions.pinning(preview)
     assert "The lowered limit would then hide #1 too." in words
     assert "The lowered limit would no longer hide #4." in words
     services.unpin("m", 1)
@@ -127,7 +127,7 @@ def test_an_add_that_does_not_fit_beside_it_is_refused_whole(order, api):
     response = api.post(URL, body)
     assert (response.status_code, response.json()["title"]) == (409, "No room beside pins")
     assert response.json()["field"] == "messages[0]"
-    assert queries.memory(order).last_seq == 3
+    assert conversations.memory(order).last_seq == 3
     assert verify(order) is None
 
 
@@ -141,7 +141,7 @@ def test_a_result_whose_call_a_lowered_limit_hides_is_refused_beside_it(said):
     services.change("m", policy=MessageWindow(len(said) - 1))
     with pytest.raises(NoRoomBesidePins, match="1 for what is pinned"):
         services.add("m", [RESULT])
-    assert queries.memory("m").last_seq == len(said)
+    assert conversations.memory("m").last_seq == len(said)
 
 
 def test_one_that_an_earlier_version_took_is_explained_by_pins():
@@ -151,10 +151,10 @@ def test_one_that_an_earlier_version_took_is_explained_by_pins():
     with locked("m", actor="") as recorder:
         asked = recorder.window, Entry.of(RESULT, 1), recorder.policy
         recorder.record(admit_beside_pins(*asked))
-    step = queries.memory("m").last_step
-    change = queries.step("m", step).change
+    step = conversations.memory("m").last_step
+    change = steps.step("m", step).change
     departure = change.eviction_of(4)
-    assert explain.reason_of(departure) == "no room beside pins"
+    assert reason_of(departure) == "no room beside pins"
     assert why_no_fit(change, departure) == ("With what is pinned, #4 needs 3 of 2 messages.")
     assert verify("m").what.startswith("tokens is 1")  # as they were made up here
 
@@ -172,7 +172,7 @@ def test_a_list_keeps_it_while_it_is_in_it(order):
 def test_it_ends_when_memory_is_cleared_and_can_be_taken_off_where_nothing_leaves(order):
     services.change(order, policy=MessageWindow(3, meters_only=True))
     services.unpin(order, 1)
-    assert pin_preview(queries.outline(order), 1) is None
+    assert pin_preview(windows.outline(order), 1) is None
     services.change(order, policy=MessageWindow(3))
     services.pin(order, 1)
     services.clear_messages(order)
@@ -229,7 +229,7 @@ def test_a_summary_cannot_be_unpinned(api, operator_client):
     services.compact("m", "In short.", keep_last=1)
     services.branch("m", "copy", users("d"))
     for memory_id in ("m", "copy"):
-        (summary, *_) = queries.window(memory_id).seqs
+        (summary, *_) = windows.window(memory_id).seqs
         answer = api.delete(f"/api/v1/memories/{memory_id}/messages/{summary}/pin/")
         assert (answer.status_code, answer.json()["title"]) == (409, "Not pinnable")
         assert "is a summary: it stays until another summary covers it" in answer.json()["detail"]
@@ -261,7 +261,7 @@ def test_what_is_pinned_stays_and_the_room_beside_it_is_what_the_preview_says(
 
 def check_room(place: int) -> None:
     """A message as large as the preview says fits beside the pins, and no larger one does."""
-    window = queries.outline("m")
+    window = windows.outline("m")
     seq = window.rows[place].seq if place < len(window.rows) else 0
     preview = pin_preview(window, seq)
     if preview is None:
@@ -274,7 +274,7 @@ def check_room(place: int) -> None:
         except NotPinnable:
             return
         moved = {*preview.hidden, *preview.shown}
-        assert moved == set(window.seqs) ^ set(queries.outline("m").seqs)
+        assert moved == set(window.seqs) ^ set(windows.outline("m").seqs)
         assert largest is None or fits(largest)
         assert not (larger and fits(larger)) or is_kept_oversized(preview)
         transaction.set_rollback(True)
@@ -307,7 +307,7 @@ def fits(message: UserMessage) -> bool:
     with transaction.atomic():
         try:
             services.add("m", [message])
-            rows = queries.window("m").rows
+            rows = windows.window("m").rows
             return bool(rows) and rows[-1].text == message.single_text()
         except (NoRoomBesidePins, OversizedMessage):
             return False

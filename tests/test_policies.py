@@ -18,17 +18,21 @@ from chatmemory import (
     UnstorableText,
     UserMessage,
     policy_from_text,
-    queries,
     recall,
     recall_curve,
     services,
 )
-from chatmemory.core.estimators import count_tokens, estimator_for
-from chatmemory.core.written_policies import measured
 from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.estimators import count_tokens, estimator_for
 from chatmemory.models import DefaultPolicy
+from chatmemory.reading import adoption, conversations, windows
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.overview import memory_page
+from chatmemory.reading.recall import comparison
+from chatmemory.reading.simulation import simulate
 from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.windows.written_policies import measured
 from inspector.rooms.transfer.imports import import_all
 
 from .conversations import numbered
@@ -68,9 +72,9 @@ def test_conversations_keep_their_policies():
     services.create("m")
     services.set_default_policy("", ONE)
     DjangoChatMemoryStore().update_messages("null", numbered(5))
-    assert (queries.memory("m").policy, queries.memory("null").policy) == (FEW, None)
+    assert (conversations.memory("m").policy, conversations.memory("null").policy) == (FEW, None)
     MessageWindowChatMemory("brought", 4, store=DjangoChatMemoryStore()).add(*numbered(6))
-    assert queries.memory("brought").policy == MessageWindow(4)
+    assert conversations.memory("brought").policy == MessageWindow(4)
 
 
 def test_the_page_goes_before_the_settings(configured):
@@ -93,7 +97,7 @@ def test_a_default_whose_kind_is_gone_is_refused_and_measures_nothing():
     with pytest.raises(PolicyUnavailable, match="'gone'"):
         services.create("m")
     DjangoChatMemoryStore().update_messages("n", numbered(3))
-    assert queries.memory("n").policy is None
+    assert conversations.memory("n").policy is None
 
 
 # The API and the command line
@@ -114,7 +118,7 @@ def test_imports_use_default_policies(tmp_path, configured):
     call_command(
         "import_transcripts", str(file), "--prefix", "own-", "--policy", "message_window:5"
     )
-    policies = {row.id: row.policy for row in queries.memory_page(queries.MemoryFilter()).rows}
+    policies = {row.id: row.policy for row in memory_page(MemoryFilter()).rows}
     assert sorted(policy.limit for policy in policies.values()) == [1, 5, 99]
 
 
@@ -126,12 +130,12 @@ def test_a_client_that_decides_is_measured_and_never_trimmed():
     store = DjangoChatMemoryStore()
     store.update_messages("m", numbered(5))
     assert store.get_messages("m") == numbered(5)
-    memory = queries.memory("m")
+    memory = conversations.memory("m")
     assert (memory.policy.limit, memory.load, memory.policy.meters_only) == (2, 5, True)
-    assert len(queries.window("m").rows) == 5
+    assert len(windows.window("m").rows) == 5
     store.update_messages("m", numbered(6))
     services.add("m", [UserMessage("one more")])
-    assert len(queries.window("m").rows) == 7
+    assert len(windows.window("m").rows) == 7
     assert verify("m") is None
 
 
@@ -149,8 +153,8 @@ READING = Reading("langchain4j", (Transcript("m", (ORDER,)),), ())
 
 def adopted() -> None:
     services.create("m", MessageWindow(5))
-    assert services.adopt_policy(queries.MemoryFilter(), GIVEN) == 1
-    assert services.adopt_policy(queries.MemoryFilter(), GIVEN) == 0
+    assert services.adopt_policy(MemoryFilter(), GIVEN) == 1
+    assert services.adopt_policy(MemoryFilter(), GIVEN) == 0
 
 
 WAYS = {
@@ -185,30 +189,30 @@ def test_what_fits_exactly_stays(db, way):
         do()
     if way in WAYS:
         services.add("m", [ORDER])
-    assert queries.window("m").messages == [ORDER]
-    assert queries.memory("m").policy == WRITTEN
+    assert windows.window("m").messages == [ORDER]
+    assert conversations.memory("m").policy == WRITTEN
     assert verify("m") is None
 
 
 def test_the_same_policy_again_is_no_step(db):
     services.create("m", WRITTEN)
     services.change("m", policy=GIVEN)
-    assert queries.memory("m").last_step == 0
-    assert queries.adopting(queries.MemoryFilter(), GIVEN).differing == 0
+    assert conversations.memory("m").last_step == 0
+    assert adoption.adopting(MemoryFilter(), GIVEN).differing == 0
 
 
 def test_a_long_import_goes_on_under_it(db):
     rejecting = TokenWindow(EXACT, estimator="o3-mini", oversized="reject")
     services.import_conversation("m", [ORDER] * 501, rejecting)
-    assert queries.memory("m").said_count == 501
-    assert queries.memory("m").policy == measured(rejecting)
+    assert conversations.memory("m").said_count == 501
+    assert conversations.memory("m").policy == measured(rejecting)
 
 
 def test_what_is_only_tried_costs_the_same(db):
     services.create("m", MessageWindow(5))
-    simulation = queries.simulate("m", [ORDER], GIVEN)
+    simulation = simulate("m", [ORDER], GIVEN)
     assert (simulation.policy, simulation.totals.count) == (WRITTEN, 1)
-    (compared,) = queries.comparison("m", [GIVEN]).policies
+    (compared,) = comparison("m", [GIVEN]).policies
     assert compared.policy == WRITTEN
 
 

@@ -19,18 +19,24 @@ from chatmemory import (
     MessageWindow,
     SystemMessage,
     UserMessage,
-    explain,
     policy_from_dict,
     policy_from_text,
-    queries,
     services,
 )
-from chatmemory.core.eviction import Eviction, Head, Reason
-from chatmemory.core.policies import KINDS, Policy
-from chatmemory.core.window import Weighable
+from chatmemory.explain.reasons import why_in, why_left
+from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
-from chatmemory.services import protocol
+from chatmemory.reading import conversations, steps, windows
+from chatmemory.reading.history import history
+from chatmemory.reading.simulation import simulate
+from chatmemory.windows.eviction import (
+    Eviction,
+    Head,
+    Reason,
+)
+from chatmemory.windows.policies import KINDS, Policy
+from chatmemory.windows.window import Weighable
 
 from .conversations import BRIEF, CALL, RESULT, create_and_add, numbered
 
@@ -103,17 +109,17 @@ def test_a_kind_as_earlier_versions_had_them_is_refused_with_what_to_write():
 
 
 def test_it_decides_is_simulated_explained_and_verified(conversation):
-    window = queries.window(conversation)
+    window = windows.window(conversation)
     assert (window.policy, window.messages[0]) == (POLICY, SAID[0])
-    (change,) = queries.simulate(conversation, [UserMessage("one more")]).changes
+    (change,) = simulate(conversation, [UserMessage("one more")]).changes
     assert change.evicted
     services.add(conversation, [UserMessage("one more")])
-    step = queries.step(conversation, change.step)
+    step = steps.step(conversation, change.step)
     assert (step.change.evicted, step.change.after) == (change.evicted, change.after)
-    why = explain.why_left(step.change, change.evicted[0].seq)
+    why = why_left(step.change, change.evicted[0].seq)
     assert "60 points" in why.summary
-    load = queries.window(conversation).load
-    assert why.receipt[-1].amount == load == queries.memory(conversation).load <= 60
+    load = windows.window(conversation).load
+    assert why.receipt[-1].amount == load == conversations.memory(conversation).load <= 60
     assert verify(conversation) is None
 
 
@@ -126,12 +132,12 @@ def test_its_pages_show_its_name_and_unit(conversation, operator_client):
 
 
 def test_without_its_package_the_history_is_shown(gone, operator_client, api):
-    assert len(queries.history(gone).rows) == len(SAID)
-    window, policy = queries.window(gone), queries.policy(gone)
-    assert (policy.kind, queries.memory(gone).load) == ("frugal_window", None)
+    assert len(history(gone).rows) == len(SAID)
+    window, policy = windows.window(gone), conversations.policy(gone)
+    assert (policy.kind, conversations.memory(gone).load) == ("frugal_window", None)
     for same in (pickle.loads(pickle.dumps(policy)), copy.copy(policy), copy.deepcopy(policy)):
         assert (same, same.to_dict()) == (policy, policy.to_dict())
-    why = explain.why_in(window, window.seqs[-1])
+    why = why_in(window, window.seqs[-1])
     assert why.cause == "Nothing has pushed it out."
     assert "frugal_window is not installed" in why.detail
     for path in ("", "?at=4", "?at=9&msg=5", "?find=A-1182", "?with=2"):
@@ -153,7 +159,7 @@ def test_without_its_package_a_client_may_set_its_list_and_another_policy_can_be
     protocol.delete_messages(gone)
     services.change(gone, policy=MessageWindow(3))
     services.add(gone, numbered(4, "more"))
-    assert len(queries.window(gone).rows) == 3
+    assert len(windows.window(gone).rows) == 3
     assert verify(gone) is None
 
 
@@ -232,7 +238,7 @@ def assert_adds_do_what_is_simulated(memory_id, policy) -> None:
 def simulation(memory_id, drafts, policy) -> object:
     """Return what a simulation tells, or how it is refused."""
     try:
-        simulation = queries.simulate(memory_id, drafts, policy)
+        simulation = simulate(memory_id, drafts, policy)
     except ChatMemoryError as error:
         return type(error), getattr(error, "index", None)
     return list(simulation.changes), *facts(simulation.window)
@@ -243,7 +249,7 @@ def real(memory_id, drafts, policy) -> object:
     savepoint = transaction.savepoint()
     try:
         changes = services.change_and_add(memory_id, drafts, policy=policy)
-        return changes, *facts(queries.outline(memory_id))
+        return changes, *facts(windows.outline(memory_id))
     except ChatMemoryError as error:
         return type(error), getattr(error, "index", None)
     finally:

@@ -19,8 +19,8 @@ ROOT = Path(__file__).parents[1]
     "name",
     [
         "chatmemory",
-        "chatmemory.core.codec",
-        "chatmemory.core.estimators",
+        "chatmemory.messages.codec",
+        "chatmemory.messages.estimators",
         "chatmemory.formats",
         "chatmemory.stores.memory",
     ],

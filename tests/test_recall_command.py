@@ -9,8 +9,17 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatmemory import AiMessage, MessageWindow, Policy, TokenWindow, UserMessage, queries, services
-from chatmemory.core.written_policies import policies_from_text, text_of_policy
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    Policy,
+    TokenWindow,
+    UserMessage,
+    services,
+)
+from chatmemory.reading.conversations import any_memory
+from chatmemory.reading.recall import recall_history
+from chatmemory.windows.written_policies import policies_from_text, text_of_policy
 
 SAID = [UserMessage("Order A-1182."), AiMessage("Yes?"), UserMessage("Hm"), AiMessage("A-1182")]
 
@@ -53,16 +62,16 @@ def test_files_are_read_and_not_stored(db, capsys, tmp_path):
         ("token_window:1", 0),
         ("token_window:900", 1),
     ]
-    assert not queries.any_memory()
+    assert not any_memory()
 
 
 def test_the_tokens_are_those_that_were_stored_unless_another_estimator_counts(said_once):
-    stored = queries.recall_history("m")
-    assert stored.tokens == queries.recall_history("m", "gpt-4o").tokens
+    stored = recall_history("m")
+    assert stored.tokens == recall_history("m", "gpt-4o").tokens
     services.change("m", policy=TokenWindow(900, estimator="gpt-3.5-turbo"))
     services.redact("m", 1)
-    assert queries.recall_history("m").tokens[0] == stored.tokens[0]
-    assert queries.recall_history("m", latest=2).numbers == [3, 4]
+    assert recall_history("m").tokens[0] == stored.tokens[0]
+    assert recall_history("m", latest=2).numbers == [3, 4]
 
 
 @pytest.mark.parametrize(

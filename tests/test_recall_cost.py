@@ -19,10 +19,15 @@ from chatmemory import (
     UserMessage,
     services,
 )
-from chatmemory.core.estimators import count_tokens, estimator_for
-from chatmemory.core.recall.cost import Call, bill_of, providers, rules_of
-from chatmemory.core.recall.history import recorded_time
 from chatmemory.formats import stream_transcripts
+from chatmemory.messages.estimators import count_tokens, estimator_for
+from chatmemory.recall.cost import (
+    Call,
+    bill_of,
+    providers,
+    rules_of,
+)
+from chatmemory.recall.history import recorded_time
 
 PRICES = ("--input", "2.50", "--cached", "0.25")
 NAMES = ("", "cache_creation_", "cache_read_")

@@ -23,14 +23,19 @@ from chatmemory import (
     UnstorableText,
     UserMessage,
     VersionConflict,
-    queries,
     services,
 )
 from chatmemory.formats import Reading, Transcript
+from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, DefaultPolicy, Memory, Message, Step
+from chatmemory.reading import conversations, simulation, steps
+from chatmemory.reading import history as history_reads
+from chatmemory.reading import windows as windows_reads
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.history import message
 from chatmemory.search import DIGEST_LABEL
-from chatmemory.services import NewMessage, protocol
+from chatmemory.services import NewMessage
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
 from inspector.rooms.simulation.models import Trial
@@ -43,7 +48,7 @@ pytestmark = pytest.mark.django_db
 
 
 def said(memory_id: str) -> list[str]:
-    return [row.text for row in queries.history(memory_id).rows]
+    return [row.text for row in history_reads.history(memory_id).rows]
 
 
 def say(memory_id: str, *words: str) -> list:
@@ -64,17 +69,17 @@ def test_an_add_returns_the_evictions_and_the_history_stays(memory_id):
 def test_what_changes_nothing_is_no_step_and_no_activity(memory_id):
     assert services.clear_messages(memory_id).ignored
     services.add(memory_id, [SystemMessage("Be brief.")])
-    before = queries.memory(memory_id)
+    before = conversations.memory(memory_id)
     services.add(memory_id, [BRIEF])
     services.change(memory_id, policy=MessageWindow(3), labels={})
-    after = queries.memory(memory_id)
+    after = conversations.memory(memory_id)
     assert (after.last_step, after.said_count, after.updated_at) == (1, 1, before.updated_at)
 
 
 def test_policy_and_labels_change_as_steps_even_before_anything_was_said(memory_id):
     services.change(memory_id, policy=MessageWindow(9), labels={"team": "support"})
-    assert [queries.step(memory_id, n).row.kind for n in (1, 2)] == ["policy", "labels"]
-    assert queries.memory(memory_id).labels == {"team": "support"}
+    assert [steps.step(memory_id, n).row.kind for n in (1, 2)] == ["policy", "labels"]
+    assert conversations.memory(memory_id).labels == {"team": "support"}
     say(memory_id, "a")
     assert verify(memory_id) is None
 
@@ -177,20 +182,20 @@ def test_a_new_message_is_checked_before_it_is_stored(memory_id, new, error, cou
     ):
         with pytest.raises(InvalidValue, match=error):
             call()
-    assert queries.memory(memory_id).last_step == 0
+    assert conversations.memory(memory_id).last_step == 0
     assert list(Memory.objects.values_list("pk", flat=True)) == [memory_id]
 
 
 def test_a_change_of_token_family_recounts_in_its_own_step():
     services.create("m", TokenWindow(1000, estimator="gpt-4o"))
     services.add("m", [UserMessage("naïve café 漢字かな مرحبا Привет")])
-    before = queries.memory("m").window.tokens
+    before = conversations.memory("m").window.tokens
     services.change("m", policy=TokenWindow(1000, estimator="gpt-4"))
-    after = queries.memory("m").window.tokens
+    after = conversations.memory("m").window.tokens
     assert after > before
-    assert queries.window("m", 1).totals.tokens == before
-    assert queries.window("m", 2).totals.tokens == after
-    assert queries.step("m", 2).change.evicted == ()
+    assert windows_reads.window("m", 1).totals.tokens == before
+    assert windows_reads.window("m", 2).totals.tokens == after
+    assert steps.step("m", 2).change.evicted == ()
     assert verify("m") is None
 
 
@@ -201,18 +206,18 @@ def test_a_client_id_makes_a_retry_harmless(memory_id):
     (again,) = services.add(memory_id, [once])
     assert (first.seq, same.seq, again.seq) == (1, 1, 1)
     assert (first.ignored, same.ignored, again.ignored) == (False, True, True)
-    assert queries.memory(memory_id).last_step == 1
+    assert conversations.memory(memory_id).last_step == 1
     assert Message.objects.get().said_at == when
     with pytest.raises(DuplicateClientId, match="m-1"):
         services.add(memory_id, [NewMessage(UserMessage("b"), client_id="m-1")])
 
 
 def test_the_label_of_an_import_counts_for_nobody_and_stays(imported):
-    digest = queries.memory(imported).labels
+    digest = conversations.memory(imported).labels
     given = {str(n): "" for n in range(64)}
     services.change(imported, labels=given)
     services.label([imported], "63", "new")
-    assert queries.memory(imported).labels == digest | given | {"63": "new"}
+    assert conversations.memory(imported).labels == digest | given | {"63": "new"}
     with pytest.raises(InvalidValue, match="up to 64 labels, not 65"):
         services.label([imported], "64", "")
 
@@ -227,7 +232,7 @@ def test_the_name_of_the_label_of_an_import_is_kept(memory_id):
     ):
         with pytest.raises(InvalidValue, match="'import_digest' is kept for imports"):
             attempt()
-    assert queries.memory(memory_id).labels == {}
+    assert conversations.memory(memory_id).labels == {}
     assert not Memory.objects.filter(pk="new").exists()
 
 
@@ -261,7 +266,7 @@ several = pytest.mark.parametrize("service", OF_SEVERAL.values(), ids=OF_SEVERAL
 def test_what_is_no_list_of_ids_is_refused(letters, service, given, why):
     with pytest.raises(InvalidValue, match=why):
         service(given)
-    assert [queries.memory(memory_id).labels for memory_id in letters] == [{}, {}]
+    assert [conversations.memory(memory_id).labels for memory_id in letters] == [{}, {}]
 
 
 @several
@@ -279,10 +284,10 @@ def test_branches_of_a_redaction_are_a_list_of_ids(letters, branches):
     services.branch("a", "my-br", [])
     with pytest.raises(InvalidValue):
         services.redact("a", 1, branches=branches)
-    assert queries.copies("a", 1) == [("br", 1), ("my-br", 1)]
+    assert conversations.copies("a", 1) == [("br", 1), ("my-br", 1)]
     assert services.redact("a", 1, branches=["my-br"])
-    assert queries.message("br", 1).text == "my card is 4111"
-    assert queries.message("my-br", 1).text == "[redacted #1]"
+    assert message("br", 1).text == "my card is 4111"
+    assert message("my-br", 1).text == "[redacted #1]"
 
 
 READING = Reading("openai_chat", (Transcript("file", (UserMessage("hello"),)),), ())
@@ -294,7 +299,7 @@ ACTING = {
     ),
     "change": lambda actor: services.change("a", policy=MessageWindow(4), actor=actor),
     "adopt_policy": lambda actor: services.adopt_policy(
-        queries.MemoryFilter(), MessageWindow(4), actor=actor
+        MemoryFilter(), MessageWindow(4), actor=actor
     ),
     "set_messages": lambda actor: services.set_messages("a", [UserMessage("b")], actor=actor),
     "clear_messages": lambda actor: services.clear_messages("a", actor=actor),
@@ -384,11 +389,11 @@ def test_numbers_are_whole_numbers(letters, name, call):
 
 STORE = DjangoChatMemoryStore()
 READS = {
-    "memory": queries.memory,
-    "window": queries.window,
-    "history": queries.history,
-    "step": lambda memory_id: queries.step(memory_id, 1),
-    "copies": lambda memory_id: queries.copies(memory_id, 1),
+    "memory": conversations.memory,
+    "window": windows_reads.window,
+    "history": history_reads.history,
+    "step": lambda memory_id: steps.step(memory_id, 1),
+    "copies": lambda memory_id: conversations.copies(memory_id, 1),
     "trial": lambda memory_id: trial(memory_id, "key"),
     "default_policy": services.default_policy,
     "branch": lambda memory_id: services.branch(memory_id, "other", []),
@@ -422,7 +427,7 @@ def test_a_lowered_limit_hides_at_once_and_evicts_at_the_next_add(memory_id):
     say(memory_id, "a", "b", "c")
     services.change(memory_id, policy=MessageWindow(1))
     assert texts(memory_id) == ["c"]
-    assert [row.text for row in queries.window(memory_id).over_limit] == ["a", "b"]
+    assert [row.text for row in windows_reads.window(memory_id).over_limit] == ["a", "b"]
     services.change(memory_id, policy=MessageWindow(3))
     assert texts(memory_id) == ["a", "b", "c"]
     services.change(memory_id, policy=MessageWindow(2))
@@ -433,7 +438,7 @@ def test_a_lowered_limit_hides_at_once_and_evicts_at_the_next_add(memory_id):
 
 def test_adding_to_a_window_without_a_policy_is_refused():
     protocol.update_messages("bare", [UserMessage("a")])
-    for call in (services.add, queries.simulate):
+    for call in (services.add, simulation.simulate):
         with pytest.raises(PolicyRequired, match="set a policy"):
             call("bare", [UserMessage("b")])
     services.change("bare", policy=MessageWindow(2))

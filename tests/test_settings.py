@@ -25,17 +25,8 @@ from chatmemory import (
     policy_from_dict,
     policy_from_text,
     policy_kinds,
-    queries,
     services,
 )
-from chatmemory.core.estimators import (
-    ESTIMATORS,
-    OpenAiTokenCountEstimator,
-    estimator_for,
-    family_named,
-    is_known,
-)
-from chatmemory.core.policies import KINDS
 from chatmemory.formats import (
     FORMATS,
     parse_messages,
@@ -45,7 +36,16 @@ from chatmemory.formats import (
     two_way_formats,
 )
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.estimators import (
+    ESTIMATORS,
+    OpenAiTokenCountEstimator,
+    estimator_for,
+    family_named,
+    is_known,
+)
+from chatmemory.reading import conversations, windows
 from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.windows.policies import KINDS
 
 from .conversations import create_and_add, users
 from .shop import HalfWindow
@@ -182,8 +182,8 @@ def test_an_estimator_counts_and_is_stored_under_its_name(extended, db):
     memory = TokenWindowChatMemory("m", 5, estimator_for("words"), DjangoChatMemoryStore())
     memory.add(UserMessage("one two"), UserMessage("three four"), UserMessage("five"))
     assert memory.messages() == users("three four", "five")
-    assert [(row.seq, row.tokens) for row in queries.window("m").rows] == [(2, 2), (3, 1)]
-    assert queries.memory("m").policy == policy
+    assert [(row.seq, row.tokens) for row in windows.window("m").rows] == [(2, 2), (3, 1)]
+    assert conversations.memory("m").policy == policy
     assert verify("m") is None
 
 
@@ -191,7 +191,7 @@ def test_a_conversation_can_be_read_without_its_estimator(extended, db, operator
     create_and_add("m", MessageWindow(5, estimator="words"), [UserMessage("one two")])
     ESTIMATORS.unregister("words")
     assert DjangoChatMemoryStore().get_messages("m") == [UserMessage("one two")]
-    assert [row.tokens for row in queries.window("m").rows] == [2]
+    assert [row.tokens for row in windows.window("m").rows] == [2]
     assert verify("m") is None
     assert operator_client.get("/c/m/").status_code == 200
     with pytest.raises(UnknownEstimator, match="'words', which is not installed"):
@@ -260,7 +260,7 @@ def package(tmp_path) -> str:
 def test_an_installed_package_registers_by_entry_points(package):
     done = run(
         "from chatmemory import UserMessage, policy_from_text\n"
-        "from chatmemory.core.estimators import estimator_for\n"
+        "from chatmemory.messages.estimators import estimator_for\n"
         "from chatmemory.formats import FORMATS, render_messages\n"
         "print(policy_from_text('half_window:4').label)\n"
         "print(estimator_for('words:2').estimate_token_count_in_text('a b'))\n"

@@ -19,11 +19,11 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    queries,
     services,
 )
-from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.exceptions import MemoryNotFound
 from chatmemory.formats import render_messages
+from chatmemory.reading.history import WholeHistory
 from chatmemory.streaming import json_list, streamed
 
 from .conversations import create_and_add
@@ -41,7 +41,7 @@ HISTORY, KEPT = "/c/long/export/?download=1", "/c/long/export/?download=1&what=w
 @pytest.fixture
 def long(db, monkeypatch) -> str:
     """A conversation of forty messages, read three at a time and sent in short chunks."""
-    monkeypatch.setattr(queries.WholeHistory, "READ_AT_ONCE", 3)
+    monkeypatch.setattr(WholeHistory, "READ_AT_ONCE", 3)
     monkeypatch.setattr("chatmemory.streaming.CHUNK", 100)
     create_and_add("long", MessageWindow(39), SAID * 10)
     return "long"

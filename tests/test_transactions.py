@@ -20,20 +20,19 @@ from chatmemory import (
     UserMessage,
     VersionConflict,
     database,
-    queries,
     services,
 )
 from chatmemory.access.tokens import create_token
 from chatmemory.conf import check_times_have_zones
-from chatmemory.core.estimators import ESTIMATORS
-from chatmemory.core.lint.repairs import PLACEHOLDER
-from chatmemory.ledger import sql
+from chatmemory.ledger import protocol, sql
+from chatmemory.ledger.transaction import PLANNED_AT_MOST
 from chatmemory.ledger.verification import verify
+from chatmemory.lint.repairs import PLACEHOLDER
+from chatmemory.messages.estimators import ESTIMATORS
 from chatmemory.models import Memory, Step
-from chatmemory.queries import ConversationQuery
-from chatmemory.services import protocol
-from chatmemory.services.transaction import PLANNED_AT_MOST
+from chatmemory.reading import conversations
 from chatmemory.signals import memory_changed
+from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf
 
@@ -169,7 +168,7 @@ def test_a_client_whose_estimator_is_gone_has_its_window_counted_before_the_lock
     ESTIMATORS.unregister("gone")
     settings.CHATMEMORY = {"ESTIMATOR": "watched"}
     protocol.update_messages("m", numbered(6))
-    assert (queries.memory("m").policy, set(counted_in_transactions)) == (None, {False})
+    assert (conversations.memory("m").policy, set(counted_in_transactions)) == (None, {False})
     assert verify("m") is None
 
 
@@ -269,7 +268,7 @@ def test_a_list_for_an_id_that_another_creates_meanwhile_is_the_second(committin
 
     with connection.execute_wrapper(Meanwhile(create)):
         protocol.update_messages("m", [*numbered(2), UserMessage("third")])
-    assert queries.memory("m").last_step == 2
+    assert conversations.memory("m").last_step == 2
     assert texts("m") == ["message 0", "message 1", "third"]
     assert verify("m") is None
 
@@ -293,7 +292,7 @@ def test_an_id_that_is_deleted_while_it_is_created_is_stored(db):
     with connection.execute_wrapper(meanwhile := DeletedMeanwhile()):
         services.create("m", MessageWindow(5))
     assert meanwhile.is_done
-    assert queries.memory("m").policy == MessageWindow(5)
+    assert conversations.memory("m").policy == MessageWindow(5)
     Memory.objects.all().delete()
     with connection.execute_wrapper(meanwhile := DeletedMeanwhile()):
         protocol.update_messages("m", numbered(2))
@@ -331,10 +330,10 @@ def make(messages: int) -> None:
 @pytest.mark.parametrize("after", [1, 8, 15])
 def test_a_state_is_read_at_once(committing, after):
     make(12)
-    before = queries.conversation_state("m", QUERY)
+    before = conversation_state("m", QUERY)
     with connection.execute_wrapper(MadeAnew(after)):
-        assert queries.conversation_state("m", QUERY) == before
-    assert queries.memory("m").said_count == 2
+        assert conversation_state("m", QUERY) == before
+    assert conversations.memory("m").said_count == 2
 
 
 def test_so_is_the_state_of_a_simulation(committing):
@@ -376,7 +375,7 @@ def test_a_connection_lost_after_the_commit(caplog):
     assert outcome.step == 1
     assert "on_commit" in caplog.text
     connection.close()
-    assert queries.memory("m").last_step == 1
+    assert conversations.memory("m").last_step == 1
 
 
 @pytest.mark.django_db(transaction=True)
@@ -399,7 +398,7 @@ def test_a_receiver_that_fails(caplog):
     finally:
         memory_changed.disconnect(fail)
         memory_changed.disconnect(hear)
-    assert queries.memory("m").last_step == 2
+    assert conversations.memory("m").last_step == 2
     assert "steps 1 to 2 of 'm' by ada" in caplog.text
     (sent,) = heard
     assert (sent["memory_id"], sent["actor"], sent["fill"]) == ("m", "ada", 1.0)

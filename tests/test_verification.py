@@ -14,11 +14,11 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from chatmemory import MessageWindow, TokenWindow, UserMessage, services
-from chatmemory.core.codec import frame_of
-from chatmemory.core.exceptions import CorruptRow
-from chatmemory.core.messages import text_of
+from chatmemory.exceptions import CorruptRow
 from chatmemory.ledger import verification
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.codec import frame_of
+from chatmemory.messages.message import text_of
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from inspector.rooms.integrity.chain import first_digest
 from inspector.rooms.integrity.checking import verify_head
@@ -336,7 +336,7 @@ def test_a_conversation_whose_deletion_was_interrupted_is_no_contradiction(
     conversation, capsys, tmp_path, monkeypatch
 ):
     kept = heads(capsys, tmp_path / "heads")
-    monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 3)
+    monkeypatch.setattr("chatmemory.ledger.erasure.AT_ONCE", 3)
     services.delete(conversation)  # its rows stay until the test's transaction commits
     call_command("verify_memories", heads=kept)
     assert "0 conversations verified" in capsys.readouterr().out

@@ -252,7 +252,7 @@ def test_the_other_package_of_this_name_is_told(installed, tmp_path, is_last):
         where = {"cwd": tmp_path, "env": environment(*paths)}
         return subprocess.run(command, **where, capture_output=True, text=True)
 
-    imported = ran("import chatmemory, chatmemory.core; print('imported')")
+    imported = ran("import chatmemory, chatmemory.messages; print('imported')")
     assert ("imported" in imported.stdout) is not is_last
     assert ("ImportError" if is_last else "RuntimeWarning") in imported.stderr
     for each in (imported, ran(f"{TYPED}main()", "--version")):

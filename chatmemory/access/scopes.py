@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chatmemory.access.tokens import token_of
-from chatmemory.core.exceptions import InvalidValue, MemoryNotFound
-from chatmemory.core.given import check_text
+from chatmemory.exceptions import InvalidValue, MemoryNotFound
+from chatmemory.messages.given import check_text
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from django.utils import timezone
 from chatmemory import database
 from chatmemory.access.roles import Role
 from chatmemory.conf import TOKEN_DAYS_MAX, configuration
-from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.core.given import check_text
+from chatmemory.exceptions import ChatMemoryError
+from chatmemory.ledger.transaction import audit
+from chatmemory.messages.given import check_text
 from chatmemory.models import ApiToken
-from chatmemory.services.transaction import audit
 
 _LAST_USED_RESOLUTION = timedelta(minutes=1)
 

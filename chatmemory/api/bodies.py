@@ -11,8 +11,8 @@ from rest_framework.exceptions import ParseError, UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 
 from chatmemory.conf import configuration
-from chatmemory.core.codec import check_names, load_json
-from chatmemory.core.exceptions import ChatMemoryError, InvalidMessage
+from chatmemory.exceptions import ChatMemoryError, InvalidMessage
+from chatmemory.messages.codec import check_names, load_json
 
 
 class LengthRequired(ChatMemoryError):

@@ -19,12 +19,16 @@ from rest_framework import exceptions as drf
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from chatmemory import queries
+from chatmemory import exceptions as core
 from chatmemory.api.bodies import LengthRequired
 from chatmemory.api.idempotency import InvalidKey, KeyInUse, KeyReused, ResponseErased
-from chatmemory.core import exceptions as core
-from chatmemory.core.texts import printable
-from chatmemory.services.database_errors import RETRY_SECONDS, Outage, outage
+from chatmemory.database_errors import (
+    RETRY_SECONDS,
+    Outage,
+    outage,
+)
+from chatmemory.messages.texts import printable
+from chatmemory.reading import conversations
 
 CONTENT_TYPE = "application/problem+json"
 
@@ -218,7 +222,7 @@ def _of_ours(error: core.ChatMemoryError) -> Problem | None:
 def _with_current(problem: Problem, memory_id: str) -> Problem:
     """Add the state that the caller has not seen; null where there is no conversation."""
     try:
-        row = queries.memory(memory_id)
+        row = conversations.memory(memory_id)
     except core.MemoryNotFound:
         return replace(problem, members={"current": None})
     current = {

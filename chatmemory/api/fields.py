@@ -15,18 +15,18 @@ from drf_spectacular.extensions import OpenApiSerializerFieldExtension
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from chatmemory import exceptions as core
 from chatmemory.api.errors import InvalidField, field_at_fault
 from chatmemory.api.openapi import FORMATTED_MESSAGES, Schema, ref
 from chatmemory.conf import PAGE_MAX, configuration
-from chatmemory.core import exceptions as core
-from chatmemory.core.codec import write_json
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.policies import Policy
-from chatmemory.core.texts import printable
-from chatmemory.core.written_policies import policies_from_text, policy_from_dict
 from chatmemory.formats import Loss, parse_messages, two_way_formats
+from chatmemory.ledger.validation import check_labels, check_policy
+from chatmemory.messages.codec import write_json
+from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.texts import printable
 from chatmemory.services import NewMessage
-from chatmemory.services.validation import check_labels, check_policy
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.written_policies import policies_from_text, policy_from_dict
 
 DEFAULT_FORMAT = "langchain4j"
 POLICIES_MAX = 10

@@ -27,7 +27,7 @@ from chatmemory.access.tokens import TokenRefused, token_of
 from chatmemory.api.bodies import BodyLimit, StrictJSONParser, api_limit, check_body
 from chatmemory.api.errors import CONTENT_TYPE, handle_exception
 from chatmemory.api.openapi import OperationSchema
-from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.exceptions import MemoryNotFound
 from chatmemory.models import ApiToken
 
 

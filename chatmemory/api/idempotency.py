@@ -4,7 +4,7 @@ Follows the IETF draft (draft-ietf-httpapi-idempotency-key-header): the same key
 request is refused (422), and so is a request while the first one is still in progress (409). The
 response is stored in the transaction of the change, so a crash keeps both or neither. A request
 that failed changed nothing: its key may be used again. A redaction or deletion of the conversation
-erases the response and what the request is known by (see `services.erasure`); then any request to
+erases the response and what the request is known by (see `ledger.erasure`); then any request to
 that conversation with the key is answered with 410.
 """
 
@@ -28,9 +28,9 @@ from rest_framework.utils.encoders import JSONEncoder
 
 from chatmemory import database
 from chatmemory.conf import configuration
-from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.exceptions import ChatMemoryError
+from chatmemory.ledger.fingerprints import fingerprint, is_fingerprint
 from chatmemory.models import IdempotentAnswer
-from chatmemory.services.fingerprints import fingerprint, is_fingerprint
 
 KEY_MAX = 255
 # In quotation marks or without, and no others in it

@@ -16,10 +16,19 @@ from drf_spectacular.plumbing import ComponentIdentity, ResolvedComponent
 from drf_spectacular.utils import OpenApiParameter
 
 from chatmemory.conf import configuration
-from chatmemory.core.policies import Oversized, Policy, policy_kinds, stored_value
-from chatmemory.core.written_policies import caller_options
 from chatmemory.formats import two_way_formats
-from chatmemory.services.validation import ID_LENGTH, LABELS_MAX, LIMIT_MAX
+from chatmemory.ledger.validation import (
+    ID_LENGTH,
+    LABELS_MAX,
+    LIMIT_MAX,
+)
+from chatmemory.windows.policies import (
+    Oversized,
+    Policy,
+    policy_kinds,
+    stored_value,
+)
+from chatmemory.windows.written_policies import caller_options
 
 Schema = dict[str, Any]
 

@@ -20,13 +20,14 @@ from chatmemory.access.roles import actor_of
 from chatmemory.api import fields
 from chatmemory.api.errors import InvalidField, UnknownName
 from chatmemory.api.openapi import ref
-from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.core.lint import PROVIDERS
-from chatmemory.core.policies import policy_kinds
-from chatmemory.core.recall.cost import providers
-from chatmemory.flags import today
-from chatmemory.queries import CLIENT, flags, orderings
-from chatmemory.services.validation import ID_LENGTH
+from chatmemory.exceptions import ChatMemoryError
+from chatmemory.flags import flags, today
+from chatmemory.ledger.validation import ID_LENGTH
+from chatmemory.lint import PROVIDERS
+from chatmemory.managers import CLIENT
+from chatmemory.reading.overview import orderings
+from chatmemory.recall.cost import providers
+from chatmemory.windows.policies import policy_kinds
 
 NUMBER_MAX = 10**18 - 1
 VERSION = r'\*|(W/)?"[0-9]{1,18}"|[0-9]{1,18}'  # as an ETag, a bare number, or any

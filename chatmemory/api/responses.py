@@ -18,16 +18,21 @@ from chatmemory.api.fields import LabelsField
 from chatmemory.api.openapi import FORMATTED_MESSAGES, MESSAGE, ref
 from chatmemory.conf import PAGE_MAX
 from chatmemory.converters import address
-from chatmemory.core.codec import message_to_dict
-from chatmemory.core.eviction import Reason
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.policies import Policy
-from chatmemory.core.recall import RecallSums
-from chatmemory.core.recall.cost import Prices
-from chatmemory.core.written_policies import text_of_policy
-from chatmemory.queries import WindowPlace, WindowRow, WindowView, budget_at
+from chatmemory.messages.codec import message_to_dict
+from chatmemory.messages.message import ChatMessage
+from chatmemory.reading.budget import budget_at
+from chatmemory.reading.windows import (
+    WindowPlace,
+    WindowRow,
+    WindowView,
+)
+from chatmemory.recall import RecallSums
+from chatmemory.recall.cost import Prices
 from chatmemory.room import rooms
 from chatmemory.services import ChangeResult
+from chatmemory.windows.eviction import Reason
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.written_policies import text_of_policy
 
 Json = serializers.Serializer[Any]
 

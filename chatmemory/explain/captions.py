@@ -5,12 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from chatmemory.core.eviction import Reason
-from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.texts import named
-from chatmemory.core.window import Totals
 from chatmemory.explain.wording import (
     REPAIRED,
     amount,
@@ -27,8 +21,19 @@ from chatmemory.explain.wording import (
     why_no_fit,
 )
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
+from chatmemory.messages.message import MessageType
+from chatmemory.messages.texts import named
 from chatmemory.models import Step
-from chatmemory.queries import NoRoom, Outlook, PinPreview, WindowPlace, WindowView
+from chatmemory.reading.simulation import Outlook, PinPreview
+from chatmemory.reading.windows import (
+    NoRoom,
+    WindowPlace,
+    WindowView,
+)
+from chatmemory.windows.eviction import Reason
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.window import Totals
 
 
 @dataclass(frozen=True)

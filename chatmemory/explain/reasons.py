@@ -5,11 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from chatmemory.core.eviction import Reason, first_of_group
-from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.texts import named
 from chatmemory.explain.receipts import Receipt, exceeded, is_ahead, receipt
 from chatmemory.explain.wording import (
     REPAIRED,
@@ -21,7 +16,13 @@ from chatmemory.explain.wording import (
     why_no_fit,
 )
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
-from chatmemory.queries import WhatWouldKeep, WindowPlace, WindowView
+from chatmemory.messages.message import MessageType
+from chatmemory.messages.texts import named
+from chatmemory.reading.keeping import WhatWouldKeep
+from chatmemory.reading.windows import WindowPlace, WindowView
+from chatmemory.windows.eviction import Reason, first_of_group
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
 
 TRIED_TOO_LONG = (
     "Under this policy limits must be tried one by one, and this history is too long for that."

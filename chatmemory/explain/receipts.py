@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chatmemory.core.eviction import Reason
-from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.texts import named
 from chatmemory.explain.wording import capitalized, oldest, reason_of, role
 from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage
+from chatmemory.messages.message import MessageType
+from chatmemory.messages.texts import named
+from chatmemory.windows.eviction import Reason
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
 
 WITH_RECEIPT = ("add", "set", "compact", "stub")
 SHORT_HEAD, SHORT_TAIL = 40, 5

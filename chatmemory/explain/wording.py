@@ -10,15 +10,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chatmemory.core.eviction import Reason
-from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.texts import named
-from chatmemory.core.transitions import CannotFit
-from chatmemory.core.window import Totals
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
-from chatmemory.queries.budget import Budget
+from chatmemory.messages.message import MessageType
+from chatmemory.messages.texts import named
+from chatmemory.reading.budget import Budget
+from chatmemory.windows.eviction import Reason
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.transitions import CannotFit
+from chatmemory.windows.window import Totals
 
 MINUS = "−"
 LISTED_SEQS = 4

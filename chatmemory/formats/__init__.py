@@ -9,7 +9,6 @@ render_messages(messages, format)
 A format is one `Format` in `FORMATS`; `Reader` and `Writer` are bases for writing one.
 """
 
-from chatmemory.core.codec import JsonBounds
 from chatmemory.formats.conversion import Reader, Response, Said, Writer
 from chatmemory.formats.format import (
     Format,
@@ -35,6 +34,7 @@ from chatmemory.formats.registry import (
     two_way_formats,
     writable_formats,
 )
+from chatmemory.messages.codec import JsonBounds
 
 __all__ = [
     "FORMATS",

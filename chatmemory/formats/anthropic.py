@@ -15,26 +15,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from chatmemory.core.contents import (
-    Content,
-    DetailLevel,
-    Image,
-    ImageContent,
-    Media,
-    PdfFile,
-    PdfFileContent,
-    TextContent,
-)
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    CustomMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    text_of,
-)
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Response,
     Said,
@@ -52,6 +33,25 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import BlockWriter, TurnReader, data_of, mime_type_of
+from chatmemory.messages.contents import (
+    Content,
+    DetailLevel,
+    Image,
+    ImageContent,
+    Media,
+    PdfFile,
+    PdfFileContent,
+    TextContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    CustomMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    text_of,
+)
 
 _ROLES = ("user", "assistant", "system")
 _OWN_BLOCKS = {

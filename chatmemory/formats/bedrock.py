@@ -13,16 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from chatmemory.core.contents import Content, Media, TextContent
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    CustomMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-)
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Response,
     Said,
@@ -41,6 +32,19 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import BlockWriter, TurnReader, data_of, media_content
+from chatmemory.messages.contents import (
+    Content,
+    Media,
+    TextContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    CustomMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+)
 
 _MEDIA = {"image": "image", "document": "file", "video": "video", "audio": "audio"}
 _OF_MODEL = ("text", "toolUse", "reasoningContent", "citationsContent")

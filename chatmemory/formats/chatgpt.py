@@ -13,14 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chatmemory.core.contents import Content, TextContent
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     dict_in,
@@ -34,6 +27,13 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.trees import format_of_tree, nodes_of
+from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
 
 NAME = "chatgpt"
 # The properties of a content that have what it says, beside its parts

@@ -13,14 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from chatmemory.core.contents import Content, TextContent
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     answer_of,
@@ -35,6 +28,13 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import runs_of
 from chatmemory.formats.trees import format_of_tree, nodes_of
+from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
 
 NAME = "claude_ai"
 _SILENT = ("token_budget", "flag")

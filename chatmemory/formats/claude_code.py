@@ -17,15 +17,6 @@ from itertools import takewhile
 from sys import intern
 from typing import Any
 
-from chatmemory.core.contents import Content, TextContent
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    ToolExecutionResultMessage,
-    UserMessage,
-    text_of,
-)
-from chatmemory.core.packed import Packed
 from chatmemory.formats.anthropic import FORMAT as _ANTHROPIC
 from chatmemory.formats.anthropic import blocks_of, is_result, server_result
 from chatmemory.formats.conversion import (
@@ -43,6 +34,15 @@ from chatmemory.formats.format import Format, RawTranscript, Transcript
 from chatmemory.formats.parts import media_content, runs_of
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
+from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+    text_of,
+)
+from chatmemory.messages.packed import Packed
 
 NAME, ANTHROPIC = "claude_code", _ANTHROPIC.name
 BOUNDARY, CLEARING = "compact_boundary", "microcompact_boundary"

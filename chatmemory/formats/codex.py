@@ -16,16 +16,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
-from chatmemory.core.contents import Content, Image, ImageContent, TextContent
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    SystemMessage,
-    ToolExecutionResultMessage,
-    UserMessage,
-    text_of,
-)
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     dict_in,
     dicts_in,
@@ -39,6 +30,20 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.format import Format, RawTranscript, Transcript
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
+from chatmemory.messages.contents import (
+    Content,
+    Image,
+    ImageContent,
+    TextContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+    text_of,
+)
 
 NAME = "codex"
 # How users' items begin that the program wrote.

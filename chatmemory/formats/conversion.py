@@ -10,10 +10,18 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, ClassVar
 
-from chatmemory.core.codec import load_json
-from chatmemory.core.contents import Content, TextContent
-from chatmemory.core.exceptions import InvalidMessage, UnreadableTranscript
-from chatmemory.core.messages import (
+from chatmemory.exceptions import InvalidMessage, UnreadableTranscript
+from chatmemory.formats.difference import applied, difference, sources_of
+from chatmemory.formats.format import (
+    Format,
+    Loss,
+    RawTranscript,
+    Rendering,
+    Transcript,
+)
+from chatmemory.messages.codec import load_json
+from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
     CustomMessage,
@@ -23,15 +31,7 @@ from chatmemory.core.messages import (
     UserMessage,
     with_attributes,
 )
-from chatmemory.core.packed import Packed, is_list
-from chatmemory.formats.difference import applied, difference, sources_of
-from chatmemory.formats.format import (
-    Format,
-    Loss,
-    RawTranscript,
-    Rendering,
-    Transcript,
-)
+from chatmemory.messages.packed import Packed, is_list
 
 
 @dataclass(frozen=True)

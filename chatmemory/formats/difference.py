@@ -31,8 +31,12 @@ from contextlib import suppress
 from typing import Any
 from zlib import crc32
 
-from chatmemory.core.contents import Content, Media, TextContent
-from chatmemory.core.messages import (
+from chatmemory.messages.contents import (
+    Content,
+    Media,
+    TextContent,
+)
+from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
     SystemMessage,

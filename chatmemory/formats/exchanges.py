@@ -1,7 +1,7 @@
 """Calls of a model: a request and its answer, each in a format that is read here.
 
 Logs and traces hold calls. Those of one run repeat all that was said before: they become one
-conversation (see `core.runs`).
+conversation (see `messages.runs`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 from zlib import compress, decompress
 
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import AiMessage, ChatMessage, SystemMessage, UserMessage
-from chatmemory.core.runs import Runs, digest_of
-from chatmemory.core.texts import printable
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats.conversion import decoded, is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Refused, Transcript
 from chatmemory.formats.words import unread_words
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    UserMessage,
+)
+from chatmemory.messages.runs import Runs, digest_of
+from chatmemory.messages.texts import printable
 
 NOTHING = "it has no messages in a format that is read"
 # Where requests and answers have their messages, one within the other

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.sessions import Session
+from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.sessions import Session
 
 
 @dataclass(frozen=True)

@@ -17,17 +17,7 @@ from dataclasses import replace
 from mimetypes import guess_type
 from typing import Any
 
-from chatmemory.core.contents import Content, Media, TextContent
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-    with_attributes,
-)
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Response,
     Said,
@@ -52,6 +42,20 @@ from chatmemory.formats.parts import (
     data_of,
     media_content,
     mime_type_of,
+)
+from chatmemory.messages.contents import (
+    Content,
+    Media,
+    TextContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    with_attributes,
 )
 
 _CALLS = ("functionCall", "toolCall", "executableCode")

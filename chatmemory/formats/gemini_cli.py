@@ -15,8 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chatmemory.core.contents import Content, TextContent
-from chatmemory.core.messages import AiMessage, ChatMessage, UserMessage
 from chatmemory.formats import gemini
 from chatmemory.formats.conversion import (
     answer_of,
@@ -28,6 +26,12 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
+from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    UserMessage,
+)
 
 NAME = "gemini_cli"
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"

@@ -14,17 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from chatmemory.core.contents import Content, ImageContent, Media, TextContent
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
-from chatmemory.core.packed import is_list
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     Said,
@@ -55,6 +45,21 @@ from chatmemory.formats.parts import (
     mime_type_of,
     runs_of,
 )
+from chatmemory.messages.contents import (
+    Content,
+    ImageContent,
+    Media,
+    TextContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.messages.packed import is_list
 
 _CLASSES = {"human": "Human", "ai": "AI", "system": "System", "tool": "Tool"}
 _CLASSES |= {"function": "Function", "chat": "Chat"}

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from chatmemory.core.codec import message_from_dict, message_to_dict
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import ChatMessage, MessageType, SystemMessage
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import Reader, find_turns, is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
+from chatmemory.messages.codec import message_from_dict, message_to_dict
+from chatmemory.messages.message import (
+    ChatMessage,
+    MessageType,
+    SystemMessage,
+)
 
 
 def find(value: Any) -> RawTranscript | None:

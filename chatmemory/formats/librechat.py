@@ -12,14 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from chatmemory.core.contents import Content, TextContent
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
 from chatmemory.formats.conversion import (
     Reader,
     dict_in,
@@ -33,6 +25,14 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.trees import format_of_tree, linked_nodes
+from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
 
 NAME = "librechat"
 

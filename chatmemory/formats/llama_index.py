@@ -11,16 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from chatmemory.core.contents import Content, ImageContent, Media, TextContent
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     answer_of,
@@ -43,6 +34,20 @@ from chatmemory.formats.parts import (
     detail_of,
     media_content,
     mime_type_of,
+)
+from chatmemory.messages.contents import (
+    Content,
+    ImageContent,
+    Media,
+    TextContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
 )
 
 # The properties of blocks that have the data of media, and their type

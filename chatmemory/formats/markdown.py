@@ -10,17 +10,21 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from chatmemory.core.contents import Content, TextContent, content_text
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import (
+from chatmemory.exceptions import UnreadableTranscript
+from chatmemory.formats.conversion import Writer, decoded
+from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
+from chatmemory.messages.contents import (
+    Content,
+    TextContent,
+    content_text,
+)
+from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
     SystemMessage,
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.formats.conversion import Writer, decoded
-from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
 
 _BACKTICKS = re.compile("`+")
 _LINE_BREAK = re.compile(r"\r\n|[\r\n]")

@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chatmemory.core.contents import Content, TextContent
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import AiMessage, ChatMessage, UserMessage
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     dict_in,
@@ -28,6 +26,12 @@ from chatmemory.formats.difference import texts_in
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import media_content
 from chatmemory.formats.trees import format_of_tree, linked_nodes
+from chatmemory.messages.contents import Content, TextContent
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    UserMessage,
+)
 
 NAME = "open_webui"
 

@@ -9,26 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from chatmemory.core.contents import (
-    Audio,
-    AudioContent,
-    Content,
-    ImageContent,
-    Media,
-    PdfFile,
-    PdfFileContent,
-    TextContent,
-)
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-    with_attributes,
-)
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     Response,
@@ -49,6 +30,25 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import Loss, RawTranscript
 from chatmemory.formats.parts import PartWriter, data_of, detail_of, media_content, url_of
+from chatmemory.messages.contents import (
+    Audio,
+    AudioContent,
+    Content,
+    ImageContent,
+    Media,
+    PdfFile,
+    PdfFileContent,
+    TextContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    with_attributes,
+)
 
 _NAMES = ("task_id", "trial", "id", "conversation_id")
 _PDF = "data:application/pdf;base64,"

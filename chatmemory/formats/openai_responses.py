@@ -23,25 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from chatmemory.core.contents import (
-    Content,
-    Image,
-    ImageContent,
-    Media,
-    PdfFileContent,
-    TextContent,
-)
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-    text_of,
-)
-from chatmemory.core.packed import is_list
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     Response,
@@ -72,6 +54,24 @@ from chatmemory.formats.openai_chat import (
     without,
 )
 from chatmemory.formats.parts import PartWriter, data_of, url_of
+from chatmemory.messages.contents import (
+    Content,
+    Image,
+    ImageContent,
+    Media,
+    PdfFileContent,
+    TextContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    text_of,
+)
+from chatmemory.messages.packed import is_list
 
 _NAME = "openai_responses"
 

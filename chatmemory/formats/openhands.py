@@ -12,17 +12,22 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from chatmemory.core.contents import Content, Image, ImageContent, TextContent
-from chatmemory.core.messages import (
+from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
+from chatmemory.formats.format import Format, RawTranscript
+from chatmemory.formats.records import records_in
+from chatmemory.formats.sessions import SessionReader, part_texts, whole
+from chatmemory.messages.contents import (
+    Content,
+    Image,
+    ImageContent,
+    TextContent,
+)
+from chatmemory.messages.message import (
     AiMessage,
     SystemMessage,
     ToolExecutionRequest,
     UserMessage,
 )
-from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
-from chatmemory.formats.format import Format, RawTranscript
-from chatmemory.formats.records import records_in
-from chatmemory.formats.sessions import SessionReader, part_texts, whole
 
 NAME = "openhands"
 _KINDS = {"SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "Condensation"}

@@ -18,25 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chatmemory.core.contents import (
-    Content,
-    DetailLevel,
-    Media,
-    PdfFile,
-    PdfFileContent,
-    TextContent,
-)
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-    text_of,
-)
-from chatmemory.core.packed import is_list
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     Response,
@@ -65,6 +47,24 @@ from chatmemory.formats.parts import (
     media_content,
     runs_of,
 )
+from chatmemory.messages.contents import (
+    Content,
+    DetailLevel,
+    Media,
+    PdfFile,
+    PdfFileContent,
+    TextContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    text_of,
+)
+from chatmemory.messages.packed import is_list
 
 _NAME = "otel_genai"
 _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"

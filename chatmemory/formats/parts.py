@@ -6,7 +6,17 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from chatmemory.core.contents import (
+from chatmemory.exceptions import InvalidMessage
+from chatmemory.formats.conversion import (
+    Reader,
+    Said,
+    Writer,
+    json_object,
+    kept_of,
+    nothing_in,
+    stand_in,
+)
+from chatmemory.messages.contents import (
     Audio,
     AudioContent,
     Content,
@@ -20,23 +30,13 @@ from chatmemory.core.contents import (
     Video,
     VideoContent,
 )
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
+from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
     SystemMessage,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-)
-from chatmemory.formats.conversion import (
-    Reader,
-    Said,
-    Writer,
-    json_object,
-    kept_of,
-    nothing_in,
-    stand_in,
 )
 
 PDF = "application/pdf"

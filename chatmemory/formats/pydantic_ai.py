@@ -13,15 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from chatmemory.core.contents import Content, ImageContent, Media, TextContent
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    SystemMessage,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     Said,
@@ -45,6 +37,19 @@ from chatmemory.formats.parts import (
     media_content,
     mime_type_of,
     runs_of,
+)
+from chatmemory.messages.contents import (
+    Content,
+    ImageContent,
+    Media,
+    TextContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
 )
 
 _URLS = {"image-url": "image", "audio-url": "audio", "video-url": "video", "document-url": "file"}

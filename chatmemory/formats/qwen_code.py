@@ -14,19 +14,19 @@ from dataclasses import replace
 from sys import intern
 from typing import Any
 
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    UserMessage,
-    text_of,
-    with_attributes,
-)
 from chatmemory.formats import gemini
 from chatmemory.formats.conversion import dict_in, dicts_in, list_in, name_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
 from chatmemory.formats.trees import path_to
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    UserMessage,
+    text_of,
+    with_attributes,
+)
 
 NAME = "qwen_code"
 COMPRESSION = "chat_compression"

@@ -20,13 +20,11 @@ from io import BytesIO, StringIO, TextIOWrapper
 from itertools import chain, count, islice
 from typing import IO, Any
 
-from chatmemory.core.codec import JsonBounds, JsonLine, bytes_of, check_density, json_lines
-from chatmemory.core.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
-from chatmemory.core.given import chat_message, chat_messages, message_list
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.packed import Packed, is_list
-from chatmemory.core.registry import Registry
-from chatmemory.core.texts import printable
+from chatmemory.exceptions import (
+    InvalidMessage,
+    InvalidValue,
+    UnreadableTranscript,
+)
 from chatmemory.formats.conversion import plain_values
 from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import (
@@ -40,6 +38,22 @@ from chatmemory.formats.format import (
 )
 from chatmemory.formats.known import known_shape, shape_of, why_unread
 from chatmemory.formats.words import is_said_by_anyone, unread_words
+from chatmemory.messages.codec import (
+    JsonBounds,
+    JsonLine,
+    bytes_of,
+    check_density,
+    json_lines,
+)
+from chatmemory.messages.given import (
+    chat_message,
+    chat_messages,
+    message_list,
+)
+from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.packed import Packed, is_list
+from chatmemory.messages.texts import printable
+from chatmemory.registry import Registry
 
 # The modules of the formats, each of which has its name. Of several that find as much in a file,
 # the first is taken.

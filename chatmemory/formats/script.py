@@ -12,9 +12,10 @@ import re
 from collections import deque
 from collections.abc import Iterator
 
-from chatmemory.core.codec import messages_to_json
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.messages import (
+from chatmemory.exceptions import InvalidValue
+from chatmemory.formats.registry import read_transcripts
+from chatmemory.messages.codec import messages_to_json
+from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
     SystemMessage,
@@ -23,8 +24,7 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
-from chatmemory.core.texts import printable
-from chatmemory.formats.registry import read_transcripts
+from chatmemory.messages.texts import printable
 
 _LINE_BREAK = re.compile(r"\r?\n")
 _ROLE_LINE = re.compile(r"\s*(user|ai|system|call|result)\s*:\s?(.*)", re.IGNORECASE)

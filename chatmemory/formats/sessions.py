@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
+from chatmemory.exceptions import InvalidMessage
+from chatmemory.formats.conversion import Calls, object_in
+from chatmemory.formats.format import LeftOut, Loss, Transcript
+from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.packed import Packed
-from chatmemory.core.sessions import SessionBuilder
-from chatmemory.formats.conversion import Calls, object_in
-from chatmemory.formats.format import LeftOut, Loss, Transcript
+from chatmemory.messages.packed import Packed
+from chatmemory.messages.sessions import SessionBuilder
 
 
 class SessionReader(ABC):

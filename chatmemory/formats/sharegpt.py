@@ -11,16 +11,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-    text_of,
-)
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     Said,
@@ -33,6 +24,15 @@ from chatmemory.formats.conversion import (
     unread,
 )
 from chatmemory.formats.format import Loss, RawTranscript
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    text_of,
+)
 
 _HUMAN = ("human", "user")
 _AI = ("gpt", "assistant", "model", "chatgpt", "bing", "bard")

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from chatmemory.core.messages import ChatMessage, with_attributes
 from chatmemory.formats.conversion import Reader
 from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
 from chatmemory.formats.words import unread_words
+from chatmemory.messages.message import ChatMessage, with_attributes
 
 BRANCHES_MAX = 100  # of a conversation; what is on others is told as a loss
 LEFT = "messages on other branches, not reached from the last message"

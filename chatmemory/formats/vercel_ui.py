@@ -14,17 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
-from chatmemory.core.contents import Content, DetailLevel, Media, TextContent
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import (
-    AiMessage,
-    ChatMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-    text_of,
-)
+from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
     Said,
@@ -45,6 +35,21 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import PDF, PartWriter, media_content, url_of
+from chatmemory.messages.contents import (
+    Content,
+    DetailLevel,
+    Media,
+    TextContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    text_of,
+)
 
 _ROLES = ("system", "user", "assistant")
 _OF_FOUR = ("content", "toolInvocations", "experimental_attachments")

@@ -15,8 +15,10 @@ from itertools import islice
 from operator import le
 from typing import Any
 
-from chatmemory.core.contents import TextContent
-from chatmemory.core.messages import (
+from chatmemory.formats.conversion import Response, decoded
+from chatmemory.formats.format import Loss, Transcript
+from chatmemory.messages.contents import TextContent
+from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
     CustomMessage,
@@ -24,8 +26,6 @@ from chatmemory.core.messages import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.formats.conversion import Response, decoded
-from chatmemory.formats.format import Loss, Transcript
 
 NEAR = 3  # turns whose messages are looked at first, on either side
 LOOKED_THROUGH = 50_000_000  # characters of other messages for one conversation

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable
 
 from chatmemory.formats import Loss
-from chatmemory.memory import ChatMemory
+from chatmemory.windows.memory import ChatMemory
 
 logger = logging.getLogger(__name__)
 

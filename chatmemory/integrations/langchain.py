@@ -14,13 +14,13 @@ from contextlib import suppress
 from typing import Any, cast
 from uuid import uuid4
 
-from chatmemory.core.exceptions import InvalidValue, NotCompactable
-from chatmemory.core.messages import ChatMessage, text_of
-from chatmemory.core.store import turn_of
+from chatmemory.exceptions import InvalidValue, NotCompactable
 from chatmemory.formats import parse_objects, render_each
 from chatmemory.formats.langchain import as_dict
 from chatmemory.integrations import tell
-from chatmemory.memory import ChatMemory
+from chatmemory.messages.message import ChatMessage, text_of
+from chatmemory.windows.memory import ChatMemory
+from chatmemory.windows.store import turn_of
 
 try:
     from langchain.agents.middleware import (

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
-from chatmemory.core import messages as ours
 from chatmemory.formats import parse_objects, render_each
 from chatmemory.integrations import tell
-from chatmemory.memory import ChatMemory
+from chatmemory.messages import message as ours
+from chatmemory.windows.memory import ChatMemory
 
 try:
     from llama_index.core.bridge.pydantic import ConfigDict, Field

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.store import turn_of
 from chatmemory.formats import parse_objects, render_each
 from chatmemory.integrations import tell
-from chatmemory.memory import ChatMemory
+from chatmemory.messages.message import ChatMessage
+from chatmemory.windows.memory import ChatMemory
+from chatmemory.windows.store import turn_of
 
 try:
     from agents.memory import Session, SessionSettings

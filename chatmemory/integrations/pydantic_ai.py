@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chatmemory.core.store import turn_of
 from chatmemory.integrations import tell
-from chatmemory.memory import ChatMemory
+from chatmemory.windows.memory import ChatMemory
+from chatmemory.windows.store import turn_of
 
 try:
     from pydantic_ai.capabilities import (

@@ -12,17 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from chatmemory.conf import configuration
-from chatmemory.core.clearing import clear_for
-from chatmemory.core.codec import message_to_json, without_attributes
-from chatmemory.core.compaction import SummaryPlan, compact, summary_message
-from chatmemory.core.estimators import (
-    ESTIMATORS,
-    count_tokens,
-    estimator_for,
-    family_named,
-    is_known,
-)
-from chatmemory.core.exceptions import (
+from chatmemory.exceptions import (
     DuplicateClientId,
     EstimatorUnavailable,
     MemoryNotFound,
@@ -33,19 +23,38 @@ from chatmemory.core.exceptions import (
     UnknownEstimator,
     WindowTooLarge,
 )
-from chatmemory.core.messages import ChatMessage, text_of
-from chatmemory.core.policies import Policy
-from chatmemory.core.recall.facts import Words
-from chatmemory.core.sessions import Compaction
-from chatmemory.core.texts import printable
-from chatmemory.core.transitions import Transition, admit, append, clear
-from chatmemory.core.window import Entry, Window
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import stay_entries, stored_window
+from chatmemory.messages.codec import message_to_json, without_attributes
+from chatmemory.messages.estimators import (
+    ESTIMATORS,
+    count_tokens,
+    estimator_for,
+    family_named,
+    is_known,
+)
+from chatmemory.messages.message import ChatMessage, text_of
+from chatmemory.messages.sessions import Compaction
+from chatmemory.messages.texts import printable
 from chatmemory.models import Memory, Message
+from chatmemory.recall.facts import Words
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.clearing import clear_for
+from chatmemory.windows.compaction import (
+    SummaryPlan,
+    compact,
+    summary_message,
+)
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.transitions import (
+    Transition,
+    admit,
+    append,
+    clear,
+)
+from chatmemory.windows.window import Entry, Window
 
 SHORT = 2_000  # characters
 NOTE = 255  # characters of a step's note

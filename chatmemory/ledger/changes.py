@@ -8,12 +8,12 @@ from datetime import datetime
 from functools import cached_property
 from typing import NamedTuple
 
-from chatmemory.core.eviction import Reason
-from chatmemory.core.messages import ChatMessage, MessageType
-from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.transitions import CannotFit, Change
-from chatmemory.core.window import NOTHING, Totals
+from chatmemory.messages.message import ChatMessage, MessageType
+from chatmemory.windows.eviction import Reason
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.transitions import CannotFit, Change
+from chatmemory.windows.window import NOTHING, Totals
 
 _INJECTED = "SYNTHETIC"
 

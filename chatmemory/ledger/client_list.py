@@ -10,7 +10,7 @@ with other attributes than the stored one in its place, its stay ends (MOVED), a
 the same message begins with these attributes (see `overrides`). A redacted message stays as it is.
 
 Lists come from two kinds of callers. A client of the bare store protocol sends the list after each
-of its own changes: if one add explains it, it is that add (see `core.client_lists`). The caller of
+of its own changes: if one add explains it, it is that add (see `windows.lists`). The caller of
 `set_messages` means the list as a whole.
 
 Ranks are integers that order the stays of a window. A rank is never changed once it is stored: past
@@ -33,26 +33,42 @@ from typing import Any, NamedTuple
 from django.db.models import OuterRef, Subquery
 
 from chatmemory import database
-from chatmemory.core.client_lists import (
+from chatmemory.exceptions import NotCompactable
+from chatmemory.ledger.overrides import kept, overriding
+from chatmemory.ledger.redaction import is_redacted, mark_of
+from chatmemory.ledger.windows import SAID, StayEntry, numbered, shown_message, stay_entries
+from chatmemory.messages.codec import (
+    attributes_beside,
+    message_to_json,
+    payload_of,
+)
+from chatmemory.messages.estimators import family_named
+from chatmemory.messages.message import (
+    ChatMessage,
+    MessageType,
+    text_of,
+)
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.windows.compaction import (
+    check_covered,
+    compact,
+    is_marked,
+)
+from chatmemory.windows.eviction import (
+    FOR_ROOM,
+    Eviction,
+    Reason,
+)
+from chatmemory.windows.lists import (
     Alignment,
     Payload,
     align_payloads,
     inferred_add,
     summarized,
 )
-from chatmemory.core.codec import attributes_beside, message_to_json, payload_of
-from chatmemory.core.compaction import check_covered, compact, is_marked
-from chatmemory.core.estimators import family_named
-from chatmemory.core.eviction import FOR_ROOM, Eviction, Reason
-from chatmemory.core.exceptions import NotCompactable
-from chatmemory.core.messages import ChatMessage, MessageType, text_of
-from chatmemory.core.stored_policies import total_under
-from chatmemory.core.transitions import Transition, refill
-from chatmemory.core.window import Entry, Window
-from chatmemory.ledger.overrides import kept, overriding
-from chatmemory.ledger.redaction import is_redacted, mark_of
-from chatmemory.ledger.windows import SAID, StayEntry, numbered, shown_message, stay_entries
-from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.windows.stored_policies import total_under
+from chatmemory.windows.transitions import Transition, refill
+from chatmemory.windows.window import Entry, Window
 
 RANK_SPACING = 2**20
 

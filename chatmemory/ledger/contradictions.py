@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from django.db import InterfaceError, OperationalError, ProgrammingError
 
-from chatmemory.core.exceptions import CorruptRow, MemoryNotFound
+from chatmemory.exceptions import CorruptRow, MemoryNotFound
 from chatmemory.models import Memory, Message, Stay, Step
 
 

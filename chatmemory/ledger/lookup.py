@@ -9,11 +9,11 @@ from django.db.models import BinaryField, CharField, Func
 from django.db.models.functions import Cast
 
 from chatmemory import database
-from chatmemory.core.exceptions import MemoryNotFound, StepNotFound
-from chatmemory.core.given import storable_id
+from chatmemory.exceptions import MemoryNotFound, StepNotFound
 from chatmemory.ledger.sql import read_memory, read_step
 from chatmemory.ledger.windows import step_zero
 from chatmemory.managers import MemoryQuerySet
+from chatmemory.messages.given import storable_id
 from chatmemory.models import Memory, Step
 
 

@@ -2,8 +2,8 @@
 
 The column is the text of a JSON object: the properties that differ from the stored message, and a
 random salt. Null means that nothing differs. The property is `attributes`, which a client changed,
-or `text`, that of a stub in the place of a tool result (see `core.clearing`). The message is in the
-history once, and past windows stay as they were.
+or `text`, that of a stub in the place of a tool result (see `windows.clearing`). The message is in
+the history once, and past windows stay as they were.
 
 The digest of a step has the SHA-256 of this text. A redaction leaves only the SHA-256, so that the
 digest stays valid and nobody can guess what was erased.
@@ -17,10 +17,10 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from chatmemory.core.clearing import stub_of
-from chatmemory.core.codec import decode_json, write_json
-from chatmemory.core.exceptions import InvalidMessage
-from chatmemory.core.messages import ChatMessage, with_attributes
+from chatmemory.exceptions import InvalidMessage
+from chatmemory.messages.codec import decode_json, write_json
+from chatmemory.messages.message import ChatMessage, with_attributes
+from chatmemory.windows.clearing import stub_of
 
 SALT_BYTES = 16
 _ERASED, _STUB = "erased", "stub"

@@ -15,17 +15,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from chatmemory.conf import configuration
-from chatmemory.core.clearing import STUB
-from chatmemory.core.client_lists import appended
-from chatmemory.core.codec import attributes_beside, frame_of
-from chatmemory.core.estimators import family_named
-from chatmemory.core.eviction import Eviction, Reason
-from chatmemory.core.exceptions import WindowTooLarge
-from chatmemory.core.messages import text_of
-from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import load_of, total_under
-from chatmemory.core.transitions import Change, Transition, set_pinned, totals_under, unchanged
-from chatmemory.core.window import NOTHING, Entry, Totals, Window
+from chatmemory.exceptions import WindowTooLarge
 from chatmemory.ledger import sql
 from chatmemory.ledger.changes import (
     ArrivedMessage,
@@ -53,8 +43,29 @@ from chatmemory.ledger.windows import (
     stored_window,
     unprotected,
 )
+from chatmemory.messages.codec import attributes_beside, frame_of
+from chatmemory.messages.estimators import family_named
+from chatmemory.messages.message import text_of
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.room import Recorded, seal
+from chatmemory.windows.clearing import STUB
+from chatmemory.windows.eviction import Eviction, Reason
+from chatmemory.windows.lists import appended
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import load_of, total_under
+from chatmemory.windows.transitions import (
+    Change,
+    Transition,
+    set_pinned,
+    totals_under,
+    unchanged,
+)
+from chatmemory.windows.window import (
+    NOTHING,
+    Entry,
+    Totals,
+    Window,
+)
 
 # The kinds of steps that a full window refuses. Lowering a limit and clearing always work.
 BOUNDED = (

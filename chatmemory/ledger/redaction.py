@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import re
 
-from chatmemory.core.compaction import is_summary, summary_message
-from chatmemory.core.messages import (
+from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
     CustomMessage,
@@ -21,6 +20,7 @@ from chatmemory.core.messages import (
     UserMessage,
     text_of,
 )
+from chatmemory.windows.compaction import is_summary, summary_message
 
 _MARK = re.compile(r"\[redacted #(\d{1,19})\]")
 

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from chatmemory.core.client_lists import Payload
-from chatmemory.core.eviction import IN_PLACE
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.transitions import Transition, refill
-from chatmemory.core.window import Entry, Window
+from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.client_list import Replacement, Returning
 from chatmemory.ledger.windows import StayEntry, shown_message, stay_entry, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.windows.eviction import IN_PLACE
+from chatmemory.windows.lists import Payload
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.transitions import Transition, refill
+from chatmemory.windows.window import Entry, Window
 
 SYNTHETIC = str(Message.Origin.SYNTHETIC)
 

@@ -16,31 +16,11 @@ from typing import Any, NamedTuple, TypeVar
 from django.db.models import QuerySet
 
 from chatmemory import database
-from chatmemory.core.clearing import old_results
-from chatmemory.core.codec import frame_and_size
-from chatmemory.core.compaction import compact
-from chatmemory.core.estimators import (
-    TokenCountEstimator,
-    count_tokens,
-    estimator_for,
-    is_known,
+from chatmemory.exceptions import (
+    NoRoomBesidePins,
+    NotCompactable,
+    OversizedMessage,
 )
-from chatmemory.core.eviction import FOR_ROOM, Eviction, Reason
-from chatmemory.core.exceptions import NoRoomBesidePins, NotCompactable, OversizedMessage
-from chatmemory.core.messages import ChatMessage, MessageType, text_of
-from chatmemory.core.policies import MessageWindow, Policy, TokenWindow, TurnWindow
-from chatmemory.core.stored_policies import UnavailablePolicy, can_decide, load_of
-from chatmemory.core.transitions import (
-    Transition,
-    admit,
-    admit_beside_pins,
-    clear,
-    refill,
-    set_pinned,
-    totals_under,
-    unchanged,
-)
-from chatmemory.core.window import Totals, Window
 from chatmemory.ledger.client_list import appended_rank, head_rank
 from chatmemory.ledger.contradictions import (
     Contradicted,
@@ -54,7 +34,6 @@ from chatmemory.ledger.deletions import check_hidden
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.overrides import is_erased
 from chatmemory.ledger.redaction import is_redacted
-from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.ledger.windows import (
     StayEntry,
     shown_message,
@@ -62,8 +41,50 @@ from chatmemory.ledger.windows import (
     stay_entry,
     unprotected,
 )
+from chatmemory.messages.codec import frame_and_size
+from chatmemory.messages.estimators import (
+    TokenCountEstimator,
+    count_tokens,
+    estimator_for,
+    is_known,
+)
+from chatmemory.messages.message import (
+    ChatMessage,
+    MessageType,
+    text_of,
+)
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.room import rooms
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.clearing import old_results
+from chatmemory.windows.compaction import compact
+from chatmemory.windows.eviction import (
+    FOR_ROOM,
+    Eviction,
+    Reason,
+)
+from chatmemory.windows.policies import (
+    MessageWindow,
+    Policy,
+    TokenWindow,
+    TurnWindow,
+)
+from chatmemory.windows.stored_policies import (
+    UnavailablePolicy,
+    can_decide,
+    load_of,
+)
+from chatmemory.windows.transitions import (
+    Transition,
+    admit,
+    admit_beside_pins,
+    clear,
+    refill,
+    set_pinned,
+    totals_under,
+    unchanged,
+)
+from chatmemory.windows.window import Totals, Window
 
 BATCH = 500  # rows that are read at once
 AT_ONCE = 4_000_000  # bytes of messages that are read at once

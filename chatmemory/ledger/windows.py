@@ -9,13 +9,11 @@ from typing import Protocol
 from django.db.models import Q, QuerySet
 
 from chatmemory import database
-from chatmemory.core.codec import frame_and_size, message_from_frame
-from chatmemory.core.estimators import family_named
-from chatmemory.core.exceptions import CorruptRow, InvalidMessage, InvalidValue
-from chatmemory.core.messages import TYPES, ChatMessage, MessageType
-from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import can_decide, stored_totals
-from chatmemory.core.window import Entry, EntrySource, Totals, Window
+from chatmemory.exceptions import (
+    CorruptRow,
+    InvalidMessage,
+    InvalidValue,
+)
 from chatmemory.ledger.overrides import is_of_stub, kept, overridden
 from chatmemory.ledger.sql import (
     HEAD_PAGE,
@@ -24,7 +22,22 @@ from chatmemory.ledger.sql import (
     first_stays,
     window_messages,
 )
+from chatmemory.messages.codec import frame_and_size, message_from_frame
+from chatmemory.messages.estimators import family_named
+from chatmemory.messages.message import (
+    TYPES,
+    ChatMessage,
+    MessageType,
+)
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide, stored_totals
+from chatmemory.windows.window import (
+    Entry,
+    EntrySource,
+    Totals,
+    Window,
+)
 
 PAGE_MAX = 4096
 PART = 2**20  # bytes of the messages that are read together

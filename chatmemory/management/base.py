@@ -13,10 +13,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, InterfaceError
 
 from chatmemory.conf import fact_words
-from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.core.recall.facts import Words
+from chatmemory.database_errors import explain_error
+from chatmemory.exceptions import ChatMemoryError
+from chatmemory.recall.facts import Words
 from chatmemory.reports.printing import Printer, discard_unwritten
-from chatmemory.services.database_errors import explain_error
 
 
 class DatabaseCommand(BaseCommand):

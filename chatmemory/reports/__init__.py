@@ -6,4 +6,4 @@ prints the findings and returns the exit code. A management command of the same 
 stored conversations.
 """
 
-import chatmemory.core  # noqa: F401  (refuses another package named chatmemory in its place)
+import chatmemory.messages  # noqa: F401  (refuses another package named chatmemory in its place)

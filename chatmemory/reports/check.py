@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.lint import PROVIDERS
-from chatmemory.core.recall.compactions import Level
-from chatmemory.core.recall.facts import NO_WORDS, Words
-from chatmemory.core.texts import printable
+from chatmemory.exceptions import InvalidValue
+from chatmemory.lint import PROVIDERS
+from chatmemory.messages.texts import printable
+from chatmemory.recall.compactions import Level
+from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.reports.files import add_file_arguments
 from chatmemory.reports.incidents import FORCED_NAME, KINDS
 from chatmemory.reports.printing import Printer, add_json_argument

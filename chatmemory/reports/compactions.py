@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
-from chatmemory.core.recall.compactions import (
+from chatmemory.exceptions import ChatMemoryError, InvalidValue
+from chatmemory.messages.sessions import Session
+from chatmemory.recall.compactions import (
     APPENDED,
     TAILS,
     CameBack,
@@ -21,8 +22,7 @@ from chatmemory.core.recall.compactions import (
     headline,
     terms_of,
 )
-from chatmemory.core.recall.facts import NO_WORDS, Words
-from chatmemory.core.sessions import Session
+from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.reports.files import add_file_arguments, transcript_files, transcripts_of
 from chatmemory.reports.printing import Printer, add_json_argument
 

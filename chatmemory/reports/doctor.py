@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.lint import PROVIDERS
-from chatmemory.core.lint.recognition import recognized
-from chatmemory.core.recall.facts import NO_WORDS, Words
-from chatmemory.linting import lint
+from chatmemory.exceptions import InvalidValue
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.linter import lint
+from chatmemory.lint.recognition import recognized
+from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.reports.files import add_file_arguments, transcripts
 from chatmemory.reports.laws import print_laws
 from chatmemory.reports.printing import Printer, add_json_argument

@@ -8,7 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
-from chatmemory.core.exceptions import ChatMemoryError, InvalidValue, UnreadableTranscript
+from chatmemory.exceptions import (
+    ChatMemoryError,
+    InvalidValue,
+    UnreadableTranscript,
+)
 from chatmemory.formats import Refused, Transcript, readable_formats, stream_transcripts
 from chatmemory.reports.printing import Printer
 

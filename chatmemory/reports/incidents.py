@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.recall.facts import NO_WORDS, Words
-from chatmemory.core.recall.incidents import (
+from chatmemory.exceptions import InvalidValue
+from chatmemory.recall.facts import NO_WORDS, Words
+from chatmemory.recall.incidents import (
     Incident,
     incident_to_dict,
     incident_words,
     incidents_under,
 )
-from chatmemory.core.recall.kinds import IncidentKind, kind_named
-from chatmemory.core.written_policies import policy_from_text
+from chatmemory.recall.kinds import IncidentKind, kind_named
 from chatmemory.reports.files import add_file_arguments, transcripts
 from chatmemory.reports.printing import Printer, add_json_argument
+from chatmemory.windows.written_policies import policy_from_text
 
 HELP = (
     "Tell what left memory and came up again: in files, if their conversations had a "

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from chatmemory.core.lint import PROVIDERS, RULES, Rule
-from chatmemory.linting import example, lint
+from chatmemory.lint import (
+    PROVIDERS,
+    RULES,
+    Rule,
+)
+from chatmemory.lint.linter import example, lint
 from chatmemory.reports.printing import Printer
 
 CLEAN = "clean"

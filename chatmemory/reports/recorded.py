@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from chatmemory.core.estimators import estimator_for
-from chatmemory.core.messages import AiMessage, ChatMessage
-from chatmemory.core.recall.history import History, history_of
+from chatmemory.messages.estimators import estimator_for
+from chatmemory.messages.message import AiMessage, ChatMessage
+from chatmemory.recall.history import History, history_of
 from chatmemory.reports.files import transcripts
 from chatmemory.reports.printing import Printer
 

@@ -6,16 +6,16 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from chatmemory.core.lint import PROVIDERS
-from chatmemory.core.policies import Policy
-from chatmemory.core.recall import histories_for
-from chatmemory.core.recall.facts import NO_WORDS
-from chatmemory.core.recall.history import History
-from chatmemory.core.recall.prompts import Refusals, prompts_of
-from chatmemory.core.written_policies import policies_from_text, text_of_policy
-from chatmemory.linting import turns_by_provider
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.linter import turns_by_provider
+from chatmemory.recall import histories_for
+from chatmemory.recall.facts import NO_WORDS
+from chatmemory.recall.history import History
+from chatmemory.recall.prompts import Refusals, prompts_of
 from chatmemory.reports.files import transcripts
 from chatmemory.reports.printing import Printer
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.written_policies import policies_from_text, text_of_policy
 
 Sums = Counter[str]  # prompts, refused ones, conversations with one, and last windows refused
 

@@ -4,7 +4,7 @@ Ids and labels, the names of a conversation, are found as what was said in it is
 every message, however old. Without an index it reads every text. A room may register an index for
 a database: where words are in few places, it tells them all at once. Where they are common, the
 conversations of a page are tried in its order, until it is full. Of a message, its first 100,000
-characters are searched (`core.phrases.SEARCHED`).
+characters are searched (`messages.phrases.SEARCHED`).
 """
 
 from __future__ import annotations

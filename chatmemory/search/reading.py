@@ -12,7 +12,7 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, Length, StrIndex, Upper
 from django.db.models.lookups import IContains, IsNull
 
-from chatmemory.core.phrases import SEARCHED
+from chatmemory.messages.phrases import SEARCHED
 
 TRIGRAM = 3
 # Characters that a transaction writes or removes, where there is an index: without repetition they

@@ -13,20 +13,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import ParamSpec, TypeVar
 
-from chatmemory.core.estimators import TokenCountEstimator, estimator_for
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.store import ChatMemoryStore, Decide
-from chatmemory.core.transitions import Transition
-from chatmemory.core.window import Window
+from chatmemory.messages.estimators import TokenCountEstimator, estimator_for
+from chatmemory.messages.message import ChatMessage
+from chatmemory.windows.store import ChatMemoryStore, Decide
+from chatmemory.windows.transitions import Transition
+from chatmemory.windows.window import Window
 
 try:
     from asgiref.sync import sync_to_async
 
-    from chatmemory import queries
     from chatmemory.conf import configuration
-    from chatmemory.services import protocol
-    from chatmemory.services.database_errors import explained
-    from chatmemory.services.validation import check_actor
+    from chatmemory.database_errors import explained
+    from chatmemory.ledger import protocol
+    from chatmemory.ledger.validation import check_actor
+    from chatmemory.reading import history
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] not in ("asgiref", "django"):
         raise
@@ -58,7 +58,7 @@ class DjangoChatMemoryStore(ChatMemoryStore):
     @explained
     def get_history(self, memory_id: str) -> list[ChatMessage]:
         """Return everything that was said. Raises MemoryNotFound."""
-        return queries.said(memory_id)
+        return history.said(memory_id)
 
     @explained
     def get_messages(self, memory_id: str) -> list[ChatMessage]:

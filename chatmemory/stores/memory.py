@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from chatmemory.core.given import string_id
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.store import ChatMemoryStore, Decide, SingleSlotChatMemoryStore
-from chatmemory.core.transitions import Transition
+from chatmemory.messages.given import string_id
+from chatmemory.messages.message import ChatMessage
+from chatmemory.windows.store import (
+    ChatMemoryStore,
+    Decide,
+    SingleSlotChatMemoryStore,
+)
+from chatmemory.windows.transitions import Transition
 
 __all__ = ["InMemoryChatMemoryStore", "SingleSlotChatMemoryStore"]
 

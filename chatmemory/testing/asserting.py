@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 
-from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
-from chatmemory.core.policies import Policy
-from chatmemory.core.recall.cost import Prices
-from chatmemory.core.recall.facts import NO_WORDS, Words
-from chatmemory.core.written_policies import policies_from_text, text_of_policy
+from chatmemory.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.formats import Transcript
+from chatmemory.recall.cost import Prices
+from chatmemory.recall.facts import NO_WORDS, Words
 from chatmemory.reports.files import TranscriptFile, transcript_files, transcripts_of
 from chatmemory.reports.printing import Printer
 from chatmemory.testing import judging
 from chatmemory.testing.recorded import Recorded
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.written_policies import policies_from_text, text_of_policy
 
 GivenPolicy = str | Policy | None
 

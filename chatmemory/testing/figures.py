@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.recall.cost import rules_of
-from chatmemory.core.recall.kinds import IncidentKind
-from chatmemory.core.written_policies import text_of_policy
+from chatmemory.exceptions import InvalidValue
+from chatmemory.recall.cost import rules_of
+from chatmemory.recall.kinds import IncidentKind
 from chatmemory.testing.judging import Costs, prices_of
 from chatmemory.testing.recorded import Recorded
+from chatmemory.windows.written_policies import text_of_policy
 
 PROVIDER = "openai"  # whose cache the cost is of
 

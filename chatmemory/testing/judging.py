@@ -10,28 +10,48 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.lint import PROVIDERS, Finding, Turn, findings_in
-from chatmemory.core.messages import MessageType
-from chatmemory.core.phrases import speaker_of
-from chatmemory.core.policies import WHOLE
-from chatmemory.core.recall.compactions import Level, compaction_evidence, terms_of
-from chatmemory.core.recall.comparison import follow, replay
-from chatmemory.core.recall.cost import NOTHING_SENT, Bill, CacheRules, Prices, providers, rules_of
-from chatmemory.core.recall.incidents import (
+from chatmemory.exceptions import InvalidValue
+from chatmemory.lint import (
+    PROVIDERS,
+    Finding,
+    Turn,
+    findings_in,
+)
+from chatmemory.lint.linter import turns_of
+from chatmemory.messages.message import MessageType
+from chatmemory.messages.phrases import speaker_of
+from chatmemory.messages.texts import (
+    asked_for,
+    named,
+    quoted,
+)
+from chatmemory.recall.compactions import (
+    Level,
+    compaction_evidence,
+    terms_of,
+)
+from chatmemory.recall.comparison import follow, replay
+from chatmemory.recall.cost import (
+    NOTHING_SENT,
+    Bill,
+    CacheRules,
+    Prices,
+    providers,
+    rules_of,
+)
+from chatmemory.recall.incidents import (
     Forgotten,
     Incident,
     forgotten_words,
     incident_words,
 )
-from chatmemory.core.recall.kinds import IncidentKind, kind_named
-from chatmemory.core.texts import asked_for, named, quoted
-from chatmemory.core.written_policies import text_of_policy
-from chatmemory.linting import turns_of
+from chatmemory.recall.kinds import IncidentKind, kind_named
 from chatmemory.reports.compactions import evidence_words
 from chatmemory.reports.doctor import NEXT, complaint_words
 from chatmemory.reports.incidents import FORCED_NAME
 from chatmemory.testing.recorded import Recorded
+from chatmemory.windows.policies import WHOLE
+from chatmemory.windows.written_policies import text_of_policy
 
 LISTED = 10  # sentences of one kind
 

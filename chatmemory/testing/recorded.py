@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from chatmemory.core.estimators import estimator_for
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.phrases import has_phrase
-from chatmemory.core.policies import DEFAULT_ESTIMATOR, Policy
-from chatmemory.core.recall.comparison import Compared, replay
-from chatmemory.core.recall.facts import NO_WORDS, Words
-from chatmemory.core.recall.history import History, history_of
-from chatmemory.core.recall.incidents import (
+from chatmemory.messages.estimators import estimator_for
+from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.phrases import has_phrase
+from chatmemory.messages.sessions import Session
+from chatmemory.messages.texts import readable_text
+from chatmemory.recall.comparison import Compared, replay
+from chatmemory.recall.facts import NO_WORDS, Words
+from chatmemory.recall.history import History, history_of
+from chatmemory.recall.incidents import (
     Incident,
     MemoryTime,
     StepMessage,
@@ -21,8 +22,7 @@ from chatmemory.core.recall.incidents import (
     replayed,
     with_limits,
 )
-from chatmemory.core.sessions import Session
-from chatmemory.core.texts import readable_text
+from chatmemory.windows.policies import DEFAULT_ESTIMATOR, Policy
 
 
 @dataclass(frozen=True)

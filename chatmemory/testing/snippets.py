@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Iterable
 
-from chatmemory.core.policies import Policy
-from chatmemory.core.texts import one_line
-from chatmemory.core.written_policies import text_of_policy
+from chatmemory.messages.texts import one_line
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.written_policies import text_of_policy
 
 FORMAT = "langchain4j"  # keeps all of a message
 _NO_NAME = re.compile(r"[^A-Za-z0-9]+")

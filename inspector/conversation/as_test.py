@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chatmemory import Policy, can_decide
-from chatmemory.queries import ConversationState
 from chatmemory.testing import snippets
+from inspector.conversation.state import ConversationState
 
 
 def copied_test(

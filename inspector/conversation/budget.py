@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from chatmemory import explain
-from chatmemory.queries import Budget, ConversationState, budget_of
+from chatmemory.explain.wording import system_share
+from chatmemory.reading.budget import Budget, budget_of
+from inspector.conversation.state import ConversationState
 
 WIDTH = 1000
 
@@ -67,7 +68,7 @@ class BudgetBar:
     @property
     def finding(self) -> str:
         """What explains more than evictions do: a system message that takes most of the limit."""
-        return explain.system_share(self.budget) if self.budget.is_system_heavy else ""
+        return system_share(self.budget) if self.budget.is_system_heavy else ""
 
     def _segments(self, budget: Budget) -> list[Segment]:
         kinds = (

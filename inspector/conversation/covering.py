@@ -6,8 +6,8 @@ from collections.abc import Collection
 from functools import cached_property
 
 from chatmemory import MessageType
-from chatmemory.explain import counted
-from chatmemory.queries import WindowPlace, WindowView
+from chatmemory.explain.wording import counted
+from chatmemory.reading.windows import WindowPlace, WindowView
 from inspector.conversation.looks import LOOKS, css_of, with_ends
 
 # So many cells stand for all of memory, and so many of the last messages are left at first.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from chatmemory import explain
-from chatmemory.explain import PhraseAnswer
-from chatmemory.queries import ConversationState, MessageDetail, Speaker
+from chatmemory.messages.phrases import Speaker
+from chatmemory.reading.rows import MessageDetail
+from inspector.conversation import phrase_answers
 from inspector.conversation.as_test import copied_phrase
 from inspector.conversation.history import tag
 from inspector.conversation.looks import LOOKS
+from inspector.conversation.phrase_answers import PhraseAnswer
+from inspector.conversation.state import ConversationState
 
 HEADINGS = {
     Speaker.OTHERS: "Users and tools",
@@ -48,7 +50,7 @@ class Found:
 
     @cached_property
     def answer(self) -> PhraseAnswer:
-        return explain.remembered(self._state)
+        return phrase_answers.remembered(self._state)
 
     @cached_property
     def groups(self) -> list[tuple[str, list[FoundMention]]]:
@@ -79,4 +81,4 @@ class Found:
         if self._mentions.present or left_at.get(seq) != step or step != max(left_at.values()):
             return ""
         left = [other for other, then in left_at.items() if then == step]
-        return explain.without(left, self._state.query.find)
+        return phrase_answers.without(left, self._state.query.find)

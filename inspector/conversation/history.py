@@ -11,11 +11,15 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 
 from chatmemory import ChatMessage, MessageType, Reason, ToolExecutionResultMessage
-from chatmemory.explain import named, phrase_place, reason_of, short_reason
-from chatmemory.queries import TEXT_SIZE, ConversationState, MessageDetail, StayDetail, WindowPlace
+from chatmemory.explain.wording import reason_of, short_reason
+from chatmemory.messages.phrases import phrase_place
+from chatmemory.messages.texts import named
+from chatmemory.reading.rows import MessageDetail, StayDetail
+from chatmemory.reading.windows import WindowPlace
 from chatmemory.services import EvictedMessage
 from inspector.conversation.links import chosen
 from inspector.conversation.looks import LOOKS, css_of, pairings
+from inspector.conversation.state import TEXT_SIZE, ConversationState
 
 # The number of characters that a row shows of a text.
 SHOWN = TEXT_SIZE - 1

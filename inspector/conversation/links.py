@@ -8,7 +8,8 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.http import urlencode
 
 from chatmemory import Policy, text_of_policy
-from chatmemory.queries import COMPARED_MAX, ConversationState
+from chatmemory.reading.recall import COMPARED_MAX
+from inspector.conversation.state import ConversationState
 
 
 def conversation_url(memory_id: str, **parameters: int | str | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from chatmemory import MessageType
-from chatmemory.explain import role
+from chatmemory.explain.wording import role
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from chatmemory.explain import Receipt, ReceiptLine, amount, shortened
+from chatmemory.explain.receipts import (
+    Receipt,
+    ReceiptLine,
+    shortened,
+)
+from chatmemory.explain.wording import amount
 
 _MARKS = re.compile(r"([\\`*_\[\]<>|~#@])")
 # What GitHub, GitLab and others make a link of by themselves: addresses of pages and of people

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chatmemory import Policy, can_decide
-from chatmemory.queries import ConversationState, CostsByStep, Totals, Weighable
+from chatmemory.reading.costs import CostsByStep
+from chatmemory.windows.window import Totals, Weighable
+from inspector.conversation.state import ConversationState
 
 FULL = 100.0
 

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from chatmemory import Reason, can_decide, explain
-from chatmemory.explain import oldest, reason_of, short_reason
-from chatmemory.queries import ConversationState, WindowPlace
+from chatmemory import Reason, can_decide
+from chatmemory.explain import wording
+from chatmemory.explain.captions import beyond_limit, what_is_hidden
+from chatmemory.explain.wording import (
+    in_unit,
+    oldest,
+    reason_of,
+    short_reason,
+)
+from chatmemory.reading.windows import WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
 from inspector.conversation.history import MessageLine, related
 from inspector.conversation.looks import pairings
 from inspector.conversation.measures import Measure
+from inspector.conversation.state import ConversationState
 
 EVICTED_MAX = 5
 BAR_HEIGHT = 3
@@ -147,11 +155,11 @@ class MemoryPane:
         Of one message, a limit in messages says nothing.
         """
         policy, others = self._window.policy, self.next_to_leave[1:]
-        words = f" with {explain.seqs(others)}" if others else ""
+        words = f" with {wording.seqs(others)}" if others else ""
         if not can_decide(policy) or (not others and policy.unit == "messages"):
             return words
         leaving = (row for row in self._window.rows if row.seq in self._next)
-        return f"{words}, {explain.in_unit(self._measure.cost_of_all(leaving), policy)}"
+        return f"{words}, {in_unit(self._measure.cost_of_all(leaving), policy)}"
 
     @property
     def next_words(self) -> str:
@@ -161,12 +169,12 @@ class MemoryPane:
     @property
     def hidden_words(self) -> str:
         """How many messages a lowered limit hides, and what becomes of them."""
-        return explain.what_is_hidden(self._window)
+        return what_is_hidden(self._window)
 
     @property
     def beyond(self) -> str:
         """The same in sentences, behind the messages that the model sees."""
-        return explain.beyond_limit(self._window)
+        return beyond_limit(self._window)
 
     @property
     def room(self) -> int | None:
@@ -215,7 +223,7 @@ class MemoryPane:
 
     def _note(self, place: WindowPlace) -> str:
         if covered := self._state.summaries.get(place.seq):
-            size = explain.counted(covered.number, "message")
+            size = wording.counted(covered.number, "message")
             return f"stands for {size}, {covered.tokens:,} tok in {place.tokens:,}"
         notes = {"pinned": place.pinned, "never said": place.seq in self._state.injected}
         return ", ".join(note for note, is_so in notes.items() if is_so)

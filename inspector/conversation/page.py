@@ -9,9 +9,13 @@ from typing import Any
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from chatmemory import MessageNotFound, explain, queries
-from chatmemory.explain import Caption
-from chatmemory.queries import ConversationQuery, ConversationState, Totals
+from chatmemory import MessageNotFound
+from chatmemory.explain import captions, wording
+from chatmemory.explain.captions import Caption, over_limit
+from chatmemory.explain.wording import option_words
+from chatmemory.reading import feed
+from chatmemory.reading.costs import costs_by_step
+from chatmemory.windows.window import Totals
 from inspector.conversation.budget import BudgetBar
 from inspector.conversation.history import HistoryPane
 from inspector.conversation.links import chosen, conversation_url, query_of
@@ -24,6 +28,7 @@ from inspector.conversation.measures import (
 )
 from inspector.conversation.memory import MemoryPane
 from inspector.conversation.panel import Panel
+from inspector.conversation.state import ConversationQuery, ConversationState, conversation_state
 from inspector.conversation.timeline import Timeline
 from inspector.conversation.timeline.strip import cells
 from inspector.shell import room
@@ -43,7 +48,7 @@ def page_of(
     """
     is_draft = (query.msg or 0) < 0
     shown = replace(query, msg=None) if is_draft else query
-    state = replace(queries.conversation_state(memory_id, shown, read), query=query)
+    state = replace(conversation_state(memory_id, shown, read), query=query)
     view = room.view(state)
     if view is None and is_draft:
         raise MessageNotFound("no simulation is shown, and so no draft")
@@ -70,19 +75,19 @@ class ConversationPage:
         self.drafts = state.drafts
         self.tried, self.is_lasting = self._view.tried, self._view.is_lasting
         policy = state.window.policy
-        self._measure = Measure.of(policy, queries.costs_by_step(state.memory, policy))
+        self._measure = Measure.of(policy, costs_by_step(state.memory, policy))
         self.limit, self.unit = self._measure.limit, self._measure.unit
         self.previous_step = self.at - 1 if self.at > 0 else None
         self.first_step = 0 if self.at > 0 else None
         self.next_step = self.at + 1 if self.at < self.memory.last_step else None
         self.evictions = state.evictions
         self.gauge = Gauge(self.window.policy, self.window.totals)
-        self.over_limit = explain.over_limit(self.window)
+        self.over_limit = over_limit(self.window)
         # The stream of steps is asked to tell at once of what is kept, if something is to come.
         kept = {"kept": 0} if self.is_live and room.awaits(state) else {}
-        made = queries.microseconds(self.memory.created_at)
+        made = feed.microseconds(self.memory.created_at)
         self.live_query = urlencode({"made": made, **kept})
-        self.policy_options = ", ".join(explain.option_words(self.window.policy))
+        self.policy_options = ", ".join(option_words(self.window.policy))
         # Messages: those said up to this step without drafts, and those that a client put in.
         row = state.detail.row if state.detail else None
         self.said_count = row.said_count if row else 0
@@ -182,7 +187,7 @@ class ConversationPage:
     def policy_name(self) -> str:
         if self.window.policy is None and self.state.is_policy_unknown:
             return "Policy not recorded"
-        return explain.policy_name(self.window.policy)
+        return wording.policy_name(self.window.policy)
 
     @cached_property
     def said(self) -> Amount:
@@ -221,7 +226,7 @@ class ConversationPage:
                 way = "The first message will show here."
             return Caption("Nothing has been said yet", detail=way)
         note = self.state.detail.row.note if self.state.detail else ""
-        return explain.caption(self.state.change, note)
+        return captions.caption(self.state.change, note)
 
     # Links
 

@@ -18,20 +18,25 @@ from chatmemory import (
     InvalidMessage,
     MessageType,
     ToolExecutionResultMessage,
-    explain,
     load_json,
     message_to_dict,
 )
-from chatmemory.explain import Explanation, Receipt
-from chatmemory.formats import kept_in, render_messages
-from chatmemory.queries import (
-    ConversationState,
-    MessageDetail,
-    PinPreview,
-    WindowPlace,
-    WindowView,
-    pin_preview,
+from chatmemory.explain import captions, wording
+from chatmemory.explain import receipts as receipts_words
+from chatmemory.explain.captions import beyond_tried_limit, one_beyond_limit
+from chatmemory.explain.reasons import (
+    Explanation,
+    not_in_replay,
+    what_would_have_kept,
+    why_in,
+    why_left,
 )
+from chatmemory.explain.receipts import Receipt
+from chatmemory.explain.wording import load_words
+from chatmemory.formats import kept_in, render_messages
+from chatmemory.reading.rows import MessageDetail
+from chatmemory.reading.simulation import PinPreview, pin_preview
+from chatmemory.reading.windows import WindowPlace, WindowView
 from chatmemory.services import ChangeResult
 from inspector.conversation.found import Found
 from inspector.conversation.history import SHOWN, without_escapes
@@ -39,6 +44,7 @@ from inspector.conversation.links import comparison_url
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.markdown import as_markdown
 from inspector.conversation.rich import fields_of, from_markdown
+from inspector.conversation.state import ConversationState
 
 Receipts = Sequence[tuple[ChangeResult, Receipt]]
 UNFOLDED_MAX = 100_000
@@ -92,8 +98,8 @@ class Changes:
         self.arrived = Moved.after(past, now - before)
         self.left = Moved.after(past, before - now)
         self.stayed = len(now & before)
-        self.held = explain.load_words(other.policy, other.totals)
-        self.holds = explain.load_words(state.window.policy, state.window.totals)
+        self.held = load_words(other.policy, other.totals)
+        self.holds = load_words(state.window.policy, state.window.totals)
 
 
 class Why:
@@ -117,19 +123,19 @@ class Why:
     def explanation(self) -> Explanation:
         state, seq = self._state, self.row.seq
         if state.is_replay and not self.is_in:
-            return explain.not_in_replay(seq, state.window)
+            return not_in_replay(seq, state.window)
         if state.left_by is not None:
             known = (lines for change, lines in self._receipts() if change is state.left_by)
-            return explain.why_left(state.left_by, seq, next(known, None))
+            return why_left(state.left_by, seq, next(known, None))
         if self.is_in:
-            return explain.why_in(state.window, seq, is_summary=self.row.is_summary)
+            return why_in(state.window, seq, is_summary=self.row.is_summary)
         if self.row.stays and self.row.stays[0].entered_step > state.at:
             then = f"It arrives at step {self.row.stays[0].entered_step:,}."
             return Explanation(f"Where is #{seq}?", "Not said yet.", then)
         if seq in state.outlook.leaving:
-            detail = explain.beyond_tried_limit(state.window.no_room)
+            detail = beyond_tried_limit(state.window.no_room)
             return Explanation(f"Would #{seq} still count?", "It would be over the limit.", detail)
-        detail = explain.one_beyond_limit(state.window.no_room)
+        detail = one_beyond_limit(state.window.no_room)
         return Explanation(f"Does #{seq} still count?", "It is over the limit.", detail)
 
     @property
@@ -158,7 +164,7 @@ class Why:
 
     @property
     def pin_words(self) -> str:
-        return explain.pinning(self.pin) if self.pin else ""
+        return captions.pinning(self.pin) if self.pin else ""
 
     @property
     def covered_part(self) -> Moved | None:
@@ -170,7 +176,7 @@ class Why:
     def would_keep(self) -> Explanation | None:
         """The limit that would have kept the message."""
         answer = self._state.would_keep
-        return explain.what_would_have_kept(answer) if answer else None
+        return what_would_have_kept(answer) if answer else None
 
     @property
     def compare_url(self) -> str:
@@ -251,7 +257,7 @@ class Why:
         if isinstance(message, ToolExecutionResultMessage):
             return message.tool_name or ""
         calls = len(getattr(message, "tool_execution_requests", ()))
-        return explain.counted(calls, "call") if calls else ""
+        return wording.counted(calls, "call") if calls else ""
 
     @property
     def is_folded(self) -> bool:
@@ -310,7 +316,7 @@ class Panel:
     @cached_property
     def receipt(self) -> Receipt:
         """The arithmetic of the step."""
-        return explain.receipt(self._state.change) if self._state.change else ()
+        return receipts_words.receipt(self._state.change) if self._state.change else ()
 
     @cached_property
     def changes(self) -> Changes | None:

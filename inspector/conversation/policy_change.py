@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from chatmemory import Policy, explain, queries
+from chatmemory import Policy
+from chatmemory.explain import receipts
+from chatmemory.explain.captions import change_of_policy
+from chatmemory.explain.wording import load_words, policy_words
+from chatmemory.reading.simulation import simulate
 
 
 class PolicyChange:
-    """What another policy would change in what the model sees; see `queries.simulate` for `recount`
+    """What another policy would change in what the model sees; `simulation.simulate` has `recount`
     and exceptions.
     """
 
     def __init__(self, memory_id: str, policy: Policy, recount: bool) -> None:
-        simulation = queries.simulate(memory_id, (), policy, recount=recount)
+        simulation = simulate(memory_id, (), policy, recount=recount)
         seen, trim = simulation.seen, simulation.trim
         self.is_none = simulation.policy == seen.policy
-        self.name = explain.policy_words(simulation.policy, seen.policy)
-        self.summary = explain.change_of_policy(simulation.outlook())  # at the next add
-        self.receipt = explain.receipt(trim) if trim else ()
-        self.before = explain.load_words(seen.policy, seen.totals)
-        self.after = explain.load_words(simulation.policy, simulation.totals)
+        self.name = policy_words(simulation.policy, seen.policy)
+        self.summary = change_of_policy(simulation.outlook())  # at the next add
+        self.receipt = receipts.receipt(trim) if trim else ()
+        self.before = load_words(seen.policy, seen.totals)
+        self.after = load_words(simulation.policy, simulation.totals)

@@ -6,7 +6,7 @@ import json
 
 from django import forms
 
-from chatmemory.services.validation import ID_LENGTH, is_id
+from chatmemory.ledger.validation import ID_LENGTH, is_id
 from inspector.forms.fields import STEP_MAX, select
 
 ACTIONS = ("count", "export", "label", "delete")

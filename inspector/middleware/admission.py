@@ -23,7 +23,7 @@ from django.http import parse_cookie
 
 from chatmemory.api.errors import database_problem
 from chatmemory.converters import memory_id_at
-from chatmemory.services.database_errors import Outage
+from chatmemory.database_errors import Outage
 from inspector.asgi import Application, Message, Receive, Scope, Send
 from inspector.middleware.refusals import send_problem
 from inspector.shell.load import load_changed

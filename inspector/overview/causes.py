@@ -13,8 +13,10 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from chatmemory import queries
 from chatmemory.flags import Flag, flag_named, flags
+from chatmemory.reading.overview import OverviewStats, count_with_any, overview_stats
+from chatmemory.snapshots import one_snapshot
+from inspector.overview.cases import DAYS, Cases, cases_of, newest_policy_change
 from inspector.overview.selection import midnight
 from inspector.shell import room
 from inspector.shell.days import Bar, bars_of
@@ -36,7 +38,7 @@ class Cause:
     """
 
     name: str
-    cases: queries.Cases
+    cases: Cases
     words: str
     address: str
 
@@ -90,7 +92,7 @@ class Headlines:
     at: datetime
     until: datetime
     moment: int
-    stats: queries.OverviewStats
+    stats: OverviewStats
     needing: int = 0
     causes: tuple[Cause, ...] = ()
     folded: tuple[Folded, ...] = ()
@@ -140,11 +142,11 @@ def kept_seconds(took: float) -> float:
     return min(max(SHARE * took, LEAST_SECONDS), MOST_SECONDS)
 
 
-@queries.one_snapshot()
+@one_snapshot()
 def counted_headlines(moment: int) -> Headlines:
     """Count all conversations, in one state of the database."""
     at = timezone.now()
-    stats = queries.overview_stats(midnight())
+    stats = overview_stats(midnight())
     shown = [flag for flag in flags() if flag.verb and flag.counts and _has(stats, flag)]
     muted = room.muted() if shown else {}
     lines = [flag for flag in shown if not _is_muted(flag, stats, muted)][:MOST_LINES]
@@ -170,17 +172,17 @@ def counted_headlines(moment: int) -> Headlines:
     )
 
 
-def _has(stats: queries.OverviewStats, flag: Flag) -> bool:
+def _has(stats: OverviewStats, flag: Flag) -> bool:
     return stats.flagged[flag.name] > 0
 
 
-def _is_muted(flag: Flag, stats: queries.OverviewStats, muted: Mapping[str, room.Muted]) -> bool:
+def _is_muted(flag: Flag, stats: OverviewStats, muted: Mapping[str, room.Muted]) -> bool:
     """Whether somebody folded this line, and its number has not grown by half since."""
     mute = muted.get(flag.name)
     return mute is not None and 2 * stats.flagged[flag.name] < 3 * mute.count
 
 
-def _mended(stats: queries.OverviewStats) -> Iterator[Folded]:
+def _mended(stats: OverviewStats) -> Iterator[Folded]:
     """Yield the causes whose last case went today, with their last number. The cache remembers what
     was counted on a day.
     """
@@ -193,19 +195,19 @@ def _mended(stats: queries.OverviewStats) -> Iterator[Folded]:
             yield Folded(name, before[name])
 
 
-def _needing(lines: Sequence[Flag], stats: queries.OverviewStats) -> int:
+def _needing(lines: Sequence[Flag], stats: OverviewStats) -> int:
     """Return how many conversations the lines are about, each counted once."""
     if len(lines) < 2:
         return sum(stats.flagged[flag.name] for flag in lines)
-    return queries.count_with_any(lines)
+    return count_with_any(lines)
 
 
 def _causes(lines: Sequence[Flag], now: datetime) -> Iterator[Cause]:
     today = midnight()
-    days = [today - timedelta(days=n) for n in reversed(range(queries.DAYS))]
-    changed = queries.newest_policy_change(days[0]) if lines else None
+    days = [today - timedelta(days=n) for n in reversed(range(DAYS))]
+    changed = newest_policy_change(days[0]) if lines else None
     for flag in lines:
-        cases = queries.cases_of(flag, days, now, changed)
+        cases = cases_of(flag, days, now, changed)
         words = flag.newest(cases.newest) if flag.newest and cases.newest else ""
         yield Cause(flag.name, cases, words, _address(flag))
 

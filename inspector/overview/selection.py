@@ -13,9 +13,13 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from chatmemory import policy_kinds, queries
+from chatmemory import policy_kinds
 from chatmemory.flags import flag_named, flags, today
-from chatmemory.queries import CLIENT, CursorPage, MemoryFilter
+from chatmemory.managers import CLIENT
+from chatmemory.reading.cursors import CursorPage
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.overview import count_each
+from chatmemory.search import searches_messages
 from inspector.forms.fields import searchable
 
 SHORTEST = 3
@@ -87,7 +91,7 @@ class OverviewQuery:
     @property
     def searches_ids_only(self) -> bool:
         """Whether the search is too short to be a search of messages."""
-        return bool(self.q) and not queries.searches_messages(self.q)
+        return bool(self.q) and not searches_messages(self.q)
 
     @property
     def is_short(self) -> bool:
@@ -161,7 +165,7 @@ class OverviewQuery:
         selections = {
             (name, value): replace(self, **{name: value}).which for name, value, _ in self._offered
         }
-        return queries.count_each({("", ""): self.which, **selections})
+        return count_each({("", ""): self.which, **selections})
 
     def _is(self, name: str, value: str) -> bool:
         return bool(getattr(self, name) == value)

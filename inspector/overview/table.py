@@ -10,12 +10,14 @@ from functools import cached_property
 from django.utils import timezone
 from django.utils.http import urlencode
 
-from chatmemory import explain, queries
-from chatmemory.queries import (
-    FeedItem,
-    NoRoom,
-    OverviewRow,
-)
+from chatmemory.explain import captions, wording
+from chatmemory.explain.wording import short_reason
+from chatmemory.messages.phrases import phrase_place
+from chatmemory.reading.feed import FeedItem, feed, microseconds
+from chatmemory.reading.finding import MENTIONS_COUNTED, BestMatch
+from chatmemory.reading.overview import OverviewRow
+from chatmemory.reading.rows import MemoryRow
+from chatmemory.reading.windows import NoRoom
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
@@ -37,10 +39,10 @@ class Hit:
     What a lowered limit hides does not leave where there is `no_room` for any message.
     """
 
-    def __init__(self, mention: queries.BestMatch, words: str, no_room: NoRoom | None) -> None:
+    def __init__(self, mention: BestMatch, words: str, no_room: NoRoom | None) -> None:
         self.mention, self._no_room, text = mention, no_room, mention.text
         self.glyph = glyph(mention.type, mention.has_calls)
-        place = explain.phrase_place(text, words) or slice(0, 0)
+        place = phrase_place(text, words) or slice(0, 0)
         begin, end = max(0, place.start - BEFORE_HIT), place.stop + AFTER_HIT
         self.before = ("…" if begin else "") + text[begin : place.start]
         self.words = text[place]
@@ -58,7 +60,7 @@ class Hit:
     @property
     def times(self) -> str:
         """Said once, said 4 times, said 100+ times."""
-        count, most = self.mention.count, queries.MENTIONS_COUNTED
+        count, most = self.mention.count, MENTIONS_COUNTED
         if count > most:
             return f"said {most}+ times"
         return "said once" if count == 1 else f"said {count} times"
@@ -73,7 +75,7 @@ class Row:
     badges: Sequence[Badge] = ()
 
     @property
-    def memory(self) -> queries.MemoryRow:
+    def memory(self) -> MemoryRow:
         return self.row.memory
 
     @cached_property
@@ -87,8 +89,8 @@ class Row:
             return ""
         count, no_room = self.hidden, self.no_room
         if no_room and count:
-            return f"{explain.counted(count, 'message')} over the limit; {NO_ROOM[no_room]}"
-        return explain.leaving(count) if count else "over the limit"
+            return f"{wording.counted(count, 'message')} over the limit; {NO_ROOM[no_room]}"
+        return captions.leaving(count) if count else "over the limit"
 
     @property
     def hidden(self) -> int:
@@ -151,12 +153,12 @@ class FeedRow:
         self.item, self.moment, self.step = item, item.moment, item.step
         self.is_new = seen is not None and self.moment > seen
         self.glyph = glyph(item.type, item.has_calls)
-        self.reason = explain.short_reason(item.reason, item.misfit, item.by_client)
+        self.reason = short_reason(item.reason, item.misfit, item.by_client)
 
     @property
     def left(self) -> str:
         """`877 messages left`"""
-        return f"{explain.counted(self.item.count, 'message')} left"
+        return f"{wording.counted(self.item.count, 'message')} left"
 
     @property
     def within(self) -> str:
@@ -182,9 +184,9 @@ def current_feed(seen: int | None = None) -> list[FeedRow | NewsRow]:
 
     What is later than `seen` is new.
     """
-    rows: list[FeedRow | NewsRow] = [FeedRow(item, seen) for item in queries.feed(FEED_SIZE)]
+    rows: list[FeedRow | NewsRow] = [FeedRow(item, seen) for item in feed(FEED_SIZE)]
     rows += [NewsRow(news, seen) for news in room.news(FEED_SIZE)]
-    hour_ago = queries.microseconds(timezone.now() - ON_TOP)
+    hour_ago = microseconds(timezone.now() - ON_TOP)
 
     def place(row: FeedRow | NewsRow) -> tuple[bool, bool, int, int]:
         is_on_top = isinstance(row, NewsRow) and row.moment > hour_ago

@@ -15,7 +15,7 @@ from django.urls import NoReverseMatch, reverse
 
 from chatmemory import InvalidValue
 from chatmemory.access.scopes import Scope
-from chatmemory.services.validation import check_text
+from chatmemory.ledger.validation import check_text
 
 SIZE = 20  # rows of an answer
 TEXT = 400  # characters of a message

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
 
-from chatmemory.flags import today
-from chatmemory.queries import MemoryFilter, flag_named, flags
+from chatmemory.flags import flag_named, flags, today
+from chatmemory.reading.finding import MemoryFilter
 from inspector.forms.fields import number_in_text, searchable
 
 DIGITS = 9

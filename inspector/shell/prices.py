@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import NamedTuple
 
 from chatmemory import CacheRules, Prices
-from chatmemory.queries import Provider, providers
+from chatmemory.recall.cost import Provider, providers
 from chatmemory.room import providers_in_use
 from inspector.forms.fields import searchable
 

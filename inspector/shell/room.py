@@ -21,8 +21,9 @@ from chatmemory import room as kernel
 from inspector.asgi import Application, Scope
 
 if TYPE_CHECKING:
-    from chatmemory.explain import Caption
-    from chatmemory.queries import ConversationState, MemoryRow, MessageDetail
+    from chatmemory.explain.captions import Caption
+    from chatmemory.reading.rows import MemoryRow, MessageDetail
+    from inspector.conversation.state import ConversationState
 
 logger = logging.getLogger(__name__)
 
@@ -237,8 +238,8 @@ class SiteRoom(kernel.Room):
         return {}
 
     def providers(self) -> Iterable[str]:
-        """Return the providers in use, by the names of `chatmemory.linting`; none until somebody
-        has chosen.
+        """Return the names of the providers in use (`chatmemory.lint.PROVIDERS`), none until
+        somebody has chosen.
         """
         return ()
 

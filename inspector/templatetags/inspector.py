@@ -18,15 +18,16 @@ from django.utils.dateformat import format as format_date
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from chatmemory.explain import (
+from chatmemory.explain.receipts import shortened
+from chatmemory.explain.wording import (
     capitalized,
     counted,
-    named,
+    decapitalized,
     policy_words,
-    shortened,
 )
-from chatmemory.explain.wording import decapitalized
-from chatmemory.queries import flag_named, microseconds
+from chatmemory.flags import flag_named
+from chatmemory.messages.texts import named
+from chatmemory.reading.feed import microseconds
 from inspector.conf import inspector_configuration
 from inspector.conversation import history
 from inspector.conversation.links import chosen

@@ -19,14 +19,17 @@ from chatmemory import (
     InvalidValue,
     MessageNotFound,
     NoRoomBesidePins,
-    queries,
     services,
 )
 from chatmemory.access.roles import actor_of
-from chatmemory.queries import ConversationQuery
+from chatmemory.reading import conversations, windows
+from chatmemory.reading.history import message_by_client_id
+from chatmemory.reading.steps import step_at_time
+from chatmemory.snapshots import one_snapshot
 from inspector.conversation.covering import Covering
 from inspector.conversation.links import conversation_url
 from inspector.conversation.page import ConversationPage, page_of
+from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.display import render_form, render_page_or_fragment
 from inspector.forms.actions import CompactForm
 from inspector.forms.fields import number_in_text, searchable
@@ -53,7 +56,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
         return redirect(_sought_url(request, memory_id))
     query, jump = _asked(request)
     read: dict[str, Any] = {}
-    with queries.one_snapshot():
+    with one_snapshot():
         try:
             page = page_of(memory_id, query, read)
         except MessageNotFound:
@@ -63,7 +66,7 @@ def conversation(request: HttpRequest, memory_id: str) -> HttpResponse:
         except (InvalidValue, NoRoomBesidePins) as error:  # the policy refuses what is tried
             read["problem"] = str(error)
             msg = query.msg if query.msg is not None and query.msg > 0 else None  # no draft
-            state = queries.conversation_state(memory_id, replace(query, msg=msg), read)
+            state = conversation_state(memory_id, replace(query, msg=msg), read)
             page = ConversationPage(state)
     return render_page_or_fragment(request, PAGE, {"page": page})
 
@@ -82,10 +85,10 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
 
     What is chosen stays chosen when a message has come or left meanwhile.
     """
-    memory, preview = queries.memory(memory_id), None
+    memory, preview = conversations.memory(memory_id), None
     form = CompactForm(request.POST if request.method == "POST" else None)
     step, first, last = map(form.chosen, ("step", "first", "last"))
-    covering = Covering(queries.outline(memory_id, step), first, last)
+    covering = Covering(windows.outline(memory_id, step), first, last)
     if form.is_valid():
         summary, terms = form.cleaned_data["summary"], form.cleaned_data["append_terms"]
         chosen: Any = {"covering": covering.seqs, "append_terms": terms}
@@ -97,7 +100,7 @@ def compact(request: HttpRequest, memory_id: str) -> HttpResponse:
         except ChatMemoryError as error:
             form.add_error(None, str(error))
     if step is not None and not request.htmx:  # type: ignore[attr-defined]
-        covering = Covering.of_seqs(queries.outline(memory_id), covering.seqs)
+        covering = Covering.of_seqs(windows.outline(memory_id), covering.seqs)
     return render_form(
         request,
         "inspector/conversation/compact.html",
@@ -142,10 +145,10 @@ def _sought_url(request: HttpRequest, memory_id: str) -> str:
     asked = {name: str(text) for name, text in request.GET.items()}
     time, client_id = asked.pop("time", ""), asked.pop("client_id", "")
     if client_id:
-        named = queries.message_by_client_id(memory_id, client_id)
+        named = message_by_client_id(memory_id, client_id)
         asked = {"at": str(named.stays[0].entered_step)} | asked | {"msg": str(named.seq)}
     if time:
-        asked["at"] = str(queries.step_at_time(memory_id, _moment(time)))
+        asked["at"] = str(step_at_time(memory_id, _moment(time)))
     return f"{conversation_url(memory_id)}?{urlencode(asked)}"
 
 

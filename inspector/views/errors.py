@@ -24,10 +24,14 @@ from chatmemory import (
     MemoryNotFound,
     MessageNotFound,
     StepNotFound,
-    queries,
 )
 from chatmemory.api.errors import URL_NOT_FOUND, Problem, database_problem
-from chatmemory.services.database_errors import RETRY_SECONDS, Outage, outage
+from chatmemory.database_errors import (
+    RETRY_SECONDS,
+    Outage,
+    outage,
+)
+from chatmemory.distribution import unreachable_nodes
 from inspector.mount import is_api
 
 logger = logging.getLogger("inspector")
@@ -133,7 +137,7 @@ def _page_of_node(request: HttpRequest, found: Outage) -> str | None:
     None if the database does not answer any more.
     """
     try:
-        context = {"outage": found, "nodes": queries.unreachable_nodes()}
+        context = {"outage": found, "nodes": unreachable_nodes()}
         return render_to_string("inspector/errors/503.html", context, request)
     except (DatabaseError, InterfaceError):
         return None

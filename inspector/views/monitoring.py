@@ -7,8 +7,9 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from chatmemory import queries
-from chatmemory.services.database_errors import outage
+from chatmemory.database_errors import outage
+from chatmemory.distribution import unreachable_nodes
+from chatmemory.reading.conversations import any_memory, free_disk_space, is_writable
 from inspector.conf import inspector_configuration
 
 
@@ -27,9 +28,9 @@ def readyz(request: HttpRequest) -> HttpResponse:
     A cluster is ready while one of its nodes is down, as the conversations of the others are.
     """
     try:
-        gone = queries.unreachable_nodes()
+        gone = unreachable_nodes()
         if not gone:
-            queries.any_memory()
+            any_memory()
         state = _state()
     except DatabaseError as error:
         found = outage(error)
@@ -40,9 +41,9 @@ def readyz(request: HttpRequest) -> HttpResponse:
 
 
 def _state() -> str:
-    if not queries.is_writable():
+    if not is_writable():
         return "ready, read-only"
-    free = queries.free_disk_space()
+    free = free_disk_space()
     least = inspector_configuration().DISK_FREE_MB
     is_full = free is not None and free < least * 2**20
     return f"ready, disk full: less than {least} MB" if is_full else "ready"

@@ -20,11 +20,22 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from chatmemory import InvalidValue, MemoryNotFound, queries, services
+from chatmemory import (
+    InvalidValue,
+    MemoryNotFound,
+    services,
+)
 from chatmemory.access.roles import ERASE, READ, WRITE, actor_of
 from chatmemory.formats import render_each
-from chatmemory.queries import CursorPage
-from chatmemory.services.validation import is_id
+from chatmemory.ledger.validation import is_id
+from chatmemory.reading import overview
+from chatmemory.reading.conversations import any_memory, memories
+from chatmemory.reading.cursors import CursorPage
+from chatmemory.reading.feed import newest_change
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.history import whole_history
+from chatmemory.reading.overview import OverviewRow, all_memories, overview_page, overview_rows
+from chatmemory.reading.rows import MemoryRow
 from chatmemory.streaming import json_list, streamed
 from inspector import demo
 from inspector.conversation.links import conversation_url
@@ -45,7 +56,7 @@ REQUIRED = {"count": READ, "export": READ, "label": WRITE, "delete": ERASE}
 def conversations(request: HttpRequest) -> HttpResponse:
     """Show a page of the conversations that the address asks for, or how to begin."""
     context = _page(OverviewQuery.read(request.GET.dict())) | _feed()
-    context["is_empty"] = not context["rows"] and not queries.any_memory()
+    context["is_empty"] = not context["rows"] and not any_memory()
     return render_page_or_fragment(request, "inspector/overview/overview.html", context)
 
 
@@ -72,10 +83,10 @@ def add_demo(request: HttpRequest) -> HttpResponse:
 
 def _page(asked: OverviewQuery, held: Sequence[str] = ()) -> dict[str, Any]:
     """Return the context of a page. What changes while it is read is newer than its `moment`."""
-    moment = queries.newest_change()
+    moment = newest_change()
     total = asked.total
     if held:
-        found = CursorPage(queries.overview_rows(held, asked.q), None, None)
+        found = CursorPage(overview_rows(held, asked.q), None, None)
     else:
         found = _found(asked)
         is_all = found.previous is None and found.next is None
@@ -93,9 +104,9 @@ def _page(asked: OverviewQuery, held: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-def _found(asked: OverviewQuery) -> CursorPage[queries.OverviewRow]:
+def _found(asked: OverviewQuery) -> CursorPage[OverviewRow]:
     """Return the page at the cursor, or the first one if the cursor is invalid."""
-    page = partial(queries.overview_page, asked.which, ordering=asked.ordering, size=PAGE_SIZE)
+    page = partial(overview_page, asked.which, ordering=asked.ordering, size=PAGE_SIZE)
     try:
         return page(cursor=asked.cursor)
     except InvalidValue:
@@ -125,7 +136,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     if not request.user.has_perm(REQUIRED[form.cleaned_data["action"]]):
         raise PermissionDenied
     if form.cleaned_data["action"] == "count":
-        outside = queries.outside(_shown(form), form.ids)
+        outside = overview.outside(_shown(form), form.ids)
         return JsonResponse({"outside": None if outside is None else len(outside)})
     try:
         chosen = _chosen(form)
@@ -138,7 +149,7 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
         case "delete" if not form.cleaned_data["confirmed"]:
             return _ask(request, chosen, form)
         case "delete":
-            branches = queries.memories(form.cleaned_data["branches"])
+            branches = memories(form.cleaned_data["branches"])
             services.delete_all([row.id for row in (*chosen, *branches)], actor)
         case "label":
             name, value = form.label
@@ -149,11 +160,11 @@ def bulk(request: HttpRequest) -> HttpResponseBase:
     return redirect(reverse("inspector:overview") + form.back)
 
 
-def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkForm) -> HttpResponse:
+def _ask(request: HttpRequest, chosen: Sequence[MemoryRow], form: BulkForm) -> HttpResponse:
     """Show what would be deleted, and ask whether the branches are to be deleted, too."""
     ids = [row.id for row in chosen]
     branches = services.known_branches(ids)
-    outside = queries.outside(_shown(form), ids) or set()
+    outside = overview.outside(_shown(form), ids) or set()
     context = {
         "chosen": sorted(chosen, key=lambda row: row.id not in outside),
         "outside": outside,
@@ -166,18 +177,18 @@ def _ask(request: HttpRequest, chosen: Sequence[queries.MemoryRow], form: BulkFo
     return render(request, "inspector/overview/delete.html", context)
 
 
-def _shown(form: BulkForm) -> queries.MemoryFilter:
+def _shown(form: BulkForm) -> MemoryFilter:
     """Return what the overview shows to which the form returns."""
     return OverviewQuery.read(QueryDict(form.back[1:]).dict()).which
 
 
-def _chosen(form: BulkForm) -> list[queries.MemoryRow]:
+def _chosen(form: BulkForm) -> list[MemoryRow]:
     """Return the chosen conversations without those deleted meanwhile. Raises ValidationError."""
     if not form.cleaned_data["every"]:
-        return queries.memories(form.ids)
+        return memories(form.ids)
     which = _shown(form)
-    check_chosen(queries.count(which))
-    return queries.all_memories(which)
+    check_chosen(overview.count(which))
+    return all_memories(which)
 
 
 def _refused(request: HttpRequest, form: BulkForm, problem: str) -> HttpResponse:
@@ -195,7 +206,7 @@ def _export(request: HttpRequest, memory_ids: Sequence[str]) -> HttpResponseBase
 def _exported(memory_ids: Sequence[str]) -> Iterator[str]:
     for memory_id in memory_ids:
         try:
-            messages = queries.whole_history(memory_id)
+            messages = whole_history(memory_id)
         except MemoryNotFound:  # deleted while this response is sent
             continue
         yield f'{{"id":{json.dumps(memory_id, ensure_ascii=False)},"messages":'

@@ -6,21 +6,21 @@ from contextlib import contextmanager
 
 from django.db.models import Q
 
-from chatmemory.core.eviction import Reason
-from chatmemory.core.recall.incidents import Forgotten, Incident
-from chatmemory.core.recall.kinds import IncidentKind
-from chatmemory.explain import Caption
+from chatmemory.explain.captions import Caption
 from chatmemory.flags import Flag
+from chatmemory.recall.incidents import Forgotten, Incident
+from chatmemory.recall.kinds import IncidentKind
 from chatmemory.room import NextNeed
+from chatmemory.windows.eviction import Reason
 from inspector.shell import room
 
 
 def how_many(agent, conversation: str):
     """Count what was said."""
-    from chatmemory import queries
+    from chatmemory.reading import conversations
     from inspector.shell.agents import Answer
 
-    count = queries.memory(agent.visible(conversation)).said_count
+    count = conversations.memory(agent.visible(conversation)).said_count
     return Answer([f"{count} messages"], agent.page_of(conversation), count=count)
 
 

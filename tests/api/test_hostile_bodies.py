@@ -8,10 +8,11 @@ import io
 import pytest
 from django.test import Client
 
-from chatmemory import UserMessage, queries, services
-from chatmemory.core.codec import DEPTH_MAX
-from chatmemory.core.policies import MessageWindow
+from chatmemory import UserMessage, services
+from chatmemory.messages.codec import DEPTH_MAX
 from chatmemory.models import Memory
+from chatmemory.reading import conversations, history
+from chatmemory.windows.policies import MessageWindow
 
 ROUTES = [
     ("POST", "memories/"),
@@ -118,7 +119,7 @@ def test_what_is_no_json_object_is_refused_on_every_route(operator_client, metho
     told = f'the body is larger than 99 bytes, the limit of CHATMEMORY["{setting}"]'
     assert large.json()["detail"] == told
     assert send(operator_client, method, path, b" " * 99).status_code != 413
-    assert queries.memory("order-7741").last_step == 1
+    assert conversations.memory("order-7741").last_step == 1
 
 
 def test_the_deepest_accepted_value_can_be_stored_and_shown(operator_client):
@@ -146,7 +147,7 @@ def test_ids_cannot_inject_headers(operator_client):
 def test_bidirectional_text_is_kept(operator_client):
     backwards = "\u202egnp.exe"
     services.add("order-7741", [UserMessage(backwards)])
-    assert queries.said("order-7741", None)[-1] == UserMessage(backwards)
+    assert history.said("order-7741", None)[-1] == UserMessage(backwards)
     services.create(backwards, MessageWindow(3))
     name = operator_client.get("/c/~E2~80~AEgnp.exe/export/?download=1")["Content-Disposition"]
     assert name == 'attachment; filename="~E2~80~AEgnp.exe-history.json"'
@@ -171,7 +172,7 @@ def test_within_messages_the_last_of_two_counts_as_for_langchain4j(api):
     body = '{"messages":[{"type":"AI","text":"one","text":"two"}]}'
     url = "/api/v1/memories/order-7741/messages/"
     assert api.post(url, body, content_type="application/json").status_code == 201
-    assert queries.said("order-7741")[-1].text == "two"
+    assert history.said("order-7741")[-1].text == "two"
     twice = body.replace("{", '{"messages":[],', 1)
     assert api.post(url, twice, content_type="application/json").status_code == 400
 

@@ -13,11 +13,12 @@ from django.urls import get_resolver
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from chatmemory import queries, services
+from chatmemory import services
 from chatmemory.access.tokens import create_token
 from chatmemory.api.idempotency import _claimed, forget_expired_answers, read_key
-from chatmemory.core.policies import MessageWindow
 from chatmemory.models import ApiToken, IdempotentAnswer, Memory
+from chatmemory.reading import conversations
+from chatmemory.windows.policies import MessageWindow
 
 from ..conversations import users
 from .said import URL as ONE
@@ -61,10 +62,10 @@ def test_a_repeated_request_gets_the_stored_response(api, memory_id, settings):
     assert second["ETag"] == first["ETag"] == '"1"'
     assert second["Idempotency-Replayed"] == "true"
     assert "Idempotency-Replayed" not in first
-    assert queries.memory(memory_id).last_seq == 1
+    assert conversations.memory(memory_id).last_seq == 1
     for _ in range(2):
         api.post(URL, said("one"))  # without a key
-    assert queries.memory(memory_id).last_seq == 3
+    assert conversations.memory(memory_id).last_seq == 3
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_a_repeated_request_gets_the_stored_response(api, memory_id, settings):
 def test_a_key_with_another_request_is_refused(api, memory_id, url, body, method):
     send(api, said("one"))
     assert problem(send(api, body, url=url, method=method)) == REUSED
-    assert queries.memory(memory_id).last_seq == 1
+    assert conversations.memory(memory_id).last_seq == 1
 
 
 def test_a_fingerprint_lets_nobody_guess_the_words(api, memory_id):
@@ -123,7 +124,7 @@ def test_callers_do_not_share_keys(api, other_api, operator, operator_client, me
     for _ in range(2):
         headers = {"Idempotency-Key": KEY}
         operator_client.post(URL, said("three"), content_type="application/json", headers=headers)
-    assert queries.memory(memory_id).last_seq == 3
+    assert conversations.memory(memory_id).last_seq == 3
 
 
 def test_a_failed_request_can_be_sent_again(api, memory_id):
@@ -145,7 +146,7 @@ def test_a_key_expires_after_a_day(api, memory_id, monkeypatch):
     IdempotentAnswer.objects.update(created_at=timezone.now() - LONG_AGO)
     assert "Idempotency-Replayed" not in send(api, said("one"))
     assert IdempotentAnswer.objects.count() == 1
-    assert queries.memory(memory_id).last_seq == 2
+    assert conversations.memory(memory_id).last_seq == 2
 
 
 @pytest.mark.parametrize("by", ["a request", "vacuum"])
@@ -175,7 +176,7 @@ def test_keys_may_be_quoted(header):
 @pytest.mark.parametrize("header", ["", '""', '"a', "ä", "a\x7f", "x" * 256, 'a"b'])
 def test_an_invalid_key_is_refused(api, memory_id, header):
     assert problem(send(api, said("one"), key=header)) == (400, "Invalid idempotency key")
-    assert queries.memory(memory_id).last_seq == 0
+    assert conversations.memory(memory_id).last_seq == 0
 
 
 NEVER_STORED = {
@@ -200,7 +201,7 @@ def test_the_change_and_its_response_are_one_transaction(api, memory_id):
         cursor.execute(forbid)
         with pytest.raises(IntegrityError):
             send(api, said("one"))
-        assert queries.memory(memory_id).last_seq == 0
+        assert conversations.memory(memory_id).last_seq == 0
         cursor.execute(allow)
     assert send(api, said("one")).status_code == 201
 

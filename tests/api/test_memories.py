@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import UserMessage, queries, services
+from chatmemory import UserMessage, services
 from chatmemory.converters import address
+from chatmemory.reading.conversations import any_memory
 
 from ..properties import examples
 from .said import URL as ONE
@@ -50,7 +51,7 @@ def test_bad_bodies_get_problem_details_and_change_nothing(api, body, field, why
     assert response["Content-Type"] == "application/problem+json"
     assert response.data["type"] == "urn:chatmemory:invalid-value"
     assert why in response.data["detail"]
-    assert not queries.any_memory()
+    assert not any_memory()
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_unknown_members_and_parameters_are_refused(api, method, path, body, unk
     assert (answer.status_code, answer.data["title"]) == (400, "Unknown name")
     assert answer.data["field"] == unknown
     assert known in answer.data["detail"]
-    assert not queries.any_memory()
+    assert not any_memory()
 
 
 @pytest.mark.parametrize(

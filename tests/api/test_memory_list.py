@@ -10,9 +10,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import UserMessage, queries, services
-from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.services import protocol
+from chatmemory import UserMessage, services
+from chatmemory.ledger import protocol
+from chatmemory.reading.overview import memory_page
+from chatmemory.windows.policies import MessageWindow, TokenWindow
 
 from ..conversations import create_and_add
 
@@ -106,9 +107,9 @@ def test_changes_on_other_pages_do_not_shift_a_page(api, three):
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="reads SQLite's query plan")
 @pytest.mark.parametrize("ordering", ["-activity", "-created"])
 def test_a_later_page_is_read_from_an_index_range(three, ordering):
-    first = queries.memory_page(ordering=ordering, size=1)
+    first = memory_page(ordering=ordering, size=1)
     with CaptureQueriesContext(connection) as captured:
-        queries.memory_page(ordering=ordering, size=1, cursor=first.next)
+        memory_page(ordering=ordering, size=1, cursor=first.next)
     with connection.cursor() as cursor:
         cursor.execute("EXPLAIN QUERY PLAN " + captured[0]["sql"])
         (step,) = cursor.fetchall()

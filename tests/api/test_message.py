@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from rest_framework.test import APIClient
 
-from chatmemory import queries, services
+from chatmemory import services
 from chatmemory.access.tokens import create_token
+from chatmemory.reading import conversations, history
 
 from .said import URL, add
 
@@ -87,8 +88,8 @@ def test_a_redaction_reaches_the_summaries_that_it_names(api, memory_id, body, l
     services.compact(memory_id, "A-1182 is asked for.", keep_last=0)
     answer = api.post(REDACT, body)
     assert (answer.data["copies"], answer.data["summaries"]) == ([], left)
-    assert (queries.message(memory_id, 3).text == "[redacted #3]") is reached
-    assert answer["ETag"] == f'"{queries.memory(memory_id).version}"'
+    assert (history.message(memory_id, 3).text == "[redacted #3]") is reached
+    assert answer["ETag"] == f'"{conversations.memory(memory_id).version}"'
     assert api.post(REDACT, body).data["summaries"] is None
 
 
@@ -107,4 +108,4 @@ def test_summaries_are_true_or_a_list_of_those_that_stand_for_it(api, branched, 
 
 
 def texts(*memory_ids: str) -> list[str]:
-    return [queries.message(memory_id, 1).text for memory_id in memory_ids]
+    return [history.message(memory_id, 1).text for memory_id in memory_ids]

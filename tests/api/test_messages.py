@@ -11,13 +11,15 @@ from chatmemory import (
     TokenWindow,
     ToolExecutionRequest,
     UserMessage,
-    queries,
     services,
 )
 from chatmemory.api.responses import ChangeSerializer, EvictedSerializer
-from chatmemory.core.codec import message_to_dict
-from chatmemory.core.messages import with_attributes
-from chatmemory.services import protocol
+from chatmemory.ledger import protocol
+from chatmemory.messages.codec import message_to_dict
+from chatmemory.messages.message import with_attributes
+from chatmemory.reading import conversations, windows
+from chatmemory.reading.conversations import any_memory
+from chatmemory.reading.history import history
 
 from ..conversations import numbered
 from .said import URL, add, user
@@ -37,7 +39,7 @@ def openai(*messages: dict, **more) -> dict:
 
 
 def stored(memory_id: str) -> list[tuple[str, str | None]]:
-    return [(row.text, row.client_id) for row in queries.history(memory_id).rows]
+    return [(row.text, row.client_id) for row in history(memory_id).rows]
 
 
 def test_it_shows_the_window_now_and_at_a_step(api, memory_id):
@@ -59,7 +61,7 @@ def test_a_window_that_is_read_in_parts_is_the_same(api, memory_id):
     sent = [with_attributes(each, {"a": 1}) for each in protocol.get_messages(memory_id)]
     protocol.update_messages(memory_id, sent)
     services.change(memory_id, policy=MessageWindow(3))
-    whole = queries.window(memory_id)
+    whole = windows.window(memory_id)
     now, then = (api.get(f"{URL}messages/{at}").json() for at in ("", "?at=3"))
     assert now["seqs"] == whole.seqs == [2, 3, 4]
     assert now["messages"] == list(map(message_to_dict, whole.messages))
@@ -119,7 +121,7 @@ def test_what_a_format_has_beside_the_messages_is_a_member_of_its_own(
     assert (answer["messages"], answer["beside"]) == ([{"said": "hi"}], {"about": "Be brief."})
     sent = {"messages": [answer["beside"], {"said": "ho"}], "format": object_format}
     assert api.put(f"{URL}messages/", sent).status_code == 200
-    assert [row.text for row in queries.window(memory_id).rows] == ["Be brief.", "ho"]
+    assert [row.text for row in windows.window(memory_id).rows] == ["Be brief.", "ho"]
 
 
 def test_a_format_for_people_is_no_format_of_the_api(api, memory_id):
@@ -133,7 +135,7 @@ def test_clearing_twice_changes_nothing(api, memory_id):
     cleared, again = (api.delete(f"{URL}messages/").data["changes"][0] for _ in range(2))
     assert [left["reason"] for left in cleared["evicted"]] == ["CLEARED"] * 2
     assert (again["ignored"], again["step"]) == (True, None)
-    assert queries.memory(memory_id).said_count == 3
+    assert conversations.memory(memory_id).said_count == 3
 
 
 def test_it_needs_a_policy(api, db):
@@ -174,7 +176,7 @@ def test_a_change_is_answered_as_its_fields_say(memory_id):
 def test_an_invalid_message_is_named_and_none_is_stored(api, memory_id, messages, field):
     response = api.post(f"{URL}messages/", {"messages": messages})
     assert (response.status_code, response.data.get("field")) == (422, field)
-    assert queries.memory(memory_id).last_step == 0
+    assert conversations.memory(memory_id).last_step == 0
 
 
 @pytest.mark.parametrize(
@@ -229,7 +231,7 @@ def test_too_many_messages_are_refused(api, memory_id, settings, method, path, s
     assert answer.status_code == 422
     named = why.format(f'CHATMEMORY["{setting}"]')
     assert answer.data["detail"].startswith(f"at most 2 messages {named}")
-    assert queries.memory(memory_id).last_step == 0
+    assert conversations.memory(memory_id).last_step == 0
     answer = getattr(api, method)(path, two if path == STORE else {"messages": two})
     assert answer.status_code < 300
 
@@ -338,7 +340,7 @@ def test_of_very_many_losses_the_first_are_answered(api, memory_id):
 
 def test_the_store_protocol(api, db):
     assert api.get(STORE).json() == []
-    assert not queries.any_memory()
+    assert not any_memory()
     messages = [{"text": "Be brief.", "type": "SYSTEM"}, user("hello")]
     assert api.put(STORE, messages).status_code == 204
     assert api.get(STORE).json() == messages
@@ -348,7 +350,7 @@ def test_the_store_protocol(api, db):
     ]
     assert api.delete(STORE).status_code == 204
     assert api.get(STORE).json() == []
-    assert queries.memory("order-7741").said_count == 2
+    assert conversations.memory("order-7741").said_count == 2
 
 
 @pytest.mark.parametrize("method", ["get", "put", "delete"])

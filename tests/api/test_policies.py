@@ -7,11 +7,16 @@ from typing import ClassVar
 
 import pytest
 
-from chatmemory import TokenWindowChatMemory, UserMessage, queries, services
-from chatmemory.core.policies import KINDS, Policy
-from chatmemory.core.window import Weighable
+from chatmemory import (
+    TokenWindowChatMemory,
+    UserMessage,
+    services,
+)
 from chatmemory.ledger.verification import verify
+from chatmemory.reading import windows
 from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.windows.policies import KINDS, Policy
+from chatmemory.windows.window import Weighable
 
 from ..a_program import LettersEstimator
 from ..conversations import create_and_add, users
@@ -184,7 +189,7 @@ def test_a_policy_whose_measure_is_not_known_has_no_meter_and_no_limit(operator_
     """What its limit counts is not known: tokens are shown, as where the client decides."""
     overview, page = operator_client.get("/?sort=fill"), operator_client.get("/c/gone/")
     gauges = [overview.context["rows"][0].gauge, page.context["page"].gauge]
-    tokens = queries.outline("gone").totals.tokens
+    tokens = windows.outline("gone").totals.tokens
     for shown in gauges:
         assert (shown.load, shown.unit, shown.limit, shown.fill) == (tokens, "tok", None, 0)
     for html in (overview.content.decode(), page.content.decode()):

@@ -10,9 +10,9 @@ from django.core.exceptions import PermissionDenied
 from django.http import Http404
 from rest_framework import exceptions as drf
 
+from chatmemory import exceptions as core
 from chatmemory.api import errors
 from chatmemory.api.errors import CONTENT_TYPE, Problem
-from chatmemory.core import exceptions as core
 
 from .said import URL
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import AiMessage, UserMessage, queries, services
+from chatmemory import (
+    AiMessage,
+    UserMessage,
+    services,
+)
 from chatmemory.access.tokens import create_token
-from chatmemory.core.policies import MessageWindow
-from chatmemory.queries import recall
+from chatmemory.reading import recall
+from chatmemory.reading.conversations import any_memory
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.recall import recall_of_stored
+from chatmemory.windows.policies import MessageWindow
 
 from ..conversations import create_and_add
 
@@ -47,7 +54,7 @@ def test_conversations_that_are_sent_are_not_stored(api):
     body = {"conversations": [said, said], "format": "openai_chat", "policies": "message_window:1"}
     (row,) = api.post("/api/v1/recall/", body).data["results"]
     assert (row["conversations"], row["recalls"], row["held"], row["calls"]) == (2, 2, 2, 2)
-    assert not queries.any_memory()
+    assert not any_memory()
 
 
 @pytest.mark.parametrize(
@@ -95,7 +102,7 @@ def test_a_message_that_cannot_be_read_is_named(api):
 
 
 def test_a_large_question_is_refused(api, stored, monkeypatch):
-    monkeypatch.setattr(queries, "READ_AT_ONCE", 11)
+    monkeypatch.setattr("chatmemory.api.views.recall.READ_AT_ONCE", 11)
     response = api.get("/api/v1/recall/?policies=everything")
     assert response.status_code == 422
     assert "have 12 messages" in response.data["detail"]
@@ -110,5 +117,5 @@ def test_a_conversation_that_is_deleted_meanwhile_is_left_out(stored, monkeypatc
         return histories(memory_id, name)
 
     monkeypatch.setattr(recall, "recall_history", deleted_first)
-    (found,) = queries.recall_of_stored(queries.MemoryFilter(), [None]).rows
+    (found,) = recall_of_stored(MemoryFilter(), [None]).rows
     assert found.conversations == 2

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import queries
 from chatmemory.ledger.verification import verify
+from chatmemory.reading import conversations
+from chatmemory.reading.conversations import any_memory
 
 from .said import URL, add
 
@@ -30,7 +31,7 @@ WITHOUT = ["messages/?at=1", "history/", "steps/", "steps/1/"]
 def test_every_change_checks_the_version_and_answers_it(api, memory_id, method, url, body):
     add(api, "a")
     answer = getattr(api, method)(url, body, headers={"If-Match": '"7"'})
-    now = queries.memory(memory_id)
+    now = conversations.memory(memory_id)
     assert (answer.status_code, answer.data["title"]) == (412, "Version conflict")
     assert answer["ETag"] == f'"{now.version}"' == '"1"'
     current = answer.data["current"]
@@ -38,7 +39,7 @@ def test_every_change_checks_the_version_and_answers_it(api, memory_id, method, 
     done = getattr(api, method)(url, body, headers={"If-Match": '"1"'})
     assert done.status_code < 300
     if done.status_code < 204:
-        assert done["ETag"] == f'"{queries.memory(memory_id).version}"'
+        assert done["ETag"] == f'"{conversations.memory(memory_id).version}"'
 
 
 def test_answers_about_a_conversation_carry_its_version(api, memory_id):
@@ -77,7 +78,7 @@ def test_a_version_may_be_weak(api, memory_id, header, status):
     add(api, "a", "b", "c")
     answer = api.patch(URL, {"labels": {"a": "b"}}, headers={"If-Match": header})
     assert answer.status_code == status
-    assert queries.memory(memory_id).labels == ({"a": "b"} if status == 200 else {})
+    assert conversations.memory(memory_id).labels == ({"a": "b"} if status == 200 else {})
 
 
 def test_the_first_policy_of_a_conversation_is_a_version(api):
@@ -98,4 +99,4 @@ def test_a_version_of_an_unknown_conversation(api):
     answer = api.put(STORE, [], headers=headers)
     assert (answer.status_code, answer.data["current"]) == (412, None)
     assert api.delete(STORE, headers=headers).status_code == 404
-    assert not queries.any_memory()
+    assert not any_memory()

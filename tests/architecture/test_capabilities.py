@@ -22,8 +22,8 @@ TREE = Tree(
         "templates/inspector/page.html": '{% include "rooms/clock/clock.html" %}\n',
         "chatmemory/models.py": "1\n2\n",
         "chatmemory/formats/markdown.py": "1\n",
-        "chatmemory/core/recall/facts.py": "1\n",
-        "chatmemory/core/messages.py": "1\n2\n3\n",
+        "chatmemory/recall/facts.py": "1\n",
+        "chatmemory/messages/message.py": "1\n2\n3\n",
         "chatmemory/migrations/0001_schema.py": "1\n",
         "chatmemory/distribution.py": "1\n",
     }
@@ -35,4 +35,4 @@ def test_a_capability_has_lines_folders_and_foreign_files():
 
 
 def test_the_kernel_is_counted_without_libraries():
-    assert kernel(TREE) == {"chatmemory": 2, "chatmemory/core": 3}
+    assert kernel(TREE) == {"chatmemory": 2, "chatmemory/messages": 3}

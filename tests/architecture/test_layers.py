@@ -15,10 +15,14 @@ from chatmemory.room import rooms as kernel_rooms
 ROOT = Path(__file__).parents[2]
 
 LAYERS = [
-    ["chatmemory.core"],
+    ["chatmemory.exceptions", "chatmemory.known_models", "chatmemory.registry"],
+    ["chatmemory.messages"],
+    ["chatmemory.lint", "chatmemory.windows"],
+    ["chatmemory.recall"],
+    ["chatmemory.windows.compaction"],
     ["chatmemory.formats", "chatmemory.stores.http", "chatmemory.stores.memory"],
-    ["chatmemory.linting", "chatmemory.memory"],
-    ["chatmemory.summarizing"],
+    ["chatmemory.lint.linter", "chatmemory.windows.memory"],
+    ["chatmemory.windows.summarizing"],
     ["chatmemory.reports"],
     ["chatmemory.testing"],
     ["chatmemory.reports.check"],
@@ -27,18 +31,27 @@ LAYERS = [
         "chatmemory.conf",
         "chatmemory.converters",
         "chatmemory.database",
+        "chatmemory.database_errors",
         "chatmemory.distribution",
         "chatmemory.given_settings",
         "chatmemory.leftovers",
         "chatmemory.search",
         "chatmemory.signals",
+        "chatmemory.snapshots",
+        "chatmemory.sqlite_files",
         "chatmemory.streaming",
     ],
     ["chatmemory.kept", "chatmemory.managers", "chatmemory.records"],
     ["chatmemory.models"],
     ["chatmemory.keeper"],
-    ["chatmemory.flags", "chatmemory.ledger", "chatmemory.room", "chatmemory.schema"],
-    ["chatmemory.access", "chatmemory.queries", "chatmemory.services"],
+    [
+        "chatmemory.flags",
+        "chatmemory.ledger",
+        "chatmemory.reading",
+        "chatmemory.room",
+        "chatmemory.schema",
+    ],
+    ["chatmemory.access", "chatmemory.services"],
     ["chatmemory.explain"],
     ["chatmemory.live", "chatmemory.stores.database"],
     ["chatmemory.integrations"],
@@ -47,38 +60,52 @@ LAYERS = [
     ["inspector"],
     ["inspector.rooms"],
 ]
-ROOMS_OF_THE_INSPECTOR = (
+FOLDERS_OF_THE_INSPECTOR = (
     "access",
     "converters",
+    "database_errors",
+    "distribution",
     "explain",
     "flags",
     "formats",
     "live",
-    "queries",
+    "managers",
+    "messages",
+    "reading",
+    "recall",
     "reports",
     "room",
+    "search",
     "services",
     "signals",
+    "snapshots",
     "streaming",
     "testing",
+    "windows",
 )
-ALONE = (  # of other rooms
+ALONE = (  # of other folders
     "chatmemory.api.bodies",
     "chatmemory.api.errors",
     "chatmemory.given_settings",
+    "chatmemory.ledger.lookup",
+    "chatmemory.ledger.validation",
     "chatmemory.management.base",
+    "chatmemory.models",
 )
 PURE = (
-    "chatmemory.core",
+    "chatmemory.exceptions",
     "chatmemory.formats",
     "chatmemory.integrations",
-    "chatmemory.linting",
-    "chatmemory.memory",
+    "chatmemory.known_models",
+    "chatmemory.lint",
+    "chatmemory.messages",
+    "chatmemory.recall",
+    "chatmemory.registry",
     "chatmemory.reports",
-    "chatmemory.summarizing",
     "chatmemory.stores.http",
     "chatmemory.stores.memory",
     "chatmemory.testing",
+    "chatmemory.windows",
 )
 
 
@@ -137,8 +164,8 @@ def test_the_core_and_formats_do_not_import_django():
     }
 
 
-def test_the_inspector_imports_rooms_and_public_names():
-    allowed = (*ROOMS_OF_THE_INSPECTOR, *chatmemory.__all__)
+def test_the_inspector_imports_named_folders_and_public_names():
+    allowed = (*FOLDERS_OF_THE_INSPECTOR, *chatmemory.__all__)
     assert not {
         name: strange
         for name, file in modules().items()

@@ -16,7 +16,7 @@ from time import perf_counter, sleep
 import pytest
 import requests
 
-from chatmemory.core.codec import message_to_dict
+from chatmemory.messages.codec import message_to_dict
 from inspector.middleware.admission import ANSWERS_OF_CALLER
 
 from ..deployed import deploying

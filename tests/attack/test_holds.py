@@ -12,9 +12,14 @@ import pytest
 from rest_framework.test import APIClient
 
 from benchmarks.holds import holds
-from chatmemory import MessageWindow, UserMessage, queries, services
+from chatmemory import (
+    MessageWindow,
+    UserMessage,
+    services,
+)
 from chatmemory.access.tokens import create_token
-from chatmemory.core.codec import message_to_dict
+from chatmemory.messages.codec import message_to_dict
+from chatmemory.reading import conversations, windows
 
 MESSAGES, ROUNDS, MOST = 10_000, 6, 1.2
 ANY = 0.004  # seconds for the row of a key, which are more than a fifth of a hold that takes 3 ms
@@ -31,7 +36,7 @@ LISTS = [[message_to_dict(each) for each in said(MESSAGES, first)] for first in 
 
 
 def refill(memory_id: str) -> None:
-    if not queries.memory(memory_id).window.count:
+    if not conversations.memory(memory_id).window.count:
         services.set_messages(memory_id, said(MESSAGES))
 
 
@@ -60,7 +65,7 @@ def pin_first(memory_id: str) -> None:
 
 
 def first(memory_id: str) -> int:
-    return queries.outline(memory_id).rows[0].seq
+    return windows.outline(memory_id).rows[0].seq
 
 
 def policy(n: int) -> dict:

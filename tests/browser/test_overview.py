@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from chatmemory import MessageWindow, TokenWindow, UserMessage, services
-from chatmemory.services import protocol
+from chatmemory.ledger import protocol
 from inspector.overview import causes
 
 from ..conversations import create_and_add, users

@@ -12,7 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from chatmemory import UserMessage, queries, services
+from chatmemory import UserMessage, services
+from chatmemory.reading import conversations, steps
 
 from ..conversations import users
 from ..long_conversations import long_conversation
@@ -247,7 +248,7 @@ def test_buttons_go_there_on_a_phone_and_without_javascript(open_page, demo_conv
 
 def evictions_of(memory_id: str) -> list[int]:
     """The steps at which messages left, before the last one."""
-    last = queries.memory(memory_id).last_step
-    left = [n for n in range(1, last) if queries.step(memory_id, n).change.evicted]
+    last = conversations.memory(memory_id).last_step
+    left = [n for n in range(1, last) if steps.step(memory_id, n).change.evicted]
     assert len(left) > 5
     return left

@@ -13,12 +13,18 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import MessageWindow, UserMessage, queries, search, services
-from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory import (
+    MessageWindow,
+    UserMessage,
+    search,
+    services,
+)
 from chatmemory.distribution import distributed_tables, placements
-from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.exceptions import MemoryNotFound
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Step
+from chatmemory.reading import conversations, history
+from chatmemory.snapshots import one_snapshot
 
 from ..api.test_schema import call_each_operation
 from ..connecting import connected_to
@@ -159,12 +165,12 @@ def test_each_operation_of_the_api_is_carried_out(client_of_api):
 
 def test_a_conversation_is_saved_found_and_deleted(browser):
     services.branch("own", "saved", [], at=5)
-    assert queries.branches(["own"]) == ["saved"]
+    assert conversations.branches(["own"]) == ["saved"]
     assert verify("saved") is None
     assert b"saved" in browser.get("/?q=number+4").content
     services.delete("saved")
     with pytest.raises(MemoryNotFound):
-        queries.memory("saved")
+        conversations.memory("saved")
     assert not Message.objects.filter(memory="saved").exists()
     assert AuditEntry.objects.filter(memory_id="saved").exists()
 
@@ -176,8 +182,8 @@ def test_compacting_reaches_the_nodes(cluster):
 
 
 def test_a_long_one_is_deleted_in_slices(cluster, monkeypatch):
-    monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 20)
-    monkeypatch.setattr("chatmemory.services.erasure.SLICE", 5)
+    monkeypatch.setattr("chatmemory.ledger.erasure.AT_ONCE", 20)
+    monkeypatch.setattr("chatmemory.ledger.erasure.SLICE", 5)
     services.import_conversation("gone", [UserMessage("gone")] * 12, MessageWindow(3))
     services.delete("gone")
     assert not Memory.with_deleted.filter(pk="gone").exists()
@@ -199,11 +205,11 @@ def test_a_repeated_request_is_carried_out_once(client_of_api):
 
 def test_a_snapshot_sees_no_later_change(cluster):
     with one_snapshot():
-        before = queries.memory("own")
+        before = conversations.memory("own")
         with connected_to(cluster.url):
             services.add("own", [UserMessage("meanwhile")])
-        assert queries.memory("own") == before
-    assert queries.memory("own").said_count == before.said_count + 1
+        assert conversations.memory("own") == before
+    assert conversations.memory("own").said_count == before.said_count + 1
 
 
 def test_a_writer_does_not_wait_for_ever(cluster):
@@ -230,8 +236,8 @@ def test_long_lists_are_copied_to_the_nodes(client_of_api):
     for messages in lists:
         answer = client_of_api.put("/api/v1/store/put/", messages)
         assert answer.status_code == 204, answer.data
-    assert queries.said("imported") == said
-    assert queries.memory("put").said_count == 1_500
+    assert history.said("imported") == said
+    assert conversations.memory("put").said_count == 1_500
     output = StringIO()
     call_command("verify_memories", "imported", "put", stdout=output)
     assert "2 conversations" in output.getvalue()

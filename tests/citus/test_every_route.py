@@ -9,7 +9,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from chatmemory import AiMessage, MessageWindow, UserMessage, services
-from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.exceptions import MemoryNotFound
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
 

@@ -9,9 +9,10 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
-from chatmemory import MessageWindow, queries, services
-from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory import MessageWindow, services
+from chatmemory.exceptions import MemoryNotFound
 from chatmemory.ledger.verification import verify
+from chatmemory.reading import conversations, history
 from inspector.rooms.live import following
 
 from ..connecting import connected_to
@@ -57,7 +58,7 @@ def ids(cluster) -> Iterator[Ids]:
                 yield found
         finally:
             admin.execute(MOVE, [lost, CLOSED])
-    left = {memory.id for memory in queries.memories(found)}
+    left = {memory.id for memory in conversations.memories(found)}
     services.delete_all(left)
 
 
@@ -112,7 +113,7 @@ def test_watchers_of_other_conversations_are_told(ids):
     watched = [ids.lost, following.ALL_CONVERSATIONS, ids.there, "nobody"]
     found = following._newest(watched)
     assert found.keys() <= {ids.there, "nobody"}
-    assert found[ids.there].step == queries.memory(ids.there).version
+    assert found[ids.there].step == conversations.memory(ids.there).version
 
 
 def test_what_lists_all_conversations_fails_and_offers_to_open_one(page, api, ids):
@@ -143,31 +144,31 @@ def test_a_message_is_redacted_with_the_branch_that_is_named(api, ids):
     url = f"/api/v1/memories/{ids.there}/messages/1/redact/"
     assert api.post(url, {"branches": True}).status_code == 503
     assert api.post(url, {"branches": [ids.lost_branch]}).status_code == 503
-    assert queries.message(ids.there, 1).redacted is None
+    assert history.message(ids.there, 1).redacted is None
     answer = api.post(url, {"branches": [ids.near_branch]}, headers={"Idempotency-Key": "named"})
     assert (answer.status_code, answer.data["copies"]) == (200, None)
     for memory_id in (ids.there, ids.near_branch):
-        assert queries.message(memory_id, 1).redacted
+        assert history.message(memory_id, 1).redacted
         assert verify(memory_id) is None
 
 
 def test_a_page_warns_before_it_redacts(page, ids):
     url = f"/c/{ids.there}/redact/1/"
     assert b"A node of the cluster does not answer" in page.post(url).content
-    assert queries.message(ids.there, 1).redacted is None
+    assert history.message(ids.there, 1).redacted is None
     assert page.post(url, {"confirmed": "1"}).status_code == 302
-    assert queries.message(ids.there, 1).redacted
+    assert history.message(ids.there, 1).redacted
 
 
 def test_a_conversation_is_deleted(api, ids):
     assert api.delete(f"/api/v1/memories/{ids.there}/").status_code == 204
     assert api.delete(f"/api/v1/memories/{ids.lost}/").status_code == 503
     with pytest.raises(MemoryNotFound):
-        queries.memory(ids.there)
+        conversations.memory(ids.there)
 
 
 def test_a_page_warns_before_it_deletes(page, ids):
     form = {"action": "delete", "id": ids.there}
     assert b"A node of the cluster does not answer" in page.post("/bulk/", form).content
     assert page.post("/bulk/", form | {"confirmed": "1"}).status_code == 302
-    assert not queries.memories([ids.there])
+    assert not conversations.memories([ids.there])

@@ -22,8 +22,8 @@ from chatmemory import (
     UserMessage,
     message_from_json,
 )
-from chatmemory.core.messages import AiMessage, ChatMessage
-from chatmemory.core.transitions import Change
+from chatmemory.messages.message import AiMessage, ChatMessage
+from chatmemory.windows.transitions import Change
 
 FOLDER = Path(__file__).parent
 

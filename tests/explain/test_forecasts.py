@@ -16,12 +16,13 @@ from chatmemory import (
     SystemMessage,
     TokenWindow,
     UserMessage,
-    explain,
-    queries,
     services,
 )
-from chatmemory.core.policies import Policy
-from chatmemory.queries import Simulation
+from chatmemory.explain import captions
+from chatmemory.explain.captions import Caption, change_of_policy, over_limit
+from chatmemory.reading import windows
+from chatmemory.reading.simulation import Simulation, simulate
+from chatmemory.windows.policies import Policy
 
 from ..conversations import create_and_add, numbered
 from ..properties import examples
@@ -43,20 +44,20 @@ def pinned(db) -> str:
 
 
 def test_nothing_leaves_at_an_add_for_which_pins_leave_no_room(pinned):
-    assert explain.over_limit(queries.outline(pinned)) == (
+    assert over_limit(windows.outline(pinned)) == (
         "4 messages over the limit are hidden; beside what is pinned no message fits: "
         "unpin one, or raise the limit"
     )
-    outlook = queries.simulate(pinned, [], MessageWindow(1)).outlook()
-    assert explain.change_of_policy(outlook) == (
+    outlook = simulate(pinned, [], MessageWindow(1)).outlook()
+    assert change_of_policy(outlook) == (
         "Nothing more would leave. #1, #4, #5 and #6 are hidden already. "
         "No message would fit beside what is pinned: unpin one, or choose a higher limit."
     )
-    assert explain.change_of_policy(queries.simulate(pinned, [], MessageWindow(3)).outlook()) == (
+    assert change_of_policy(simulate(pinned, [], MessageWindow(3)).outlook()) == (
         "1 message comes back: #6. #1, #4 and #5 are hidden already and leave at the next add."
     )
     services.change(pinned, policy=MessageWindow(9))
-    assert forecast(queries.simulate(pinned, [], MessageWindow(2))).summary == (
+    assert forecast(simulate(pinned, [], MessageWindow(2))).summary == (
         "No room. 4 messages would be hidden: #1, #4, #5 and #6. "
         "No message would fit beside what is pinned: unpin one, or choose a higher limit."
     )
@@ -69,19 +70,19 @@ def test_nothing_leaves_at_an_add_that_is_rejected_in_any_case(db):
         [SystemMessage("Be brief."), UserMessage("one"), UserMessage("two")],
     )
     tried = MessageWindow(1, oversized="reject")
-    assert forecast(queries.simulate("m", [], tried)).summary == (
+    assert forecast(simulate("m", [], tried)).summary == (
         "No room. 2 messages would be hidden: #2 and #3. "
         "No message would fit, and the policy rejects what does not fit: choose a higher limit."
     )
     services.change("m", policy=tried)
-    assert explain.over_limit(queries.outline("m")) == (
+    assert over_limit(windows.outline("m")) == (
         "2 messages over the limit are hidden; "
         "no message fits, and the policy rejects what does not fit: raise the limit"
     )
     with pytest.raises(OversizedMessage):
         services.add("m", [UserMessage("three")])
     services.change("m", policy=MessageWindow(1))
-    assert explain.over_limit(queries.outline("m")) == (
+    assert over_limit(windows.outline("m")) == (
         "2 messages over the limit will leave at the next add"
     )
 
@@ -89,18 +90,16 @@ def test_nothing_leaves_at_an_add_that_is_rejected_in_any_case(db):
 def test_a_draft_that_is_kept_over_the_limit_does_not_fit(db):
     create_and_add("m", TokenWindow(40, oversized="keep"), [UserMessage("word " * 100)])
     services.change("m", policy=TokenWindow(40, meters_only=True))
-    simulation = queries.simulate("m", [UserMessage("hello")])
+    simulation = simulate("m", [UserMessage("hello")])
     over = simulation.policy.load(simulation.totals) - 40
     assert forecast(simulation).summary == (
         f"Over the limit. Memory would be {over} tokens over the limit. Nothing would leave."
     )
-    assert explain.over_limit(queries.outline("m")) == (
-        "only measured: the client decides what leaves"
-    )
+    assert over_limit(windows.outline("m")) == ("only measured: the client decides what leaves")
 
 
-def forecast(simulation: Simulation) -> explain.Caption:
-    return explain.forecast(simulation.changes, simulation.outlook(), simulation.policy)
+def forecast(simulation: Simulation) -> Caption:
+    return captions.forecast(simulation.changes, simulation.outlook(), simulation.policy)
 
 
 pins = st.lists(st.tuples(st.just("pin"), st.integers(1, 6)), min_size=1, max_size=4)
@@ -127,8 +126,8 @@ def test_what_is_forecast_happens(db, made, drafts, other):
         check_next_add()
         check_draft(drafts, None)
         check_draft(drafts, other)
-        simulation = queries.simulate("m", [], other)
-        before = {row.seq for row in queries.outline("m").rows}
+        simulation = simulate("m", [], other)
+        before = {row.seq for row in windows.outline("m").rows}
         make("m", "policy", other)
         check_change(simulation, before)
 
@@ -138,15 +137,15 @@ def added() -> tuple[frozenset[int], type[ChatMemoryError] | None, bool]:
     refused or leaves at once.
     """
     try:
-        (change,) = queries.simulate("m", [UserMessage("a")]).changes
+        (change,) = simulate("m", [UserMessage("a")]).changes
     except (NoRoomBesidePins, OversizedMessage) as error:
         return frozenset(), type(error), isinstance(error, OversizedMessage)
     return frozenset(each.seq for each in change.evicted), None, bool(change.misfit)
 
 
 def check_next_add() -> None:
-    window = queries.outline("m")
-    words = explain.over_limit(window)
+    window = windows.outline("m")
+    words = over_limit(window)
     if not words:
         return
     left, refused, is_oversized = added()
@@ -162,14 +161,14 @@ def check_next_add() -> None:
 
 def is_tight(refused: type[ChatMemoryError] | None) -> bool:
     """Whether a message was refused though there is room for a smaller one, in tokens."""
-    window = queries.outline("m")
+    window = windows.outline("m")
     has_room = window.room_without_pins(window.policy) >= 1
     return refused is not None and has_room and window.policy.unit == "tokens"
 
 
 def check_draft(drafts: list, other: Policy | None) -> None:
     try:
-        simulation = queries.simulate("m", drafts, other)
+        simulation = simulate("m", drafts, other)
     except (NoRoomBesidePins, OversizedMessage):
         return
     policy, told = simulation.policy, forecast(simulation)
@@ -183,8 +182,8 @@ def check_draft(drafts: list, other: Policy | None) -> None:
 
 
 def check_change(simulation: Simulation, before: set[int]) -> None:
-    outlook, window = simulation.outlook(), queries.outline("m")
-    words = explain.change_of_policy(outlook)
+    outlook, window = simulation.outlook(), windows.outline("m")
+    words = change_of_policy(outlook)
     now = {row.seq for row in window.rows}
     assert (set(outlook.leaving), set(outlook.returning)) == (before - now, now - before)
     left, refused, is_oversized = added()

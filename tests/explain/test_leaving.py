@@ -15,13 +15,13 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    explain,
-    queries,
     services,
 )
-from chatmemory.core.estimators import estimator_for
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.queries import WindowPlace, WindowView
+from chatmemory.explain.reasons import room_before, why_in
+from chatmemory.messages.estimators import estimator_for
+from chatmemory.reading import simulation, windows
+from chatmemory.reading.windows import WindowPlace, WindowView
+from chatmemory.windows.stored_policies import can_decide
 
 from ..conversations import create_and_add, users
 from ..properties import examples
@@ -34,11 +34,11 @@ RESULT = ToolExecutionResultMessage("1", "find", "found " * 100)
 def test_a_system_message_behind_others_stays(db):
     services.create("m", MessageWindow(3))
     services.set_messages("m", [UserMessage("one"), SystemMessage("Be brief."), UserMessage("two")])
-    window = queries.outline("m")
-    assert explain.why_in(window, 2).cause == "It is the system message."
-    assert [explain.room_before(window, position) for position in (0, 2)] == [1, 2]
+    window = windows.outline("m")
+    assert why_in(window, 2).cause == "It is the system message."
+    assert [room_before(window, position) for position in (0, 2)] == [1, 2]
     services.add("m", [UserMessage("three"), UserMessage("four")])
-    assert queries.window("m").messages == [
+    assert windows.window("m").messages == [
         SystemMessage("Be brief."),
         UserMessage("three"),
         UserMessage("four"),
@@ -54,12 +54,12 @@ def test_an_oversized_message_that_is_kept_is_the_newest(db):
         TokenWindow(40, oversized="keep"),
         [SystemMessage("Be brief."), UserMessage("word " * 100)],
     )
-    why = explain.why_in(queries.outline("m"), 2)
+    why = why_in(windows.outline("m"), 2)
     assert why.summary == "It is too big for the limit. It stays while it is the newest message."
     services.add("m", users("one", "two"))
-    assert explain.why_in(queries.outline("m"), 3).cause == "There is room for it."
+    assert why_in(windows.outline("m"), 3).cause == "There is room for it."
     services.set_messages("m", [CALL, RESULT])
-    why = explain.why_in(queries.outline("m"), 5)
+    why = why_in(windows.outline("m"), 5)
     assert why.cause in KEPT
     assert why.detail == "It stays with #6 while that is the newest message."
 
@@ -68,14 +68,14 @@ def test_an_oversized_message_that_is_kept_is_the_newest(db):
 @examples(40)
 def test_a_message_leaves_when_it_is_said_to(db, policy, sequence):
     with conversation(policy, sequence):
-        window = queries.outline("m")
+        window = windows.outline("m")
         if can_decide(window.policy) and not window.policy.meters_only:
             for position, row in enumerate(window.rows):
                 check(window, position, row)
 
 
 def check(window: WindowView[WindowPlace], position: int, row: WindowPlace) -> None:
-    answer = explain.why_in(window, row.seq).cause
+    answer = why_in(window, row.seq).cause
     event(answer)
     if answer in KEPT:
         gone = evicted_by(window, 1 if window.policy.unit == "messages" else 10)
@@ -84,7 +84,7 @@ def check(window: WindowView[WindowPlace], position: int, row: WindowPlace) -> N
     if answer != "There is room for it.":
         assert row.seq not in evicted_by(window, window.policy.limit)
         return
-    room = explain.room_before(window, position)
+    room = room_before(window, position)
     assert row.seq not in evicted_by(window, room - 1)
     gone = evicted_by(window, room)
     assert gone is NEVER or row.seq in gone or window.policy.has_window_options
@@ -97,7 +97,7 @@ def evicted_by(window: WindowView[WindowPlace], room: int) -> frozenset[int]:
     """Return what leaves if as much is added; nothing if no messages are that large."""
     added = of_size(window, room)
     try:
-        made = queries.simulate("m", added).changes if added else ()
+        made = simulation.simulate("m", added).changes if added else ()
     except (NoRoomBesidePins, OversizedMessage):
         return NEVER
     return frozenset(message.seq for change in made for message in change.evicted) or NEVER

@@ -15,13 +15,16 @@ from chatmemory import (
     TokenWindow,
     ToolExecutionResultMessage,
     UserMessage,
-    explain,
-    queries,
     services,
 )
-from chatmemory.core.phrases import Speaker, speaker_of
-from chatmemory.queries import ConversationQuery, Remembered, phrase
+from chatmemory.messages.phrases import Speaker, speaker_of
+from chatmemory.reading import conversations, windows
+from chatmemory.reading.history import history, message
+from inspector.conversation import phrase, phrase_answers
 from inspector.conversation.found import Found
+from inspector.conversation.phrase import PhraseMatches, Remembered
+from inspector.conversation.phrase_answers import PhraseAnswer
+from inspector.conversation.state import ConversationQuery, conversation_state
 
 from ..conversations import create_and_add, users
 from ..properties import examples
@@ -48,7 +51,7 @@ changes = st.one_of(
 
 
 def found_at(at: int) -> Found:
-    return Found(queries.conversation_state("m", ConversationQuery(at=at, find="key")))
+    return Found(conversation_state("m", ConversationQuery(at=at, find="key")))
 
 
 def saying(rows):
@@ -58,20 +61,20 @@ def saying(rows):
 
 def held_at(step: int) -> bool:
     """Whether the stored window holds a message that contains the phrase."""
-    window = queries.window("m", step)
+    window = windows.window("m", step)
     return bool(saying((*window.rows, *window.over_limit)))
 
 
 def injected_messages() -> set[int]:
-    last = queries.memory("m").last_seq
-    return {n for n in range(1, last + 1) if queries.message("m", n).origin == "SYNTHETIC"}
+    last = conversations.memory("m").last_seq
+    return {n for n in range(1, last + 1) if message("m", n).origin == "SYNTHETIC"}
 
 
-def check_state(answer: explain.PhraseAnswer, at: int, injected: set[int]) -> None:
+def check_state(answer: PhraseAnswer, at: int, injected: set[int]) -> None:
     """It is in memory if and only if the model sees a message that contains the phrase, and aside
     if only a system message or the assistant said those.
     """
-    seen = saying(queries.window("m", at).rows)
+    seen = saying(windows.window("m", at).rows)
     who = {speaker_of(row.type, row.seq in injected) for row in seen.values()}
     assert (answer.state is not Remembered.NOT_IN_MEMORY) == bool(seen)
     is_aside = bool(seen) and who <= {Speaker.ASSISTANT, Speaker.SYSTEM}
@@ -98,13 +101,13 @@ def test_the_answer_is_true_at_its_step_however_few_mentions_are_looked_at(
 
 
 def check_every_answer(most: int) -> None:
-    last = queries.memory("m").last_step
+    last = conversations.memory("m").last_step
     injected = injected_messages()
     said = list(
-        saying(queries.message("m", n + 1) for n in range(queries.memory("m").last_seq)).values()
+        saying(message("m", n + 1) for n in range(conversations.memory("m").last_seq)).values()
     )
     if not said:
-        assert not saying(queries.history("m").rows)
+        assert not saying(history("m").rows)
         return
     spoke = {row.seq: speaker_of(row.type, row.seq in injected) for row in said}
     newest = {row.seq for row in said[-most:]}
@@ -120,7 +123,7 @@ def check_every_answer(most: int) -> None:
         check_state(answer, at, injected)
         check_answer(answer, at, held, mentions)
     if not is_partial:
-        remembered = queries.conversation_state("m", ConversationQuery(find="key")).mentions.spans
+        remembered = conversation_state("m", ConversationQuery(find="key")).mentions.spans
         spans = {step for first, end in remembered for step in range(first, end + 1)}
         assert spans == {step for step, is_held in enumerate(held) if is_held}
 
@@ -130,9 +133,7 @@ def present_at(saying, spoke: dict[int, Speaker], at: int) -> dict[Speaker, tupl
     return {who: tuple(n for n in here if spoke[n] is who) for who in {spoke[n] for n in here}}
 
 
-def check_answer(
-    answer: explain.PhraseAnswer, at: int, held: list[bool], mentions: queries.PhraseMatches
-) -> None:
+def check_answer(answer: PhraseAnswer, at: int, held: list[bool], mentions: PhraseMatches) -> None:
     """It is true of its step. It is true of the others, if all mentions are looked at; if not, what
     it calls in memory was, and it tells from where on it looks.
     """
@@ -185,7 +186,7 @@ def test_what_is_said_later_does_not_change_the_answer_of_an_earlier_step(db, po
     for more in ([], later):
         changes = [("add", said), *([("add", more)] if more else [])]
         with conversation(policy, changes):
-            last = min(queries.memory("m").last_step, len(said))
+            last = min(conversations.memory("m").last_step, len(said))
             asked = range(last + 1)
             states.append([found_at(at).answer.state for at in asked])
     assert states[0] == states[1][: len(states[0])]
@@ -193,11 +194,11 @@ def test_what_is_said_later_does_not_change_the_answer_of_an_earlier_step(db, po
 
 def test_a_phrase_that_is_only_a_part_of_a_longer_term_is_inside_it(db):
     create_and_add("m", MessageWindow(9), users("It is credit_card_4421486."))
-    state = queries.conversation_state("m", ConversationQuery(find="4421486"))
-    assert explain.remembered(state).cause == "Yes, inside credit_card_4421486, since #1."
+    state = conversation_state("m", ConversationQuery(find="4421486"))
+    assert phrase_answers.remembered(state).cause == "Yes, inside credit_card_4421486, since #1."
     services.add("m", users("It is 4421486."))
-    state = queries.conversation_state("m", ConversationQuery(find="4421486"))
-    assert explain.remembered(state).cause == "Yes, since #1."
+    state = conversation_state("m", ConversationQuery(find="4421486"))
+    assert phrase_answers.remembered(state).cause == "Yes, since #1."
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,7 @@ def test_a_phrase_that_is_only_a_part_of_a_longer_term_is_inside_it(db):
 )
 def test_a_date_in_another_spelling_is_not_the_phrase_but_is_told(db, phrase, told):
     create_and_add("m", MessageWindow(1), users("On 2024-05-20 or 2024-05-21.", "May 20th!"))
-    answer = explain.remembered(queries.conversation_state("m", ConversationQuery(find=phrase)))
+    answer = phrase_answers.remembered(conversation_state("m", ConversationQuery(find=phrase)))
     assert answer.state is Remembered.NOT_IN_MEMORY
     assert told in answer.detail
     assert ("this day" in answer.detail) == bool(told)

@@ -8,10 +8,13 @@ import re
 import pytest
 from django.core.management import call_command
 
-from chatmemory import TokenWindow, explain, queries
+from chatmemory import TokenWindow
 from chatmemory.formats import read_transcripts
 from chatmemory.models import Memory, Message
-from chatmemory.queries import ConversationQuery, Remembered
+from chatmemory.reading import windows
+from inspector.conversation import phrase_answers
+from inspector.conversation.phrase import Remembered
+from inspector.conversation.state import ConversationQuery, conversation_state
 from tests.conversations import create_and_add
 
 SAMPLES = 300
@@ -35,9 +38,9 @@ def ask(chance: random.Random, memory: Memory) -> bool:
     texts = Message.objects.filter(memory=memory).exclude(text="").values_list("text", flat=True)
     phrase = chance.choice(CHARACTERS.findall(chance.choice(list(texts))))[:60].strip()
     at = chance.randint(1, memory.last_step)
-    state = queries.conversation_state(memory.pk, ConversationQuery(at=at, find=phrase))
-    seen = [row.text.lower() for row in queries.window(memory.pk, at).rows]
-    answer = explain.remembered(state)
+    state = conversation_state(memory.pk, ConversationQuery(at=at, find=phrase))
+    seen = [row.text.lower() for row in windows.window(memory.pk, at).rows]
+    answer = phrase_answers.remembered(state)
     has_it = any(phrase.lower() in text for text in seen)
     assert (answer.state is not Remembered.NOT_IN_MEMORY) == has_it, (memory.pk, at, phrase)
     return has_it

@@ -28,18 +28,23 @@ from chatmemory import (
     ToolExecutionResultMessage,
     TurnWindow,
     UserMessage,
-    explain,
-    queries,
     services,
 )
+from chatmemory.explain import captions, receipts
+from chatmemory.explain.reasons import Explanation, why_left
+from chatmemory.explain.receipts import ReceiptLine
+from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory
-from chatmemory.queries import ConversationQuery
-from chatmemory.services import ChangeResult, protocol
+from chatmemory.reading import conversations, windows
+from chatmemory.reading.simulation import simulate
+from chatmemory.reading.steps import step, step_samples
+from chatmemory.services import ChangeResult
 from inspector.conversation.page import ConversationPage
+from inspector.conversation.state import ConversationQuery, conversation_state
 
 from ..conversations import create_and_add, numbered, users
-from ..core.letters import CALL
+from ..messages.letters import CALL
 from ..properties import examples
 
 texts = st.integers(1, 40).map(lambda n: "word " * n)
@@ -80,12 +85,12 @@ REFUSALS = (OversizedMessage, NoRoomBesidePins, NotPinnable, MessageNotFound, Po
 
 def make(memory_id: str, kind: str, value: object) -> list[ChangeResult]:
     """Make a change; one that is refused changes nothing."""
-    version = queries.memory(memory_id).version
+    version = conversations.memory(memory_id).version
     try:
         with transaction.atomic():
             return changed(memory_id, kind, value)
     except REFUSALS:
-        assert queries.memory(memory_id).version == version
+        assert conversations.memory(memory_id).version == version
         return []
 
 
@@ -120,8 +125,8 @@ def conversation(policy, sequence) -> Iterator[list[ChangeResult]]:
 
 
 def stored_changes(memory_id: str) -> list[ChangeResult]:
-    steps = range(1, queries.memory(memory_id).last_step + 1)
-    return [queries.step(memory_id, n).change for n in steps]
+    steps = range(1, conversations.memory(memory_id).last_step + 1)
+    return [step(memory_id, n).change for n in steps]
 
 
 @given(policy=policies, sequence=st.lists(changes, max_size=8))
@@ -130,11 +135,11 @@ def test_whatever_happens_receipts_add_up(db, policy, sequence):
     with conversation(policy, sequence) as made:
         for result in made:
             if result.step is not None:
-                assert_equal(queries.step("m", result.step).change, result)
+                assert_equal(step("m", result.step).change, result)
         for change in stored_changes("m"):
             check_sum(change)
             for message in change.evicted:
-                check_cause(change, explain.why_left(change, message.seq), message)
+                check_cause(change, why_left(change, message.seq), message)
         assert verify("m") is None
 
 
@@ -146,7 +151,7 @@ def assert_equal(stored: ChangeResult, made: ChangeResult) -> None:
 
 
 def check_sum(change: ChangeResult) -> None:
-    lines = explain.receipt(change)
+    lines = receipts.receipt(change)
     if not lines:
         return
     first, *between, last = lines
@@ -166,12 +171,12 @@ def check_sum(change: ChangeResult) -> None:
     assert_arrivals_come_first(change, between)
 
 
-def limit_of(change: ChangeResult, line: explain.ReceiptLine) -> int:
+def limit_of(change: ChangeResult, line: ReceiptLine) -> int:
     before = change.policy_before or change.policy
     return min(before.limit, change.policy.limit)
 
 
-def assert_arrivals_come_first(change: ChangeResult, lines: list[explain.ReceiptLine]) -> None:
+def assert_arrivals_come_first(change: ChangeResult, lines: list[ReceiptLine]) -> None:
     """No message is taken away before it is there."""
     there: set[int] = set()
     arriving = {message.seq for message in change.arrived if message.is_new}
@@ -181,7 +186,7 @@ def assert_arrivals_come_first(change: ChangeResult, lines: list[explain.Receipt
         assert line.kind != "minus" or line.seq not in arriving - there
 
 
-def check_cause(change: ChangeResult, why: explain.Explanation, message) -> None:
+def check_cause(change: ChangeResult, why: Explanation, message) -> None:
     is_own = change.kind == "add" and [message.seq] == [each.seq for each in change.arrived]
     causes = {
         Reason.CAPACITY: "There was no room."
@@ -230,10 +235,10 @@ BIG, SMALL = UserMessage("word " * 16), UserMessage("a small question")
 )
 def test_what_leaves_beside_a_large_system_message_says_so(db, system, said, cause, detail):
     create_and_add("m", TokenWindow(30), [SystemMessage(system), said])
-    change = queries.step("m", 2).change
-    why = explain.why_left(change, 2)
+    change = step("m", 2).change
+    why = why_left(change, 2)
     assert (why.cause, why.detail) == (cause, detail)
-    caption = explain.caption(change).summary
+    caption = captions.caption(change).summary
     assert ("too big" in caption) == (said is BIG)
     assert why.receipt[-1].kind == ("fits" if said is BIG else "over")
     assert verify("m") is None
@@ -243,11 +248,11 @@ def test_what_leaves_beside_a_large_system_message_says_so(db, system, said, cau
 def test_a_limit_below_the_overhead_of_a_request_blames_no_system_message(db, limit):
     create_and_add("tiny", TokenWindow(limit), [UserMessage("hello")])
     for change in (
-        queries.step("tiny", 1).change,
-        *queries.simulate("tiny", [UserMessage("hello")]).changes,
+        step("tiny", 1).change,
+        *simulate("tiny", [UserMessage("hello")]).changes,
     ):
         (left,) = change.evicted
-        why = explain.why_left(change, left.seq)
+        why = why_left(change, left.seq)
         assert why.cause in ("It was too big on its own.", "It would be too big on its own.")
         assert why.detail.endswith(f"alone needs 8 of {limit} tokens.")
     assert verify("tiny") is None
@@ -259,31 +264,31 @@ def test_what_left_is_the_oldest_only_beside_pins(db):
     services.pin("pinned", 2)
     services.add("pinned", [UserMessage("first")])
     for words in ("#1 was the oldest.", "#3 was the oldest that could leave."):
-        change = queries.step("pinned", queries.memory("pinned").last_step).change
-        assert explain.caption(change).summary.endswith(words)
+        change = step("pinned", conversations.memory("pinned").last_step).change
+        assert captions.caption(change).summary.endswith(words)
         label = words.removesuffix(".").replace(" was", " User,")
-        assert label in [line.label for line in explain.receipt(change)]
-        (simulated,) = queries.simulate("pinned", [UserMessage("second")]).changes
-        assert explain.caption(simulated).summary.endswith("the oldest that could leave.")
+        assert label in [line.label for line in receipts.receipt(change)]
+        (simulated,) = simulate("pinned", [UserMessage("second")]).changes
+        assert captions.caption(simulated).summary.endswith("the oldest that could leave.")
         (added,) = services.add("pinned", [UserMessage("second")])
         assert added.passed_pins
-    page = ConversationPage(queries.conversation_state("pinned", ConversationQuery()))
+    page = ConversationPage(conversation_state("pinned", ConversationQuery()))
     assert [row.note for row in page.memory_pane.just_evicted.rows] == ["oldest that could leave"]
 
 
 def test_several_messages_of_a_set_list_are_not_each_too_big(db):
     services.create("set", MessageWindow(2))
     services.set_messages("set", numbered(5))
-    change = queries.step("set", 1).change
-    assert explain.caption(change).summary.endswith("#1, #2 and #3 were the oldest.")
-    why = explain.why_left(change, 2)
+    change = step("set", 1).change
+    assert captions.caption(change).summary.endswith("#1, #2 and #3 were the oldest.")
+    why = why_left(change, 2)
     assert why.detail.startswith("The new list needed 5 of 2 messages")
 
 
 def test_a_receipt_goes_on_to_the_low_mark_only_if_a_message_leaves_for_it(db):
     create_and_add("m", MessageWindow(2), [UserMessage("word "), SystemMessage("word " * 7)])
-    (change,) = queries.simulate("m", [CALL], TokenWindow(20, low_water=0.7)).changes
-    lines = explain.receipt(change)
+    (change,) = simulate("m", [CALL], TokenWindow(20, low_water=0.7)).changes
+    lines = receipts.receipt(change)
     check_sum(change)
     assert [line.kind for line in lines if line.kind == "minus"]
     assert all(after.kind == "minus" for line, after in pairwise(lines) if line.kind == "ahead")
@@ -293,12 +298,12 @@ def test_a_step_whose_message_nobody_saw_says_so(db):
     for words in ("a", "ab", ""):
         change = protocol.update_messages("client", users(*words))
     tokens = sum(each.tokens for each in change.evicted)
-    assert explain.caption(change).summary == (
+    assert captions.caption(change).summary == (
         f"A message came that left at once. 2 messages left −{tokens}: #1 and #2 were the oldest."
     )
-    assert explain.why_left(change, 1).cause == "The client left it out of its list."
-    assert queries.step("client", 3).change == change
-    samples = queries.step_samples(Memory.objects.get(pk="client"), 3).part
+    assert why_left(change, 1).cause == "The client left it out of its list."
+    assert step("client", 3).change == change
+    samples = step_samples(Memory.objects.get(pk="client"), 3).part
     assert [sample.arrival and sample.arrival.seq for sample in samples] == [1, 2, None]
 
 
@@ -308,10 +313,10 @@ def test_a_step_whose_message_nobody_saw_says_so(db):
 def test_what_a_client_leaves_out_did_not_leave_for_the_limit(db, policy):
     create_and_add("client", policy, users("one", "two", "three"))
     protocol.update_messages("client", [UserMessage("four")])
-    change = queries.step("client", 4).change
+    change = step("client", 4).change
     assert change.by_client
     for seq in (1, 2, 3):
-        why = explain.why_left(change, seq)
+        why = why_left(change, seq)
         assert why.summary == (
             "The client left it out of its list. It left the head of the list at step 4."
         )
@@ -343,12 +348,12 @@ def test_what_is_simulated_under_another_policy_happens(db, tried):
 def check_simulated(memory_id, drafts, other) -> None:
     """What is simulated under another policy happens, or is refused for the same reason."""
     try:
-        simulation = queries.simulate(memory_id, drafts, other)
+        simulation = simulate(memory_id, drafts, other)
     except (OversizedMessage, NoRoomBesidePins) as error:
         with pytest.raises(type(error), match=re.escape(str(error))):
             services.change_and_add(memory_id, drafts, policy=other)
         return
     made = services.change_and_add(memory_id, drafts, policy=other)
     assert simulation.changes == tuple(made)
-    rows = queries.outline(memory_id).rows
+    rows = windows.outline(memory_id).rows
     assert [each.seq for each in simulation.window.rows] == [each.seq for each in rows]

@@ -9,10 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import TokenWindow, UserMessage, explain, queries, services
-from chatmemory.queries import ConversationQuery
-from chatmemory.services import protocol
+from chatmemory import (
+    TokenWindow,
+    UserMessage,
+    services,
+)
+from chatmemory.explain import captions, wording
+from chatmemory.explain.wording import cause_of, policy_words
+from chatmemory.ledger import protocol
+from chatmemory.reading import conversations
 from inspector.conversation.page import ConversationPage
+from inspector.conversation.state import ConversationQuery, conversation_state
 
 from ..conversations import create_and_add, users
 from ..properties import examples
@@ -23,14 +30,14 @@ STEP = re.compile(r"(?:forgotten at|left at|since) step ([\d,]+)")
 
 
 def page_at(at: int, **query) -> ConversationPage:
-    return ConversationPage(queries.conversation_state("m", ConversationQuery(at=at, **query)))
+    return ConversationPage(conversation_state("m", ConversationQuery(at=at, **query)))
 
 
 @given(policy=policies, sequence=st.lists(changes, min_size=1, max_size=5))
 @examples(15)
 def test_a_page_tells_one_story(db, policy, sequence):
     with conversation(policy, sequence):
-        last = queries.memory("m").last_step
+        last = conversations.memory("m").last_step
         for at in range(last + 1):
             page = page_at(at)
             check_numbers(page)
@@ -79,7 +86,7 @@ def check_reasons(page: ConversationPage) -> None:
         departure = said.row.departure(page.at)
         if departure is None or departure.reason is None:
             continue
-        cause = explain.cause_of(departure.reason, departure.misfit)
+        cause = cause_of(departure.reason, departure.misfit)
         assert said.tag == f"forgotten at step {departure.left_step:,} · {cause.short}"
         assert selected.panel.why.explanation.cause == cause.sentence
         assert life.left == departure.left_step
@@ -92,8 +99,8 @@ def test_another_policy_is_told_in_other_words(before, policy, estimators):
         replace(each, estimator=estimator)
         for each, estimator in zip((before, policy), estimators, strict=True)
     )
-    same = explain.policy_words(before)
-    assert (explain.policy_words(policy, before) == same) == (policy == before)
+    same = policy_words(before)
+    assert (policy_words(policy, before) == same) == (policy == before)
 
 
 def test_a_step_that_changes_only_an_option_or_the_estimator_names_it(db):
@@ -106,7 +113,7 @@ def test_a_step_that_changes_only_an_option_or_the_estimator_names_it(db):
         TokenWindow(400, estimator="gpt-4", meters_only=True),
     ):
         services.change("m", policy=policy)
-    assert [explain.caption(change).event for change in stored_changes("m")[1:]] == [
+    assert [captions.caption(change).event for change in stored_changes("m")[1:]] == [
         "The policy became Token window 400, counted as gpt-4",
         "The policy became Token window 400, system message first",
         "The policy became Token window 400, no longer system message first",
@@ -120,7 +127,7 @@ def test_a_step_that_changes_only_an_option_or_the_estimator_names_it(db):
     [(range(1, 2001), "#1 to #2000"), (range(1, 4001, 2), "#1, #3, #5 and 1,997 more")],
 )
 def test_very_many_messages_are_a_number_with_a_comma(numbers, words):
-    assert explain.seqs(numbers) == words
+    assert wording.seqs(numbers) == words
 
 
 def test_what_was_never_said_is_marked(db):

@@ -19,8 +19,14 @@ from chatmemory import (
     UserMessage,
     VideoContent,
 )
-from chatmemory.core.contents import Audio, DetailLevel, Image, PdfFile, Video
 from chatmemory.formats import render_messages
+from chatmemory.messages.contents import (
+    Audio,
+    DetailLevel,
+    Image,
+    PdfFile,
+    Video,
+)
 
 LINK, DATA = "https://example.org/a", "QQ=="
 # Formats that keep arguments as the model wrote them, also if they are no JSON.

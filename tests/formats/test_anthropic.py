@@ -18,9 +18,7 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.contents import Image, PdfFile
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import text_of, with_attributes
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import (
     FORMATS,
     parse_messages,
@@ -28,6 +26,8 @@ from chatmemory.formats import (
     read_transcripts,
     render_messages,
 )
+from chatmemory.messages.contents import Image, PdfFile
+from chatmemory.messages.message import text_of, with_attributes
 
 NONE = json.dumps({})
 

@@ -7,14 +7,20 @@ import json
 import pytest
 
 from chatmemory import AiMessage, SystemMessage, ToolExecutionResultMessage, UserMessage
-from chatmemory.core.contents import DetailLevel, Image, ImageContent, PdfFileContent, TextContent
-from chatmemory.core.exceptions import UnreadableTranscript
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import (
     FORMATS,
     parse_messages,
     parse_objects,
     read_transcripts,
     render_messages,
+)
+from chatmemory.messages.contents import (
+    DetailLevel,
+    Image,
+    ImageContent,
+    PdfFileContent,
+    TextContent,
 )
 
 IMAGE = {"image": {"format": "png", "source": {"bytes": "QQ=="}}}

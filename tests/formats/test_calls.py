@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import AiMessage, SystemMessage, ToolExecutionResultMessage, UserMessage
-from chatmemory.core.messages import text_of
 from chatmemory.formats import Reading, Transcript, parse_objects, read_transcripts
+from chatmemory.messages.message import text_of
 
 
 def read(*values: Any) -> Reading:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from chatmemory import AiMessage, ToolExecutionResultMessage, UserMessage
-from chatmemory.core.contents import ImageContent
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import text_of
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import Transcript, read_transcripts
 from chatmemory.formats.trees import path_to
+from chatmemory.messages.contents import ImageContent
+from chatmemory.messages.message import text_of
 
 
 def read(value: Any, format: str) -> Transcript:

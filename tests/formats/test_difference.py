@@ -20,9 +20,9 @@ from chatmemory import (
     ToolExecutionRequest,
     UserMessage,
 )
-from chatmemory.core.messages import text_of, with_attributes
 from chatmemory.formats import parse_messages, render_messages
 from chatmemory.formats.difference import applied, difference, names_in, sources_of, texts_of
+from chatmemory.messages.message import text_of, with_attributes
 
 # Few words, so that a text is also that of a type, of a property or of another text.
 words = st.sampled_from(["text", "type", "$", "a", "ab", "b", "so it is", ""])

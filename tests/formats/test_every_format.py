@@ -34,9 +34,7 @@ from chatmemory import (
     UserMessage,
     VideoContent,
 )
-from chatmemory.core.contents import Audio, DetailLevel, Image, PdfFile, Video
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import text_of, with_attributes
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import (
     FORMATS,
     parse_messages,
@@ -47,6 +45,14 @@ from chatmemory.formats import (
     two_way_formats,
     writable_formats,
 )
+from chatmemory.messages.contents import (
+    Audio,
+    DetailLevel,
+    Image,
+    PdfFile,
+    Video,
+)
+from chatmemory.messages.message import text_of, with_attributes
 
 from .random_conversations import DATA, LINK, conversations
 

@@ -18,10 +18,17 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatmemory import AiMessage, ChatMessage, ToolExecutionResultMessage, UserMessage, queries
-from chatmemory.core.contents import ImageContent, TextContent
-from chatmemory.core.messages import text_of
+from chatmemory import (
+    AiMessage,
+    ChatMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.messages.contents import ImageContent, TextContent
+from chatmemory.messages.message import text_of
 from chatmemory.models import Memory
+from chatmemory.reading import windows
+from chatmemory.reading.history import whole_history
 
 pytestmark = pytest.mark.django_db
 
@@ -79,7 +86,7 @@ def problem_of(right: Any, case: Any, exit_status: int, printed: str) -> str | N
 
 def conversations() -> Iterator[tuple[str, list[ChatMessage]]]:
     for id in Memory.objects.values_list("pk", flat=True):
-        yield id, list(queries.whole_history(id))
+        yield id, list(whole_history(id))
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -124,7 +131,7 @@ def is_conversation(wanted: Any, id: str, history: list[ChatMessage]) -> bool:
     images = [each for m in history for each in getattr(m, "contents", ())]
     if sum(isinstance(each, ImageContent) for each in images) < wanted.get("images", 0):
         return False
-    window = "\n".join(text_of(message) for message in queries.window(id).messages)
+    window = "\n".join(text_of(message) for message in windows.window(id).messages)
     asked = wanted.get("window", {})
     if any(each not in window for each in asked.get("has", ())):
         return False

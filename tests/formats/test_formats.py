@@ -17,7 +17,7 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.exceptions import InvalidValue, UnreadableTranscript
+from chatmemory.exceptions import InvalidValue, UnreadableTranscript
 from chatmemory.formats import (
     FORMATS,
     parse_messages,

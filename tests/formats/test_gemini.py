@@ -15,8 +15,7 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import text_of, with_attributes
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import (
     FORMATS,
     parse_messages,
@@ -24,6 +23,7 @@ from chatmemory.formats import (
     read_transcripts,
     render_messages,
 )
+from chatmemory.messages.message import text_of, with_attributes
 
 from .random_conversations import conversations
 

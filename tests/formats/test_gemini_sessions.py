@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from chatmemory import AiMessage
-from chatmemory.core.messages import text_of
 from chatmemory.formats import Transcript, read_transcripts
+from chatmemory.messages.message import text_of
 
 HEAD = {"sessionId": "s", "projectHash": "h", "startTime": "2026-05-01T10:00:00Z", "kind": "main"}
 

@@ -25,9 +25,9 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
 )
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import with_attributes
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import parse_messages, parse_objects, read_transcripts, render_messages
+from chatmemory.messages.message import with_attributes
 
 from .random_conversations import conversations
 from .test_difference import assert_edits_are_found

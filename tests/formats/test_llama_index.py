@@ -33,10 +33,10 @@ from chatmemory import (
     UserMessage,
     VideoContent,
 )
-from chatmemory.core.contents import DetailLevel
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import text_of
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import parse_objects, read_transcripts, render_messages
+from chatmemory.messages.contents import DetailLevel
+from chatmemory.messages.message import text_of
 
 THOUGHT = ThinkingBlock(content="I look.", additional_information={"signature": "c2ln"})
 CITED = CitationBlock(

@@ -16,9 +16,9 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.contents import Image
-from chatmemory.core.exceptions import UnreadableTranscript
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import FORMATS, parse_messages, readable_formats, render_messages
+from chatmemory.messages.contents import Image
 
 
 def written(*messages) -> str:

@@ -21,8 +21,7 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import text_of
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import (
     FORMATS,
     Reading,
@@ -31,6 +30,7 @@ from chatmemory.formats import (
     render_messages,
     two_way_formats,
 )
+from chatmemory.messages.message import text_of
 
 from ..properties import examples
 

@@ -11,10 +11,10 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.contents import DetailLevel, Image
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import with_attributes
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import parse_messages, parse_objects, render_messages
+from chatmemory.messages.contents import DetailLevel, Image
+from chatmemory.messages.message import with_attributes
 
 from .random_conversations import conversations
 

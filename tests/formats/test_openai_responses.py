@@ -13,14 +13,14 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import text_of, with_attributes
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import (
     parse_messages,
     parse_objects,
     read_transcripts,
     render_messages,
 )
+from chatmemory.messages.message import text_of, with_attributes
 
 from ..properties import examples
 from .random_conversations import conversations

@@ -11,9 +11,9 @@ from chatmemory import (
     SystemMessage,
     ToolExecutionRequest,
 )
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import text_of, with_attributes
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import parse_messages, parse_objects, read_transcripts, render_messages
+from chatmemory.messages.message import text_of, with_attributes
 
 from .test_difference import edited
 

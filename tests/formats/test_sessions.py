@@ -17,11 +17,11 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import text_of
-from chatmemory.core.packed import Packed
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import parse_messages, read_transcripts
 from chatmemory.formats.format import Transcript
+from chatmemory.messages.message import text_of
+from chatmemory.messages.packed import Packed
 from tests.conversations import window_of
 
 from ..properties import examples

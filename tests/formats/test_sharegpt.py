@@ -10,8 +10,8 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.messages import text_of
 from chatmemory.formats import parse_messages, render_messages
+from chatmemory.messages.message import text_of
 
 
 def parse(*turns):

@@ -17,10 +17,16 @@ from chatmemory import (
     UserMessage,
     VideoContent,
 )
-from chatmemory.core.contents import Audio, DetailLevel, Image, PdfFile, Video
-from chatmemory.core.exceptions import UnreadableTranscript
-from chatmemory.core.messages import with_attributes
+from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import parse_messages, read_transcripts, render_messages
+from chatmemory.messages.contents import (
+    Audio,
+    DetailLevel,
+    Image,
+    PdfFile,
+    Video,
+)
+from chatmemory.messages.message import with_attributes
 
 START = {"type": "step-start"}
 

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import AiMessage, UserMessage, policy_kinds
-from chatmemory.core.codec import messages_to_json
 from chatmemory.formats import FORMATS
 from chatmemory.ledger.verification import verify
-from chatmemory.queries import CLIENT
+from chatmemory.managers import CLIENT
+from chatmemory.messages.codec import messages_to_json
 from inspector import demo
 from inspector.overview.selection import OWN_ORDERINGS, PARAMETERS
 

@@ -9,10 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory.core.codec import decode_json, load_json, message_from_json, message_to_json
-from chatmemory.core.exceptions import InvalidValue
+from chatmemory.exceptions import InvalidValue
 from chatmemory.formats import FORMATS, parse_messages, read_transcripts, render_messages
 from chatmemory.formats.script import read_draft
+from chatmemory.messages.codec import (
+    decode_json,
+    load_json,
+    message_from_json,
+    message_to_json,
+)
 
 from .budget import search, settings_of
 

@@ -18,12 +18,12 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    queries,
     services,
 )
-from chatmemory.core.estimators import count_tokens, estimator_for
+from chatmemory.ledger.validation import check_policy
 from chatmemory.ledger.verification import verify
-from chatmemory.services.validation import check_policy
+from chatmemory.messages.estimators import count_tokens, estimator_for
+from chatmemory.reading import history, windows
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 from ..langchain4j import Said, add, trimmed
@@ -88,18 +88,18 @@ class Conversation:
     def make(self, name: str, value) -> None:
         getattr(self, name)(value)
         assert self.store.get_messages(self.id) == [each.message for each in self.stored]
-        view = queries.window(self.id)
+        view = windows.window(self.id)
         assert view.messages == [each.message for each in trimmed(self.stored, self.is_over)]
         if not isinstance(self.policy, MessageWindow):
             assert view.load == self.load(view.messages)
         self.seen[view.step] = view.messages
-        said = queries.said(self.id)
+        said = history.said(self.id)
         assert said[: len(self.said)] == self.said, "history only grows"
         self.said = said
 
     def finish(self) -> None:
         for step, window in self.seen.items():
-            assert queries.window(self.id, step).messages == window, step
+            assert windows.window(self.id, step).messages == window, step
         assert verify(self.id) is None
         services.delete(self.id)
 

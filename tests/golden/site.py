@@ -18,9 +18,9 @@ from chatmemory import (
 )
 from chatmemory.access.tokens import create_token
 from chatmemory.formats import read_transcripts
+from chatmemory.ledger import protocol
+from chatmemory.ledger.keeping import current
 from chatmemory.models import Memory
-from chatmemory.services import protocol
-from chatmemory.services.keeping import current
 from inspector import demo
 from inspector.rooms.transfer.imports import import_all
 

@@ -14,7 +14,7 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.compaction import summary_message
+from chatmemory.windows.compaction import summary_message
 
 MOST = 2.5  # times the CPU for twice the size
 SECONDS = 0.02  # what takes less tells nothing

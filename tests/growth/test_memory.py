@@ -9,12 +9,20 @@ from string import ascii_letters, digits
 
 import pytest
 
-from chatmemory import AiMessage, MessageWindow, SystemMessage, UserMessage, lint, recall, repair
-from chatmemory.core.recall.compactions import compaction_evidence, dropped_terms
-from chatmemory.core.recall.facts import facts_of, words_of
-from chatmemory.core.recall.held import is_held
-from chatmemory.core.recall.incidents import incidents_under
-from chatmemory.core.sessions import SessionBuilder
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    SystemMessage,
+    UserMessage,
+    lint,
+    recall,
+    repair,
+)
+from chatmemory.messages.sessions import SessionBuilder
+from chatmemory.recall.compactions import compaction_evidence, dropped_terms
+from chatmemory.recall.facts import facts_of, words_of
+from chatmemory.recall.held import is_held
+from chatmemory.recall.incidents import incidents_under
 
 from ..peaks import GROWTH_MAX
 from .shapes import MOST

@@ -11,16 +11,26 @@ from contextlib import suppress
 
 import pytest
 
-from chatmemory import ChatMessage, UserMessage, lint, recall, repair
-from chatmemory.core.compaction import all_but_last, check_covered, compact_with_terms
-from chatmemory.core.exceptions import NotCompactable
-from chatmemory.core.lint import PROVIDERS
-from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.recall.compactions import compaction_evidence, dropped_terms
-from chatmemory.core.recall.facts import facts_of, words_of
-from chatmemory.core.recall.incidents import incidents_under
-from chatmemory.core.sessions import Session, SessionBuilder
-from chatmemory.core.window import Entry, Window
+from chatmemory import (
+    ChatMessage,
+    UserMessage,
+    lint,
+    recall,
+    repair,
+)
+from chatmemory.exceptions import NotCompactable
+from chatmemory.lint import PROVIDERS
+from chatmemory.messages.sessions import Session, SessionBuilder
+from chatmemory.recall.compactions import compaction_evidence, dropped_terms
+from chatmemory.recall.facts import facts_of, words_of
+from chatmemory.recall.incidents import incidents_under
+from chatmemory.windows.compaction import (
+    all_but_last,
+    check_covered,
+    compact_with_terms,
+)
+from chatmemory.windows.policies import MessageWindow, TokenWindow
+from chatmemory.windows.window import Entry, Window
 
 from .shapes import POLICIES, SHAPES, assert_grows_in_line
 

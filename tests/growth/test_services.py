@@ -16,12 +16,19 @@ from types import FrameType
 import pytest
 from django.db import connection, transaction
 
-from chatmemory import ChatMessage, MessageWindow, TokenWindow, UserMessage, queries, services
-from chatmemory.core.compaction import summary_message
-from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory import (
+    ChatMessage,
+    MessageWindow,
+    TokenWindow,
+    UserMessage,
+    services,
+)
+from chatmemory.exceptions import ChatMemoryError
+from chatmemory.ledger import protocol
 from chatmemory.models import Memory
-from chatmemory.queries import ConversationQuery
-from chatmemory.services import protocol
+from chatmemory.reading import windows
+from chatmemory.windows.compaction import summary_message
+from inspector.conversation.state import ConversationQuery, conversation_state
 
 from ..rooms import of_rooms
 from .shapes import POLICIES, SHAPES, assert_grows_in_line
@@ -92,8 +99,8 @@ PROTOCOL: dict[str, Callable[[Filled], object]] = {
     "delete_messages": lambda it: protocol.delete_messages(it.id),
 }
 READS: dict[str, Callable[[Filled], object]] = {
-    "window": lambda it: queries.window(it.id),
-    "conversation_state": lambda it: queries.conversation_state(
+    "window": lambda it: windows.window(it.id),
+    "conversation_state": lambda it: conversation_state(
         it.id, ConversationQuery(msg=it.text, find="A-1")
     ),
 }
@@ -165,13 +172,13 @@ def test_services(quick_shapes, db, act, shape, policy):
 
 # What is derived, which no change may do while it holds the lock of writers
 DERIVING = (
-    "/chatmemory/core/lint/",
-    "/chatmemory/core/recall/",
+    "/chatmemory/lint/",
+    "/chatmemory/recall/",
     "/rooms/doctor/diagnosis.py",
     "/rooms/evidence/incidents.py",
 )
 # Redactions look for summaries that hold a term of the message, which must not change meanwhile.
-ALLOWED = {"redact": {"/chatmemory/core/recall/"}}
+ALLOWED = {"redact": {"/chatmemory/recall/"}}
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="on PostgreSQL a read is a transaction")

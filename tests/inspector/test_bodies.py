@@ -20,9 +20,9 @@ from django.urls import resolve, reverse
 from rest_framework.settings import api_settings
 
 import inspector
-from chatmemory import queries
 from chatmemory.api.bodies import size_in_words
 from chatmemory.conf import Configuration as Ours
+from chatmemory.reading import conversations
 from inspector.conf import InspectorConfiguration as Pages
 from inspector.middleware import bodies, refusals
 from inspector.middleware.bodies import BoundedBodies, limit_of
@@ -79,7 +79,7 @@ def test_the_middleware_refuses_by_the_declared_length(operator_client, memory_i
         assert f"larger than {size_in_words(size)}, the limit of INSPECTOR" in refused.text
         with pytest.raises(ValueError, match="closed file"):
             sent(path, size, kind, client=operator_client)
-    assert queries.memory(memory_id).last_step == 0
+    assert conversations.memory(memory_id).last_step == 0
     chunked = {"headers": {"Transfer-Encoding": "chunked"}, "CONTENT_LENGTH": ""}
     answer = operator_client.patch("/api/v1/memories/any/", **chunked)
     assert (answer.status_code, answer.json()["type"]) == (411, "urn:chatmemory:length-required")

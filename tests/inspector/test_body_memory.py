@@ -13,7 +13,7 @@ from contextlib import ExitStack
 import pytest
 import requests
 
-from chatmemory.core.codec.json_text import OF_A_VALUE, load_json
+from chatmemory.messages.codec.json_text import OF_A_VALUE, load_json
 from inspector.middleware.bodies import upload_bounds
 
 from ..peaks import GROWTH_MAX, MEGABYTE, bounded_growth

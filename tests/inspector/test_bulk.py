@@ -5,10 +5,12 @@ from urllib.parse import urlencode
 
 import pytest
 
-from chatmemory import UserMessage, queries, services
-from chatmemory.core.policies import MessageWindow, TokenWindow
+from chatmemory import UserMessage, services
 from chatmemory.formats import read_transcripts
-from chatmemory.services.validation import LABELS_MAX
+from chatmemory.ledger.validation import LABELS_MAX
+from chatmemory.reading import conversations, overview, steps
+from chatmemory.reading.overview import overview_page
+from chatmemory.windows.policies import MessageWindow, TokenWindow
 from inspector.forms import actions
 
 from ..conversations import create_and_add, users
@@ -45,9 +47,9 @@ def test_a_label_is_added_to_the_existing_ones(operator_client, three):
     form = {"action": "label", "id": three[:2], "label_as_text": "team: blue", "next": back}
     response = operator_client.post(URL, form)
     assert response["Location"] == f"/{back}"
-    assert queries.memory("one").labels == {"kept": "yes", "team": "blue"}
-    assert queries.memory(NASTY).labels == {"kept": "yes"}
-    assert queries.step("one", 4).row.actor == "operator"
+    assert conversations.memory("one").labels == {"kept": "yes", "team": "blue"}
+    assert conversations.memory(NASTY).labels == {"kept": "yes"}
+    assert steps.step("one", 4).row.actor == "operator"
 
 
 def test_nothing_is_deleted_before_it_is_confirmed(operator_client, three):
@@ -56,10 +58,10 @@ def test_nothing_is_deleted_before_it_is_confirmed(operator_client, three):
     assert "Delete 2 conversations?" in page
     assert "This also deletes 6 messages" in page
     assert "acme/&lt;b&gt;7" in page
-    assert queries.count() == 3
+    assert overview.count() == 3
     form["id"] += ["gone", "nul\0"]
     assert operator_client.post(URL, form | {"confirmed": "1"})["Location"] == "/"
-    assert [row.memory.id for row in queries.overview_page().rows] == ["two"]
+    assert [row.memory.id for row in overview_page().rows] == ["two"]
 
 
 def test_what_the_search_does_not_show_is_named_before_it_is_deleted(operator_client, three):
@@ -83,7 +85,7 @@ def test_it_counts_how_many_of_the_chosen_the_search_does_not_show(operator_clie
 
 
 def test_what_is_too_much_to_count_is_not_counted(operator_client, three, monkeypatch):
-    monkeypatch.setattr("chatmemory.queries.searching.FEW", 0)
+    monkeypatch.setattr("chatmemory.reading.finding.FEW", 0)
     services.add("one", [UserMessage("a word that many say")])
     form = {"action": "count", "also": '["one"]', "next": "?q=word"}
     assert operator_client.post(URL, form).json() == {"outside": None}
@@ -113,7 +115,7 @@ def test_too_many_labels_are_refused_for_all_conversations(operator_client, thre
     response = operator_client.post(URL, form)
     assert response.status_code == 422
     assert f"up to {LABELS_MAX} labels" in response.content.decode()
-    assert "team" not in queries.memory("one").labels
+    assert "team" not in conversations.memory("one").labels
 
 
 def test_it_redirects_to_no_other_site(operator_client, three):
@@ -124,7 +126,7 @@ def test_it_redirects_to_no_other_site(operator_client, three):
 def test_what_was_chosen_on_other_pages_is_chosen_too(operator_client, three):
     form = {"action": "label", "id": "one", "also": '["two", "nul\\u0000", 7]'}
     operator_client.post(URL, form | {"label_as_text": "team:blue"})
-    assert [queries.memory(memory_id).labels.get("team") for memory_id in three] == [
+    assert [conversations.memory(memory_id).labels.get("team") for memory_id in three] == [
         "blue",
         "blue",
         None,
@@ -135,7 +137,7 @@ def test_everything_that_matches_the_filter_is_chosen_at_once(operator_client, t
     services.change("two", policy=TokenWindow(100))
     form = {"action": "label", "every": "1", "label_as_text": "a:b"}
     operator_client.post(URL, form | {"next": "?policy=message_window"})
-    labelled = [memory_id for memory_id in three if "a" in queries.memory(memory_id).labels]
+    labelled = [memory_id for memory_id in three if "a" in conversations.memory(memory_id).labels]
     assert labelled == ["one", NASTY]
 
 
@@ -145,7 +147,7 @@ def test_what_is_confirmed_is_what_was_shown(operator_client, three):
     assert "Delete 2 conversations?" in page.content.decode()
     form = {"action": "delete", "confirmed": "1", "also": page.context["ids"], "next": "?q=o"}
     operator_client.post(URL, form)
-    assert sorted(row.memory.id for row in queries.overview_page().rows) == [NASTY, "newcomer"]
+    assert sorted(row.memory.id for row in overview_page().rows) == [NASTY, "newcomer"]
 
 
 @pytest.mark.parametrize("form", [{"also": '["one", "two", "acme/<b>7"]'}, {"every": "1"}])
@@ -154,4 +156,4 @@ def test_too_many_at_once_are_refused_and_not_cut(operator_client, three, monkey
     response = operator_client.post(URL, {"action": "delete", "confirmed": "1"} | form)
     assert response.status_code == 422
     assert "at most 2 conversations" in response.content.decode()
-    assert queries.count() == 3
+    assert overview.count() == 3

@@ -13,14 +13,14 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    queries,
     services,
 )
 from chatmemory.converters import address
-from chatmemory.core.contents import Image
-from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import parse_messages
-from chatmemory.services import protocol
+from chatmemory.ledger import protocol
+from chatmemory.messages.contents import Image
+from chatmemory.reading import steps
+from chatmemory.windows.policies import MessageWindow, TokenWindow
 
 from ..conversations import create_and_add, numbered
 from ..long_conversations import long_conversation
@@ -82,7 +82,7 @@ def test_every_step_has_a_page_that_names_its_moment(operator_client, support):
     for step in range(7):
         assert f"Step <b>{step}</b> of 6" in html(operator_client, f"?at={step}")
     (time,) = tree(html(operator_client, "?at=1")).iterfind(".//aside//time")
-    at = queries.step("support", 1).row.at
+    at = steps.step("support", 1).row.at
     assert datetime.fromisoformat(time.get("datetime")) == at.replace(microsecond=0)
     assert time.findtext("text").endswith(f"{at:%H:%M:%S} UTC")
 

@@ -3,9 +3,11 @@ from __future__ import annotations
 import pytest
 from django.core.management import call_command
 
-from chatmemory import UserMessage, queries
+from chatmemory import UserMessage
+from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
-from chatmemory.services import protocol
+from chatmemory.reading import conversations, history, windows
+from chatmemory.reading.overview import overview_stats
 from inspector.rooms.evidence.incidents import incidents
 
 pytestmark = pytest.mark.django_db
@@ -14,19 +16,19 @@ pytestmark = pytest.mark.django_db
 def test_the_demo_is_loaded_once(capsys):
     call_command("load_demo")
     assert "order-7741" in capsys.readouterr().out
-    steps = queries.memory("order-7741").last_step
+    steps = conversations.memory("order-7741").last_step
     call_command("load_demo")
     told = capsys.readouterr().out
     assert told == "Stored nothing: there are conversations; use --force to add the examples\n"
-    assert queries.memory("order-7741").last_step == steps
+    assert conversations.memory("order-7741").last_step == steps
 
 
 def test_a_database_in_use_gets_no_demo():
     protocol.update_messages("mine", [UserMessage("a")])
     call_command("load_demo")
-    assert queries.overview_stats(queries.memory("mine").created_at).conversations == 1
+    assert overview_stats(conversations.memory("mine").created_at).conversations == 1
     call_command("load_demo", force=True)
-    assert queries.memory("classroom").said_count == 17
+    assert conversations.memory("classroom").said_count == 17
 
 
 def test_the_travel_desk_looks_a_booking_up_twice_and_asks_for_a_voucher_again():
@@ -42,11 +44,11 @@ def test_the_travel_desk_looks_a_booking_up_twice_and_asks_for_a_voucher_again()
         ("call_repeated", "get_booking", 6, 34, False),
         ("user_repeated", "VX-4471", 2, 40, True),
     ]
-    calls = [queries.message("ferry-5120", seq).message for seq in (5, 33)]
+    calls = [history.message("ferry-5120", seq).message for seq in (5, 33)]
     assert len({call.tool_execution_requests[0].arguments for call in calls}) == 1
-    window = queries.window("ferry-5120", 36)
+    window = windows.window("ferry-5120", 36)
     assert not [row for row in window.rows if "VX-4471" in row.text]
-    assert "Why did it not use the voucher?" in queries.message("ferry-5120", 38).text
+    assert "Why did it not use the voucher?" in history.message("ferry-5120", 38).text
 
 
 def test_the_demo_matches_its_replay():

@@ -8,12 +8,12 @@ from chatmemory import (
     MessageWindow,
     TokenWindow,
     UserMessage,
-    explain,
-    queries,
     services,
 )
-from chatmemory.queries import Remembered
-from chatmemory.services import protocol
+from chatmemory.ledger import protocol
+from inspector import conversation
+from inspector.conversation import phrase_answers
+from inspector.conversation.phrase import Remembered
 
 from ..conversations import create_and_add, users
 from .markup import said, tree
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("demo_conversations_of_the_module", "db")
 
 @pytest.fixture
 def few_looked_at(monkeypatch):
-    for module in (queries.phrase, explain.phrase):
+    for module in (conversation.phrase, phrase_answers):
         monkeypatch.setattr(module, "MATCHES_MAX", 20)
 
 

@@ -10,8 +10,9 @@ import re
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from chatmemory import queries, services
+from chatmemory import services
 from chatmemory.models import Memory
+from chatmemory.reading import conversations
 
 from ..conversations import users
 
@@ -137,7 +138,7 @@ def test_hostile_scripts_are_refused_or_kept_as_text(operator_client, memory_id,
     fields = {"role": "script", "text": DRAFTS[draft]}
     response = operator_client.post(f"/c/{memory_id}/{path}/", fields)
     assert response.status_code == 422
-    assert queries.memory(memory_id).last_step == 0
+    assert conversations.memory(memory_id).last_step == 0
 
 
 @pytest.mark.parametrize("path", ["simulate", "add"])

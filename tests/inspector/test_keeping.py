@@ -10,22 +10,22 @@ from chatmemory import (
     TokenWindow,
     UserMessage,
     policy_from_dict,
-    queries,
     services,
 )
-from chatmemory.core.policies import Policy
-from chatmemory.queries import ConversationQuery
-from chatmemory.services import protocol
+from chatmemory.ledger import protocol
+from chatmemory.reading import history, windows
+from chatmemory.windows.policies import Policy
+from inspector.conversation.state import ConversationQuery, conversation_state
 
 from ..conversations import create_and_add, numbered, users
-from ..core.letters import CALL, RESULT
+from ..messages.letters import CALL, RESULT
 
 LONG_WORDS = [UserMessage("übergrößenträger " * n) for n in range(1, 7)]
 
 
 def asked(at: int | None, msg: int, memory_id: str = "c"):
     query = ConversationQuery(at=at, msg=msg)
-    return queries.conversation_state(memory_id, query).would_keep
+    return conversation_state(memory_id, query).would_keep
 
 
 def limit(at: int | None, msg: int, memory_id: str = "c") -> int | None:
@@ -44,7 +44,7 @@ def assert_real_windows_need(needed: int, seq: int, under, messages) -> None:
     """With this limit from the first message on, a conversation has the message; not with less."""
     for tried, stays in ((needed, True), (needed - 1, False)):
         create_and_add(f"under {tried}", under(tried), messages)
-        rows = queries.outline(f"under {tried}").rows
+        rows = windows.outline(f"under {tried}").rows
         assert (seq in {row.seq for row in rows}) is stays
 
 
@@ -75,7 +75,7 @@ def test_tokens_are_counted_again_where_the_estimator_changed(db):
     create_and_add("c", TokenWindow(20), LONG_WORDS)
     services.change("c", policy=gpt_4(20))
     services.add("c", LONG_WORDS)
-    assert_real_windows_need(limit(None, 4), 4, gpt_4, queries.said("c"))
+    assert_real_windows_need(limit(None, 4), 4, gpt_4, history.said("c"))
 
 
 def test_nothing_is_told_of_what_was_cleared_or_replaced(db):
@@ -92,7 +92,7 @@ def test_nothing_is_told_of_what_a_client_left_out(db, policy):
     services.create("c", policy)
     for first in range(3):
         protocol.update_messages("c", numbered(5)[first : first + 3])
-    assert queries.window("c").seqs == [3, 4, 5]
+    assert windows.window("c").seqs == [3, 4, 5]
     assert asked(None, 1) is None
 
 

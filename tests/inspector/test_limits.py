@@ -9,9 +9,17 @@ from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, queries, services
-from chatmemory.queries.overview import windows_over_limit
-from chatmemory.services import protocol
+from chatmemory import (
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    UserMessage,
+    services,
+)
+from chatmemory.ledger import protocol
+from chatmemory.reading import windows as windows_reads
+from chatmemory.reading.conversations import memories
+from chatmemory.reading.overview import windows_over_limit
 
 from ..conversations import create_and_add, numbered
 from .markup import said
@@ -48,7 +56,7 @@ def test_a_lowered_limit_is_told_by_one_number(operator_client, lowered):
     assert "6 of 13 messages 6 / 6 msg 42 tok" in said(html, "memory-head")
     assert "Over the limit 7 msg · 49 tok" in said(html, "tape-read")
     assert "7 more messages are over the limit and will leave" in said(html, "over-limit")
-    assert len(queries.window(lowered).over_limit) == 7
+    assert len(windows_reads.window(lowered).over_limit) == 7
     (result,) = services.add(lowered, numbered(1))
     assert len(result.evicted) == 8
     page = conversation(operator_client, lowered)
@@ -63,7 +71,7 @@ def test_a_lowered_limit_is_told_by_one_number(operator_client, lowered):
 
 def test_the_number_of_a_page_of_conversations_is_that_of_the_window(lowered, crowded):
     services.create("within", MessageWindow(3))
-    rows = queries.memories(["within", lowered, crowded])
+    rows = memories(["within", lowered, crowded])
     windows = windows_over_limit(rows)
     hidden = {name: tuple(row.seq for row in each.over_limit) for name, each in windows.items()}
     assert hidden == {lowered: tuple(range(1, 8)), crowded: ()}
@@ -117,7 +125,7 @@ def test_pins_that_cannot_leave_are_named(operator_client, db):
 def test_the_room_is_that_beside_what_the_model_sees(operator_client, db):
     create_and_add("roomy", TokenWindow(1000), numbered(13))
     services.change("roomy", policy=TokenWindow(48))
-    page, window = conversation(operator_client, "roomy"), queries.window("roomy")
+    page, window = conversation(operator_client, "roomy"), windows_reads.window("roomy")
     assert 0 < page.memory_pane.room == 48 - window.load
     assert (page.gauge.load, page.kept.load, page.hidden.tokens) == (window.load, window.load, None)
     assert page.said.load == page.kept.load + page.hidden.load + page.forgotten.load
@@ -130,7 +138,7 @@ def test_the_room_is_that_beside_what_the_model_sees(operator_client, db):
 def test_a_comparison_of_steps_has_the_unit_of_each(operator_client, db):
     create_and_add("two", MessageWindow(10), numbered(3))
     services.change("two", policy=TokenWindow(1000))
-    load = queries.window("two").load
+    load = windows_reads.window("two").load
     why = said(operator_client.get("/c/two/?with=3"), "why")
     assert f"Memory held 3 messages then and holds {load} tokens at step 4; 3 mess" in why
     why = said(operator_client.get("/c/two/?at=2&with=4"), "why")

@@ -10,7 +10,7 @@ from django.urls import include, path
 from django.views.decorators.http import require_safe
 
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
-from chatmemory import queries
+from chatmemory.reading import conversations
 from inspector.access import write_required
 
 TEMPLATE = """{% extends "inspector/base.html" %}
@@ -23,7 +23,7 @@ TEMPLATE = """{% extends "inspector/base.html" %}
 
 @require_safe
 def sizes(request: HttpRequest, memory_id: str) -> HttpResponse:
-    return render(request, "sizes.html", {"memory": queries.memory(memory_id)})
+    return render(request, "sizes.html", {"memory": conversations.memory(memory_id)})
 
 
 urlpatterns = [

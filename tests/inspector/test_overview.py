@@ -13,20 +13,22 @@ from chatmemory import (
     AiMessage,
     SystemMessage,
     UserMessage,
-    queries,
     services,
 )
-from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.queries import searching
-from chatmemory.queries.searching import MENTIONS_COUNTED
-from chatmemory.services import protocol, slices
+from chatmemory.ledger import protocol, slices
+from chatmemory.reading import conversations, steps
+from chatmemory.reading import finding as searching
+from chatmemory.reading.feed import feed
+from chatmemory.reading.finding import MENTIONS_COUNTED
+from chatmemory.reading.overview import overview_stats
+from chatmemory.windows.policies import MessageWindow, TokenWindow
 from inspector import demo
 from inspector.overview import causes, selection
 from inspector.templatetags.inspector import ago
 from inspector.views import overview
 
 from ..conversations import create_and_add, keep, numbered, users
-from ..core.letters import CALL
+from ..messages.letters import CALL
 from . import markup
 
 
@@ -230,7 +232,7 @@ def test_the_label_of_an_import_is_neither_shown_nor_found(operator_client, impo
 
 def left() -> list[tuple[str, int]]:
     """What the feed has, the newest first."""
-    return [(item.memory_id, item.seq) for item in queries.feed()]
+    return [(item.memory_id, item.seq) for item in feed()]
 
 
 def test_what_left_unseen_or_while_a_conversation_was_made_is_not_forgotten_today(db):
@@ -240,25 +242,25 @@ def test_what_left_unseen_or_while_a_conversation_was_made_is_not_forgotten_toda
     services.import_conversation("short", users("a", "b"), MessageWindow(1))
     services.import_conversation("long", many, MessageWindow(1))
     services.branch("long", "copied", users("a draft"))
-    assert queries.overview_stats(selection.midnight()).forgotten == 1
+    assert overview_stats(selection.midnight()).forgotten == 1
     assert left() == [("ours", 1)]
     for memory_id in ("short", "long", "copied"):
         say(memory_id, "said today")
-    assert queries.overview_stats(selection.midnight()).forgotten == 4
+    assert overview_stats(selection.midnight()).forgotten == 4
     assert {memory_id for memory_id, _ in left()} == {"ours", "short", "long", "copied"}
     for words in ("ab", "", "c"):
         protocol.update_messages("theirs", users(*words))
-    assert queries.overview_stats(selection.midnight()).forgotten == 6
+    assert overview_stats(selection.midnight()).forgotten == 6
     assert left()[0] == ("theirs", 2)
-    assert queries.memory("theirs").left_count == 2
+    assert conversations.memory("theirs").left_count == 2
 
 
 def test_a_step_says_that_it_was_imported_or_copied(db):
     services.import_conversation("there", users("a"), MessageWindow(1))
     services.branch("there", "here", users("b"))
     say("here", "c")
-    assert queries.step("there", 1).row.note == "imported"
-    assert [queries.step("here", n).row.note for n in (1, 2, 3)] == ["branched", "branched", ""]
+    assert steps.step("there", 1).row.note == "imported"
+    assert [steps.step("here", n).row.note for n in (1, 2, 3)] == ["branched", "branched", ""]
 
 
 def test_a_search_shows_the_line_and_whether_it_is_remembered(operator_client, memory_id):
@@ -420,10 +422,10 @@ def test_the_feed_has_one_entry_for_a_conversation(db):
     services.change("first", policy=MessageWindow(10))
     say("first", "b")
     say("second", "b")
-    items = [(item.memory_id, item.seq, item.count) for item in queries.feed(4)]
+    items = [(item.memory_id, item.seq, item.count) for item in feed(4)]
     assert items == [("second", 1, 1), ("first", 291, 291)]
     say("first", "c")
-    (newest, _) = queries.feed(2)
+    (newest, _) = feed(2)
     assert (newest.memory_id, newest.seq, newest.count) == ("first", 292, 292)
 
 

@@ -13,16 +13,17 @@ from chatmemory import (
     MessageWindow,
     SystemMessage,
     UserMessage,
-    explain,
-    queries,
     services,
 )
+from chatmemory.explain import captions
+from chatmemory.explain.reasons import why_left
+from chatmemory.reading import conversations, windows
 from inspector.rooms.simulation.presenting import trying, writing
 from inspector.rooms.simulation.trials import WhatIf, simulate_trial
 
 from ..conversations import create_and_add, numbered
-from ..core.letters import CALL, RESULT
 from ..explain.test_receipts import changes, conversation, policies
+from ..messages.letters import CALL, RESULT
 from ..properties import examples
 from .markup import said, tree
 
@@ -154,9 +155,9 @@ def test_what_leaves_and_comes_back_makes_up_the_difference(
 ):
     """In messages: what is seen, with what arrives and comes back, without what leaves."""
     with conversation(policy, sequence):
-        if queries.policy("m") is None:
+        if conversations.policy("m") is None:
             return
-        window = queries.outline("m")
+        window = windows.outline("m")
         try:
             trial = WhatIf(tuple(numbered(drafts)), limit)
             simulation = simulate_trial("m", trial, since=first)
@@ -185,7 +186,7 @@ PAST = re.compile(r"\b(arrived|came|left|was|were|had|held|needed|took|went|fits
 @examples(40)
 def test_what_has_not_happened_is_told_in_the_conditional(db, policy, sequence, drafts):
     with conversation(policy, sequence):
-        if queries.policy("m") is None:
+        if conversations.policy("m") is None:
             return
         more = [
             SystemMessage("Be brief."),
@@ -201,9 +202,9 @@ def test_what_has_not_happened_is_told_in_the_conditional(db, policy, sequence, 
         for change in simulation.changes:
             if change.ignored:
                 continue
-            told = [explain.caption(change).summary]
+            told = [captions.caption(change).summary]
             for seq in [row.seq for row in change.evicted]:
-                why = explain.why_left(change, seq)
+                why = why_left(change, seq)
                 told += [why.question, why.summary]
             for words in told:
                 assert not PAST.search(words), words

@@ -9,11 +9,16 @@ from django.db import connection
 from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import AiMessage, MessageWindow, UserMessage, queries, services
-from chatmemory.queries import ConversationQuery
-from chatmemory.queries.steps import _points, _stays_of
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    UserMessage,
+    services,
+)
+from chatmemory.reading.steps import _points, _stays_of
 from inspector import demo
 from inspector.conversation.page import ConversationPage, page_of
+from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.simulation.trials import WhatIf
 
 from ..conversations import create_and_add, numbered
@@ -132,7 +137,7 @@ def test_no_template_of_a_conversation_asks_the_database(db, django_assert_num_q
 def test_a_page_reads_the_conversation_and_its_step_once(db):
     demo.load()
     with CaptureQueriesContext(connection) as captured:
-        queries.conversation_state("order-7741", ConversationQuery(at=43, msg=25, find="A-1182"))
+        conversation_state("order-7741", ConversationQuery(at=43, msg=25, find="A-1182"))
     statements = [each["sql"].replace('"', "") for each in captured]
     assert sum("FROM chatmemory_memory" in each for each in statements) == 1
     assert sum("FROM chatmemory_step" in each and "n = 43" in each for each in statements) == 1

@@ -14,9 +14,10 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    queries,
     services,
 )
+from chatmemory.reading import windows
+from chatmemory.reading.budget import Budget, budget_of
 from inspector.conversation.rich import fields_of, from_markdown
 
 from ..conversations import create_and_add
@@ -77,8 +78,8 @@ def airline(db):
 
 
 def test_the_parts_of_the_limit_add_up(airline):
-    budget = queries.budget_of(queries.window("m"))
-    load = queries.window("m").load
+    budget = budget_of(windows.window("m"))
+    load = windows.window("m").load
     assert budget.used == load
     assert budget.used + budget.free == 200
     parts = (budget.system, budget.results, budget.user, budget.ai, budget.calls)
@@ -87,7 +88,7 @@ def test_the_parts_of_the_limit_add_up(airline):
 
 
 def test_a_system_message_that_takes_most_of_the_limit_is_a_finding(airline, operator_client):
-    budget = queries.budget_of(queries.window("m"))
+    budget = budget_of(windows.window("m"))
     page = operator_client.get("/c/m/").text
     percent, limit = budget.percent(budget.system), budget.roomy_limit
     told = f"The system message takes {percent} % of the limit: {budget.remaining} tokens remain"
@@ -103,14 +104,14 @@ def test_a_system_message_that_takes_most_of_the_limit_is_a_finding(airline, ope
 
 def test_a_limit_in_messages_has_shares_of_what_memory_holds(db):
     create_and_add("m", MessageWindow(3), [SystemMessage("Be kind."), UserMessage("hi")])
-    budget = queries.budget_of(queries.window("m"))
+    budget = budget_of(windows.window("m"))
     assert (budget.limit, budget.free, budget.overhead) == (None, 0, 0)
     assert budget.percent(budget.system) + budget.percent(budget.user) in (99, 100, 101)
 
 
 @given(st.integers(0, 9), st.integers(1, 400))
 def test_shares_never_exceed_the_whole(system, limit):
-    budget = queries.Budget(system=system * 50, user=20, limit=limit)
+    budget = Budget(system=system * 50, user=20, limit=limit)
     assert 0 <= budget.percent(budget.used) <= 100
     assert budget.free >= 0
     assert budget.used + budget.free == budget.whole

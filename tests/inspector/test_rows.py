@@ -16,16 +16,18 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    queries,
     services,
 )
-from chatmemory.core.transitions import CannotFit
+from chatmemory.ledger import protocol
 from chatmemory.models import Message
-from chatmemory.queries import ConversationQuery
-from chatmemory.queries.conversation_state import beginnings, calls_in
-from chatmemory.services import protocol
+from chatmemory.reading import history as history_reads
+from chatmemory.reading import steps, windows
+from chatmemory.reading.feed import feed
+from chatmemory.reading.history import Part, message
+from chatmemory.windows.transitions import CannotFit
 from inspector import demo
 from inspector.conversation.page import ConversationPage
+from inspector.conversation.state import ConversationQuery, beginnings, calls_in, conversation_state
 from inspector.rooms.simulation.showing import simulated_state
 from inspector.rooms.simulation.trials import WhatIf
 
@@ -135,7 +137,7 @@ def test_the_calls_of_a_window_are_told_by_their_ids(db):
     lists = [each for n in (1, 2, 3) for each in product(entries, repeat=n)]
     said = [AiMessage("said [null", each) for each in lists]
     services.import_conversation("calls", said, MessageWindow(100))
-    rows = queries.outline("calls").rows
+    rows = windows.outline("calls").rows
     ids = {n: tuple(getattr(call, "id", None) for call in each) for n, each in enumerate(lists, 1)}
     assert calls_in("calls", rows) == ids
     Message.objects.filter(memory_id="calls", seq=4).update(frame="{")
@@ -159,7 +161,7 @@ def next_to_leave(client, query: str = "") -> list[int]:
 def test_what_leaves_next_is_marked_and_told(operator_client, db, policy, messages, leaving, words):
     create_and_add("c", policy, messages)
     assert next_to_leave(operator_client) == leaving
-    tokens = sum(row.tokens for row in queries.outline("c").rows if row.seq in leaving)
+    tokens = sum(row.tokens for row in windows.outline("c").rows if row.seq in leaving)
     why = said(operator_client.get("/c/c/"), "why")
     assert words.format(tokens) in f"{why} {html_of(operator_client)}"
 
@@ -168,7 +170,7 @@ def test_what_would_have_left_next_is_marked_at_a_past_step(operator_client, sho
     services.change("c", policy=MessageWindow(5))
     services.add("c", users("and now?"))
     services.change("c", policy=MessageWindow(9))
-    assert queries.outline("c").seqs[:3] == [1, 6, 7]
+    assert windows.outline("c").seqs[:3] == [1, 6, 7]
     assert next_to_leave(operator_client, "at=6") == [2]
 
 
@@ -197,7 +199,7 @@ def test_what_nobody_said_is_not_counted(db):
     create_and_add("c", MessageWindow(300), said[:20])
     protocol.update_messages("c", [UserMessage("a summary"), *said[:20]])
     services.add("c", said[20:])
-    page = queries.history("c", queries.Part(before=26, size=8))
+    page = history_reads.history("c", Part(before=26, size=8))
     assert [row.seq for row in page.rows] == [*range(17, 21), *range(22, 26)]
     assert (page.earlier, page.later) == (16, 6)
 
@@ -227,10 +229,10 @@ class TestAnotherEstimator:
         services.change("c", policy=TokenWindow(400, estimator="gpt-4"))
 
     def shown(self, **query) -> ConversationPage:
-        return ConversationPage(queries.conversation_state("c", ConversationQuery(**query)))
+        return ConversationPage(conversation_state("c", ConversationQuery(**query)))
 
     def when_said(self, seqs) -> int:
-        return sum(queries.message("c", seq).tokens for seq in seqs)
+        return sum(message("c", seq).tokens for seq in seqs)
 
     def test_what_is_forgotten_is_counted_as_it_was_said(self):
         assert self.shown().hidden, "what the limit hides is not forgotten"
@@ -272,7 +274,7 @@ def test_history_and_step_name_one_cause_for_what_had_no_room_beside_a_pin(db):
     services.pin("c", 1)
     services.change("c", policy=TokenWindow(20))
     services.add("c", users("word " * 48))
-    (left,) = queries.step("c", 4).change.evicted
-    (stay,) = queries.message("c", 2).stays
-    (item,) = queries.feed()
+    (left,) = steps.step("c", 4).change.evicted
+    (stay,) = message("c", 2).stays
+    (item,) = feed()
     assert stay.misfit is item.misfit is left.misfit is CannotFit.TOO_BIG

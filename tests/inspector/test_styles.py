@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chatmemory.core.messages import MessageType
-from chatmemory.queries import flags
+from chatmemory.flags import flags
+from chatmemory.messages.message import MessageType
 from inspector.conversation.looks import glyph
 from inspector.display import DISPLAYS
 

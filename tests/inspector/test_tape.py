@@ -12,10 +12,17 @@ from hypothesis import strategies as st
 
 from chatmemory import MessageWindow, TokenWindow, services
 from chatmemory.models import Memory
-from chatmemory.queries import ConversationQuery, conversation_state, step_samples
-from chatmemory.queries.steps import BLOCK, OUTLINE, PART, outline_of, part_around
+from chatmemory.reading.steps import (
+    BLOCK,
+    OUTLINE,
+    PART,
+    outline_of,
+    part_around,
+    step_samples,
+)
 from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector.conversation.page import ConversationPage
+from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.conversation.timeline.chart import Chart, Point, short_number
 from inspector.conversation.timeline.labels import (
     MARGIN,

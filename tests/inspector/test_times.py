@@ -12,11 +12,13 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import MessageWindow, queries, services
+from chatmemory import MessageWindow, services
 from chatmemory.models import Step
-from chatmemory.queries import ConversationQuery, conversation_state
+from chatmemory.reading.conversations import any_memory
+from chatmemory.reading.steps import step_at_time
 from chatmemory.services import NewMessage
 from inspector.conversation.page import ConversationPage
+from inspector.conversation.state import ConversationQuery, conversation_state
 
 from ..conversations import create_and_add, numbered
 from ..properties import examples
@@ -29,7 +31,7 @@ GAPS = st.lists(st.sampled_from([-90_000, -5, 0, 1, 599, 600, 601, 5_000, 86_400
 
 def say(*times: datetime) -> None:
     """Make the conversation "c" anew, of messages that were said at these times."""
-    if queries.any_memory():
+    if any_memory():
         services.delete("c")
     services.create("c", MessageWindow(3))
     said = zip(numbered(len(times)), times, strict=True)
@@ -187,7 +189,7 @@ def test_the_step_of_a_time_is_the_one_that_reading_all_of_them_finds(db, second
     times = [START + timedelta(seconds=n) for n in sorted(seconds)]
     date(*times)
     sought = START + timedelta(seconds=moment)
-    found = queries.step_at_time("c", sought)
+    found = step_at_time("c", sought)
     assert found == max([n for n, at in enumerate(times, 1) if at <= sought], default=1)
 
 
@@ -197,7 +199,7 @@ def test_where_a_clock_went_back_the_step_was_one_of_the_last_at_that_time(db, g
     times = after(*gaps)
     date(*times)
     sought = START + timedelta(seconds=moment)
-    found = queries.step_at_time("c", sought)
+    found = step_at_time("c", sought)
     assert found == len(times) or times[found] > sought
     assert found == 1 or times[found - 1] <= sought
 

@@ -7,7 +7,12 @@ from collections import Counter
 
 import pytest
 
-from chatmemory import AiMessage, UserMessage, queries, services
+from chatmemory import (
+    AiMessage,
+    UserMessage,
+    services,
+)
+from chatmemory.reading import conversations
 from inspector import demo
 
 from ..long_conversations import long_conversation
@@ -36,7 +41,7 @@ def repeated(names: list[str]) -> list[str]:
 
 def test_a_step_of_the_demo_is_small(operator_client, db):
     demo.load()
-    for step in range(0, queries.memory("order-7741").last_step + 1, 6):
+    for step in range(0, conversations.memory("order-7741").last_step + 1, 6):
         sent = fragment(operator_client, f"/c/order-7741/?at={step}&msg=3")
         assert len(gzip.compress(sent)) < MOST_BYTES, step
 

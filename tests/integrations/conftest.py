@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from chatmemory import ChatMemory, MessageWindowChatMemory
-from chatmemory.core.messages import text_of
+from chatmemory.messages.message import text_of
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
 

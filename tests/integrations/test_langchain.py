@@ -38,15 +38,15 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.core.eviction import Reason
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.transitions import Change
+from chatmemory.exceptions import InvalidValue
 from chatmemory.formats import render_messages
 from chatmemory.integrations.langchain import ChatMemoryMiddleware
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Stay, Step
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
+from chatmemory.windows.eviction import Reason
+from chatmemory.windows.transitions import Change
 
 from .conftest import texts
 

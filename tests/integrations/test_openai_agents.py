@@ -18,10 +18,10 @@ from openai.types.responses import (
 )
 from openai.types.responses.response_reasoning_item import Summary
 
-from chatmemory.core.eviction import Reason
 from chatmemory.integrations.openai_agents import ChatMemorySession
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Stay
+from chatmemory.windows.eviction import Reason
 
 from .conftest import texts
 

@@ -27,14 +27,14 @@ from chatmemory import (
     ToolExecutionResultMessage,
     TurnWindow,
     UserMessage,
-    queries,
     services,
 )
-from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.core.messages import with_attributes
+from chatmemory.exceptions import ChatMemoryError
+from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.message import with_attributes
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.services import protocol
+from chatmemory.reading import windows
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 from ..properties import examples
@@ -92,7 +92,7 @@ changes = st.one_of(
 
 def change(kind: str, value: Any) -> None:
     """Make a change of the conversation, if it is possible."""
-    window = queries.window("m")
+    window = windows.window("m")
     seqs = [row.seq for row in window.rows]
     match kind:
         case "add":

@@ -22,18 +22,26 @@ from chatmemory import (
     message_to_json,
     messages_from_json,
     messages_to_json,
-    queries,
     services,
 )
-from chatmemory.core.codec import stored_json, without_attributes
-from chatmemory.core.exceptions import DuplicateClientId, UnstorableText, WindowTooLarge
-from chatmemory.core.messages import with_attributes
+from chatmemory.exceptions import (
+    DuplicateClientId,
+    UnstorableText,
+    WindowTooLarge,
+)
 from chatmemory.formats import read_transcripts, render_messages
+from chatmemory.ledger import protocol
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.ledger.verification import verify
 from chatmemory.ledger.windows import read_message
+from chatmemory.messages.codec import stored_json, without_attributes
+from chatmemory.messages.message import with_attributes
 from chatmemory.models import Memory, Message, Stay
-from chatmemory.services import protocol
+from chatmemory.reading import conversations as conversations_reads
+from chatmemory.reading import history as history_reads
+from chatmemory.reading import steps as steps_reads
+from chatmemory.reading.history import history
+from chatmemory.reading.windows import window
 from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector.rooms.transfer.imports import import_all
 
@@ -78,13 +86,13 @@ READINGS = {
     "the store's history": lambda m: DjangoChatMemoryStore().get_history(m),
     "the store's window": lambda m: [e.message for e in DjangoChatMemoryStore().get_window(m)],
     "a memory": lambda m: MessageWindowChatMemory(m, 9, DjangoChatMemoryStore()).messages(),
-    "the window": lambda m: queries.window(m).messages,
-    "the window at a step": lambda m: queries.window(m, 5).messages,
-    "pages of the history": lambda m: [row.message for row in queries.history(m).rows],
-    "all of the history": queries.said,
-    "single messages": lambda m: [queries.message(m, seq).message for seq in range(1, 6)],
-    "a branch": lambda m: (services.branch(m, "b", []), queries.window("b").messages)[1],
-    "a branch's history": lambda m: (services.branch(m, "b", []), queries.said("b"))[1],
+    "the window": lambda m: window(m).messages,
+    "the window at a step": lambda m: window(m, 5).messages,
+    "pages of the history": lambda m: [row.message for row in history(m).rows],
+    "all of the history": history_reads.said,
+    "single messages": lambda m: [history_reads.message(m, seq).message for seq in range(1, 6)],
+    "a branch": lambda m: (services.branch(m, "b", []), window("b").messages)[1],
+    "a branch's history": lambda m: (services.branch(m, "b", []), history_reads.said("b"))[1],
 }
 
 
@@ -125,7 +133,7 @@ def test_an_import_keeps_them_and_knows_its_content_by_them():
         return result
 
     assert imported("developer").messages == 2
-    said = queries.said("i-1")
+    said = history_reads.said("i-1")
     assert render_messages(said, "openai_chat").value[0]["role"] == "developer"
     assert imported("developer").already
     assert imported("system").refused
@@ -134,7 +142,7 @@ def test_an_import_keeps_them_and_knows_its_content_by_them():
 def test_an_equal_system_message_is_ignored_whatever_its_attributes(m):
     (result,) = services.add(m, [SystemMessage("Be brief.", {"cache": True})])
     assert result.ignored
-    assert attributes_of(queries.window(m).messages) == attributes_of(SAID)
+    assert attributes_of(window(m).messages) == attributes_of(SAID)
 
 
 def test_they_take_no_query_of_their_own(m):
@@ -142,7 +150,7 @@ def test_they_take_no_query_of_their_own(m):
         with CaptureQueriesContext(connection) as asked:
             services.add(m, [message])
             protocol.get_messages(m)
-            queries.said(m)
+            history_reads.said(m)
         return len(asked)
 
     bare = count(SystemMessage("one"))
@@ -153,9 +161,9 @@ def test_search_and_counts_do_not_look_into_them(m):
     for word, found in {"brief": [m], "developer": [], "msg_1": [], "signature": []}.items():
         assert [*Memory.objects.containing(word).values_list("pk", flat=True)] == found
     create_and_add("bare", MessageWindow(9), without(SAID))
-    tokens = [[row.tokens for row in queries.history(name).rows] for name in (m, "bare")]
+    tokens = [[row.tokens for row in history(name).rows] for name in (m, "bare")]
     assert tokens[0] == tokens[1]
-    assert queries.memory(m).window == queries.memory("bare").window
+    assert conversations_reads.memory(m).window == conversations_reads.memory("bare").window
 
 
 # Their bytes
@@ -189,7 +197,7 @@ def test_those_of_a_system_message_must_be_storable(memory_id):
         services.add(memory_id, [SystemMessage("hi", {"a": "\ud800"})])
     nul = SystemMessage("hi", {"a": "\0"})
     services.add(memory_id, [nul])
-    assert attributes_of(queries.said(memory_id)) == [{"a": "\0"}]
+    assert attributes_of(history_reads.said(memory_id)) == [{"a": "\0"}]
 
 
 # What a client sends back
@@ -203,7 +211,7 @@ CHANGES = [protocol.update_messages, services.set_messages]
 def test_a_message_without_its_attributes_is_the_stored_one(m, change):
     assert change(m, without(SAID)).ignored
     assert change(m, [*without(SAID)[:2], *SAID[2:]]).ignored
-    assert attributes_of(queries.window(m).messages) == attributes_of(SAID)
+    assert attributes_of(window(m).messages) == attributes_of(SAID)
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -220,15 +228,15 @@ def test_attributes_that_a_client_changed_are_those_of_the_stay(m, change):
     result = change(m, sent)
     assert (result.kind, result.arrived, result.evicted) == ("set", (), ())
     assert attributes_of(protocol.get_messages(m)) == [{"new": n} for n in range(5)]
-    assert attributes_of(queries.window(m, 5).messages) == attributes_of(SAID)
-    assert attributes_of(queries.said(m)) == attributes_of(SAID)
+    assert attributes_of(window(m, 5).messages) == attributes_of(SAID)
+    assert attributes_of(history_reads.said(m)) == attributes_of(SAID)
     ended = Stay.objects.filter(left_step=6).values_list("seq", "reason")
     assert [*ended.order_by("seq")] == [(seq, "MOVED") for seq in range(1, 6)]
     assert change(m, sent).ignored
     assert change(m, without(sent)).ignored
     assert verify(m) is None
     change(m, SAID)
-    assert attributes_of(queries.window(m).messages) == attributes_of(SAID)
+    assert attributes_of(window(m).messages) == attributes_of(SAID)
     sizes = [len(stored_json(each).encode()) for each in SAID]
     assert Memory.objects.get(pk=m).window_size == sum(sizes)
     assert verify(m) is None
@@ -268,9 +276,9 @@ def test_what_a_client_puts_it_gets_back(name):
         protocol.update_messages("m", sent)
         found = protocol.get_messages("m")
         assert (found, attributes_of(found)) == (sent, attributes_of(sent))
-    assert [row.seq for row in queries.window("m").rows] == seqs
+    assert [row.seq for row in window("m").rows] == seqs
     for step, sent in enumerate(lists, 1):
-        assert queries.window("m", step).messages == sent
+        assert window("m", step).messages == sent
     assert verify("m") is None
 
 
@@ -281,8 +289,8 @@ def test_own_attributes_stay_with_what_is_pinned_recounted_or_saved_as_a_branch(
     services.change(m, policy=MessageWindow(9, estimator="gpt-4"))
     services.branch(m, "b", [])
     for name in (m, "b"):
-        assert attributes_of(queries.window(name).messages) == attributes_of(sent)
-        assert attributes_of(queries.said(name)) == attributes_of(SAID)
+        assert attributes_of(window(name).messages) == attributes_of(sent)
+        assert attributes_of(history_reads.said(name)) == attributes_of(SAID)
         assert verify(name) is None
 
 
@@ -290,13 +298,13 @@ def test_own_attributes_stay_with_what_is_pinned_recounted_or_saved_as_a_branch(
 def test_what_moves_or_returns_is_the_stored_one(m, change):
     sent = without(SAID)
     change(m, sent[::-1])
-    assert [row.seq for row in queries.window(m).rows] == [5, 4, 3, 2, 1]
-    assert queries.window(m).messages == SAID[::-1]
+    assert [row.seq for row in window(m).rows] == [5, 4, 3, 2, 1]
+    assert window(m).messages == SAID[::-1]
     change(m, [UserMessage("another")])
     change(m, sent)
-    assert [row.seq for row in queries.window(m).rows] == [1, 2, 3, 4, 5]
-    assert attributes_of(queries.window(m).messages) == attributes_of(SAID)
-    assert queries.memory(m).said_count == 6
+    assert [row.seq for row in window(m).rows] == [1, 2, 3, 4, 5]
+    assert attributes_of(window(m).messages) == attributes_of(SAID)
+    assert conversations_reads.memory(m).said_count == 6
     assert verify(m) is None
 
 
@@ -305,17 +313,17 @@ def test_equal_texts_with_other_attributes_are_matched_in_order():
     protocol.update_messages("m", said)
     assert protocol.update_messages("m", without(said)).ignored
     protocol.update_messages("m", [*without(said), UserMessage("thanks")])
-    assert attributes_of(queries.said("m")) == [{"id": 0}, {"id": 1}, {"id": 2}, {}]
+    assert attributes_of(history_reads.said("m")) == [{"id": 0}, {"id": 1}, {"id": 2}, {}]
     protocol.update_messages("m", [said[0], *without(said[1:2])])
-    assert [row.seq for row in queries.window("m").rows] == [1, 2]
+    assert [row.seq for row in window("m").rows] == [1, 2]
 
 
 def test_those_of_a_custom_message_are_its_content():
     custom = CustomMessage({"a": 1})
     protocol.update_messages("m", [custom])
     protocol.update_messages("m", [CustomMessage({})])
-    assert queries.window("m").messages == [CustomMessage({})]
-    assert queries.said("m") == [custom, CustomMessage({})]
+    assert window("m").messages == [CustomMessage({})]
+    assert history_reads.said("m") == [custom, CustomMessage({})]
 
 
 def test_a_client_id_names_the_same_message_with_other_attributes(memory_id):
@@ -327,7 +335,7 @@ def test_a_client_id_names_the_same_message_with_other_attributes(memory_id):
         assert (first.ignored, second.ignored) == (True, True)
     with pytest.raises(DuplicateClientId):
         services.add(memory_id, [NewMessage(AiMessage("ho"), "c")])
-    assert queries.said(memory_id) == [said.message]
+    assert history_reads.said(memory_id) == [said.message]
 
 
 KINDS = [
@@ -394,12 +402,14 @@ def have_twins(messages: list[ChatMessage]) -> bool:
 
 def told(name: str) -> list[object]:
     """Return what the ledger tells of each step and each message, without attributes."""
-    steps = [queries.step(name, n) for n in range(1, queries.memory(name).last_step + 1)]
+    steps = [
+        steps_reads.step(name, n) for n in range(1, conversations_reads.memory(name).last_step + 1)
+    ]
     changes = [(s.row.kind, s.change.arrived, s.change.evicted, s.change.after) for s in steps]
-    windows = [[(r.seq, r.tokens) for r in queries.window(name, s.row.n).rows] for s in steps]
+    windows = [[(r.seq, r.tokens) for r in window(name, s.row.n).rows] for s in steps]
     rows = Message.objects.filter(memory=name).order_by("seq")
     said = [(row.seq, without_attributes(row.payload), row.origin) for row in rows]
-    return [changes, windows, said, queries.memory(name).window]
+    return [changes, windows, said, conversations_reads.memory(name).window]
 
 
 def messages_of(name: str) -> list[ChatMessage]:
@@ -456,17 +466,17 @@ def test_a_redaction_removes_them(api, memory_id, message):
         row = Message.objects.get(memory=name, seq=2)
         assert row.attributes is None
         assert "4711" not in f"{row.frame} {row.text}"
-        assert "4711" not in messages_to_json(queries.said(name))
-        assert not getattr(queries.window(name, 2).messages[1], "attributes", {}).get("openai_chat")
+        assert "4711" not in messages_to_json(history_reads.said(name))
+        assert not getattr(window(name, 2).messages[1], "attributes", {}).get("openai_chat")
         assert verify(name) is None
     for form in ("langchain4j", "openai_chat"):
         assert (
             "4711"
             not in api.get(f"/api/v1/memories/{memory_id}/messages/?as={form}").content.decode()
         )
-        assert "4711" not in str(render_messages(queries.said(memory_id), form).value)
+        assert "4711" not in str(render_messages(history_reads.said(memory_id), form).value)
     services.add(memory_id, [UserMessage("more")])
-    sent = messages_from_json(messages_to_json(queries.window(memory_id).messages))
+    sent = messages_from_json(messages_to_json(window(memory_id).messages))
     assert protocol.update_messages(memory_id, sent).ignored
 
 
@@ -479,12 +489,12 @@ def test_a_redaction_erases_the_attributes_of_its_stays(m, change):
     assert "4711" not in f"{rows}"
     assert "0815" not in f"{rows}"
     assert verify(m) is None
-    mark = queries.window(m).messages[4]
+    mark = window(m).messages[4]
     assert change(m, [*SAID[:4], with_attributes(mark, SECRET)]).ignored
     change(m, [with_attributes(mark, SECRET)])
     change(m, SAID[:4])
     change(m, [with_attributes(mark, SECRET), *SAID[:4]])
-    assert attributes_of(queries.window(m).messages) == [{}, *attributes_of(SAID[:4])]
+    assert attributes_of(window(m).messages) == [{}, *attributes_of(SAID[:4])]
     assert not Stay.objects.filter(seq=5, overrides__contains="attributes").exists()
     assert verify(m) is None
 
@@ -492,10 +502,10 @@ def test_a_redaction_erases_the_attributes_of_its_stays(m, change):
 def test_a_client_cannot_bring_back_those_of_a_redacted_message(memory_id):
     services.add(memory_id, [SystemMessage("card 4711", SECRET), UserMessage("hi")])
     services.redact(memory_id, 1)
-    mark, hi = queries.window(memory_id).messages
+    mark, hi = window(memory_id).messages
     for back in ([hi, mark], [hi], [mark, hi]):
         services.set_messages(memory_id, [with_attributes(each, SECRET) for each in back])
-    assert [row.seq for row in queries.window(memory_id).rows] == [1, 2]
+    assert [row.seq for row in window(memory_id).rows] == [1, 2]
     assert Message.objects.filter(attributes__isnull=False).count() == 0
     assert verify(memory_id) is None
 
@@ -519,7 +529,7 @@ def conversation() -> str:
 
 
 def test_messages_are_stored_read_and_verified(conversation):
-    assert queries.said(conversation) == queries.window(conversation).messages == PLAIN
+    assert history_reads.said(conversation) == window(conversation).messages == PLAIN
     for row, message in zip(Message.objects.order_by("seq"), PLAIN, strict=True):
         assert row.payload == message_to_json(message)
         assert (row.frame == row.payload) == message.has_tool_execution_requests
@@ -535,11 +545,11 @@ def test_only_equal_messages_return(conversation):
     services.set_messages(conversation, [UserMessage("another")])
     named = UserMessage(PLAIN[1].single_text(), name="Ada")
     services.set_messages(conversation, [named])
-    assert [row.seq for row in queries.window(conversation).rows] == [7]
+    assert [row.seq for row in window(conversation).rows] == [7]
     services.set_messages(conversation, PLAIN)
-    assert [row.seq for row in queries.window(conversation).rows] == [1, 2, 3, 4, 5]
+    assert [row.seq for row in window(conversation).rows] == [1, 2, 3, 4, 5]
     services.set_messages(conversation, [named])
-    assert queries.window(conversation).messages == [named]
+    assert window(conversation).messages == [named]
 
 
 TEXTS = {
@@ -556,7 +566,7 @@ def test_a_long_text_is_stored_as_it_is(text):
     services.add("long", said)
     services.set_messages("long", [SystemMessage(text), *said])
     protocol.update_messages("long", [SystemMessage(text), *said, UserMessage(text + "!")])
-    assert queries.said("long") == [*said, SystemMessage(text), UserMessage(text + "!")]
+    assert history_reads.said("long") == [*said, SystemMessage(text), UserMessage(text + "!")]
     assert verify("long") is None
     assert Message.objects.get(seq=1).text == text
     with connection.cursor() as cursor:

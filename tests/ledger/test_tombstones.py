@@ -14,12 +14,12 @@ from chatmemory import (
     MessageWindowChatMemory,
     TokenWindow,
     UserMessage,
-    queries,
     services,
 )
-from chatmemory.core.codec import messages_from_json, messages_to_json
+from chatmemory.ledger.protocol import get_messages, update_messages
 from chatmemory.ledger.verification import verify
-from chatmemory.services.protocol import get_messages, update_messages
+from chatmemory.messages.codec import messages_from_json, messages_to_json
+from chatmemory.reading import windows
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 from ..conversations import create_and_add
@@ -37,7 +37,7 @@ def as_sent(messages: list[ChatMessage]) -> list[ChatMessage]:
 
 
 def tokens() -> dict[int, int]:
-    return {row.seq: row.tokens for row in queries.window("m").rows}
+    return {row.seq: row.tokens for row in windows.window("m").rows}
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ class InProcess:
 
         django.setup()
         from chatmemory import UserMessage, services
-        from chatmemory.core.policies import MessageWindow
+        from chatmemory.windows.policies import MessageWindow
 
         self.services, self.message, self.policy = services, UserMessage, MessageWindow
 

@@ -14,9 +14,18 @@ from django.db import connection
 from django.db.models import F, Model, Value
 from django.db.models.functions import Concat
 
-from chatmemory import AiMessage, MessageWindow, UserMessage, queries, search, services
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    UserMessage,
+    search,
+    services,
+)
 from chatmemory.ledger.windows import stays_at
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.reading import conversations, windows
+from chatmemory.reading.feed import newest_change_or_erasure
+from chatmemory.reading.history import Part, history
 
 from ..long_conversations import fleet, long_conversation
 from ..rooms import of_rooms
@@ -90,13 +99,13 @@ def calls(browser, api) -> dict[str, Callable[[], Any]]:
     found = {name: call for room in OF_ROOMS for name, call in room.calls(browser, api).items()}
     return found | {
         "add": partial(services.add, "long", [UserMessage("one more")]),
-        "window at a step": partial(queries.window, "long", half),
-        "history at a step": partial(queries.history, "long", queries.Part(around=50), half),
+        "window at a step": partial(windows.window, "long", half),
+        "history at a step": partial(history, "long", Part(around=50), half),
         "page": partial(browser.get, "/c/long/"),
         "page at a step": partial(browser.get, f"/c/long/?at={half}&msg={half}&with={half - 99}"),
         "step at a time": partial(browser.get, "/c/long/?time=2020-01-01"),
         "message by a client's id": partial(browser.get, f"/c/long/?client_id=m{half}"),
-        "newest change": queries.newest_change_or_erasure,
+        "newest change": newest_change_or_erasure,
         "overview": partial(browser.get, "/"),
         "live overview": partial(browser.get, "/now/"),
         "search": partial(browser.get, "/?q=m4321"),
@@ -143,14 +152,14 @@ def test_messages_that_return_are_found_by_their_own_stays(db):
     analyse(Message, Stay)
     early = [UserMessage(f"m{n}") for n in range(1, 21, 2)]
     plans = plans_of(partial(services.set_messages, "long", early))
-    assert queries.memory("long").said_count == 5_000
+    assert conversations.memory("long").said_count == 5_000
     (plan,) = (plan for plan in plans if re.search('"text" (IN|= ANY)', plan.sql))
     assert "stay_of_message" in plan.indexes
 
 
 def test_a_long_window_is_read_by_one_query_also_before_autovacuum_has_seen_it(db):
     long_conversation("wide", 4_000, kept=4_000)
-    plans = plans_of(lambda: queries.window("wide"))
+    plans = plans_of(lambda: windows.window("wide"))
     (reading,) = (plan for plan in plans if '"frame"' in plan.sql)
     assert "chatmemory_message by key" in reading.indexes
     # Each row of the window once, which is the whole conversation here. Without statistics the

@@ -33,7 +33,8 @@ GRANTED = """SELECT auth_group.name, codename FROM auth_group
 LIBRARY = """
 import json
 import chatmemory
-from chatmemory import MemoryNotFound, MessageWindowChatMemory, UserMessage, queries, services
+from chatmemory import MemoryNotFound, MessageWindowChatMemory, UserMessage, services
+from chatmemory.reading import conversations, history
 from chatmemory.stores.database import DjangoChatMemoryStore
 
 memory = MessageWindowChatMemory("library", 2, DjangoChatMemoryStore())
@@ -60,9 +61,9 @@ except MemoryNotFound:
 print(json.dumps({
     "package": chatmemory.__file__,
     "window": [message.single_text() for message in memory.messages()],
-    "said": [message.single_text() for message in queries.said("library")],
-    "labels": queries.memory("library").labels,
-    "client": len(queries.said("client")),
+    "said": [message.single_text() for message in history.said("library")],
+    "labels": conversations.memory("library").labels,
+    "client": len(history.said("client")),
 }))
 """
 

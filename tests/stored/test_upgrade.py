@@ -20,9 +20,10 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.models import Field, Model
 from django.test import Client
 
-from chatmemory import UserMessage, queries, services
+from chatmemory import UserMessage, services
 from chatmemory.access.tokens import create_token
 from chatmemory.models import Memory
+from chatmemory.reading import conversations
 
 from ..connecting import connected_to
 from ..serving import database
@@ -172,6 +173,6 @@ def test_erased_words_are_not_in_it(upgraded):
 
 def test_its_conversations_go_on(upgraded):
     services.add("support", [UserMessage("From Grindelwald.")])
-    assert queries.memory("support").last_step == 10
+    assert conversations.memory("support").last_step == 10
     assert [row.pk for row in Memory.objects.containing("Grindelwald")] == ["support"]
     call_command("verify_memories", "support")

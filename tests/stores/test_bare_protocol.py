@@ -19,13 +19,19 @@ from chatmemory import (
     MessageWindowChatMemory,
     SystemMessage,
     UserMessage,
-    queries,
     services,
+)
+from chatmemory.ledger.protocol import (
+    delete_messages,
+    get_messages,
+    update_messages,
 )
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Step
+from chatmemory.reading import conversations, steps
+from chatmemory.reading import history as history_reads
+from chatmemory.reading import windows as windows_reads
 from chatmemory.services import change
-from chatmemory.services.protocol import delete_messages, get_messages, update_messages
 
 from ..conversations import numbered, users
 
@@ -46,15 +52,15 @@ def send(*lists: str) -> None:
 
 
 def left(step: int) -> list[tuple[int, str]]:
-    return [(each.seq, each.reason) for each in queries.step("bare", step).change.evicted]
+    return [(each.seq, each.reason) for each in steps.step("bare", step).change.evicted]
 
 
 def window(step: int | None = None) -> str:
-    return "".join(row.text for row in queries.window("bare", step).rows)
+    return "".join(row.text for row in windows_reads.window("bare", step).rows)
 
 
 def history() -> str:
-    return "".join(row.text for row in queries.history("bare").rows)
+    return "".join(row.text for row in history_reads.history("bare").rows)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +91,7 @@ def test_what_lists_tell_is_in_the_history_once(lists, said):
     windows = {}
     for letters in lists:
         send(letters)
-        windows[queries.memory("bare").last_step] = letters.strip("-")
+        windows[conversations.memory("bare").last_step] = letters.strip("-")
     assert sorted(history()) == sorted(said)
     assert {step: window(step) for step in windows} == windows
     assert verify("bare") is None
@@ -103,16 +109,16 @@ def test_what_lists_tell_is_in_the_history_once(lists, said):
 )
 def test_why_a_message_left_is_inferred(lists, kind, reasons):
     send(*lists)
-    assert (queries.step("bare", 2).row.kind, left(2)) == (kind, reasons)
+    assert (steps.step("bare", 2).row.kind, left(2)) == (kind, reasons)
 
 
 def test_the_servers_policy_does_not_decide_what_a_client_did():
     send("ab")
-    assert (queries.memory("bare").policy, queries.window("bare").load) == (None, None)
+    assert (conversations.memory("bare").policy, windows_reads.window("bare").load) == (None, None)
     assert update_messages("bare", messages("ab")).ignored
     change("bare", policy=MessageWindow(10))
     send("bc")
-    step = queries.step("bare", 3)
+    step = steps.step("bare", 3)
     assert (step.row.by_client, step.row.policy) == (True, MessageWindow(10))
     assert left(3) == [(1, "CAPACITY")]
 
@@ -132,7 +138,7 @@ def test_an_answer_that_a_client_takes_back_adds_nothing(said, back):
     assert (result.kind, result.arrived) == ("set", ())
     assert left(2) == [(seq, "SET") for seq in range(back + 1, len(said) + 1)]
     update_messages("bare", [*said[:back], AiMessage("better")])
-    assert queries.said("bare") == [*said, AiMessage("better")]
+    assert history_reads.said("bare") == [*said, AiMessage("better")]
     assert verify("bare") is None
 
 
@@ -150,7 +156,7 @@ def test_many_insertions_into_one_gap_keep_the_order():
     for number in range(30):
         words.insert(1, str(number))
         update_messages("bare", users(*words))
-        assert [row.text for row in queries.window("bare").rows] == words
+        assert [row.text for row in windows_reads.window("bare").rows] == words
 
 
 def test_more_messages_return_than_a_query_takes(db):
@@ -166,8 +172,8 @@ def test_more_messages_return_than_a_query_takes(db):
     finally:
         if connection.vendor == "sqlite":
             connection.connection.setlimit(values, before)
-    assert [row.seq for row in queries.window("m").rows] == list(range(1, 101))
-    assert queries.memory("m").said_count == 101
+    assert [row.seq for row in windows_reads.window("m").rows] == list(range(1, 101))
+    assert conversations.memory("m").said_count == 101
     assert verify("m") is None
 
 
@@ -206,6 +212,6 @@ def test_what_several_writers_said_is_in_the_history_once(limit, rereads):
         memories[writer].add(UserMessage(f"message {said}"))
         has_read[writer] = False
         said += 1
-    assert queries.said("shared") == numbered(ADDS)
-    assert queries.memory("shared").said_count == ADDS
+    assert history_reads.said("shared") == numbered(ADDS)
+    assert conversations.memory("shared").said_count == ADDS
     assert verify("shared") is None

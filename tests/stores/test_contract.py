@@ -20,13 +20,14 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
     messages_to_json,
-    queries,
 )
-from chatmemory.core.transitions import clear
 from chatmemory.formats import Loss
 from chatmemory.ledger.verification import verify
+from chatmemory.reading.conversations import any_memory
+from chatmemory.reading.steps import steps
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
+from chatmemory.windows.transitions import clear
 
 from ..conversations import BRIEF
 
@@ -172,11 +173,11 @@ def test_the_history_has_what_the_memory_forgot(db):
 
 def test_its_first_policy_is_a_step_unless_it_makes_the_conversation(db):
     memory().add(UserMessage("one"))
-    assert [step.kind for step in queries.steps("a")] == ["add"]
+    assert [step.kind for step in steps("a")] == ["add"]
     store = DjangoChatMemoryStore()
     store.update_messages("b", [])
     MessageWindowChatMemory("b", 2, store).add(UserMessage("one"))
-    assert [step.kind for step in queries.steps("b")] == ["policy", "add"]
+    assert [step.kind for step in steps("b")] == ["policy", "add"]
     assert verify("a") is verify("b") is None
 
 
@@ -244,4 +245,4 @@ def test_a_limit_that_no_database_can_hold_is_refused(db, limit):
     for change in (memory.add, lambda message: memory.set([message])):
         with pytest.raises(InvalidValue, match=f"max_messages must be at most {2**63 - 1}"):
             change(UserMessage("hello"))
-    assert not queries.any_memory()
+    assert not any_memory()

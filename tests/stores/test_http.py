@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 from chatmemory import InvalidValue, MessageWindowChatMemory, UnstorableText, UserMessage
-from chatmemory.core.codec import messages_from_json
+from chatmemory.messages.codec import messages_from_json
 from chatmemory.stores.http import HttpChatMemoryStore, HttpStoreError
 
 

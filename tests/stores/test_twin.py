@@ -23,13 +23,14 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    queries,
 )
-from chatmemory.core.compaction import summary_message
-from chatmemory.core.messages import with_attributes
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.message import with_attributes
+from chatmemory.reading import conversations, steps
+from chatmemory.reading import windows as windows_reads
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
+from chatmemory.windows.compaction import summary_message
 
 from ..langchain4j import Said, comes_back_as, explanations
 from ..ledger.test_any_changes import undone
@@ -104,7 +105,7 @@ def come_back_as(got: list[ChatMessage], sent: list[ChatMessage]) -> bool:
 
 def check_step(n: int, old: list[Said], sent: list[ChatMessage], told: Counter) -> None:
     """Check that the newest step tells of the only add that explains a list."""
-    step = queries.step(NAME, n)
+    step = steps.step(NAME, n)
     found = explanations(old, sent)
     told["add" if len(found) == 1 else "several" if found else "taken back"] += 1
     assert step.row.kind == ("add" if len(found) == 1 else "set"), (old, sent, found)
@@ -126,7 +127,7 @@ def play(made: list, told: Counter) -> None:
         entries = store.get_window(NAME).with_messages()
         got = [each.message for each in entries]
         assert come_back_as(got, sent), (known, sent)
-        step = queries.memory(NAME).last_step
+        step = conversations.memory(NAME).last_step
         windows[step] = got
         if come_back_as(known, sent) and before:
             assert step == before, "an equal list is no step"
@@ -135,7 +136,7 @@ def play(made: list, told: Counter) -> None:
             check_step(step, old, sent, told)
         old, before = [Said(each.seq, each.message) for each in entries], step
     for step, window in windows.items():
-        assert queries.window(NAME, step).messages == window
+        assert windows_reads.window(NAME, step).messages == window
     assert verify(NAME) is None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from chatmemory.core.exceptions import InvalidValue
+from chatmemory.exceptions import InvalidValue
 from chatmemory.testing.asserting import Runs, read_runs
 
 from .regressions import write

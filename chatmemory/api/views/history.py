@@ -5,7 +5,6 @@ from __future__ import annotations
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory import explain, queries
 from chatmemory.api import requests
 from chatmemory.api.guard import Resource
 from chatmemory.api.operations import Asked, reads
@@ -16,6 +15,9 @@ from chatmemory.api.responses import (
     response,
     with_query,
 )
+from chatmemory.explain import captions, receipts
+from chatmemory.reading import steps
+from chatmemory.reading.history import Part, history
 
 
 class MemoryHistory(Resource):
@@ -26,7 +28,7 @@ class MemoryHistory(Resource):
         Messages are ordered by seq. `earlier` and `later` are the pages beside this one.
         """
         at = asked.pop("at", None)
-        page = queries.history(memory_id, queries.Part(**asked), at)
+        page = history(memory_id, Part(**asked), at)
         earlier = later = None
         if page.earlier:
             first = page.rows[0].seq
@@ -46,7 +48,7 @@ class MemorySteps(Resource):
         They are in the order in which they happened. `later` is the next page.
         """
         size = asked["size"]
-        rows = queries.steps(memory_id, after=asked.get("after", 0), size=size + 1)
+        rows = steps.steps(memory_id, after=asked.get("after", 0), size=size + 1)
         later = with_query(request, after=rows[size - 1].n) if len(rows) > size else None
         return response(StepsSerializer, {"steps": rows[:size], "later": later})
 
@@ -61,18 +63,18 @@ class MemoryStep(Resource):
         """
         start = asked.get("after", 0)
         end = start + asked["size"]
-        step = queries.step(memory_id, n)
+        step = steps.step(memory_id, n)
         arrived, evicted = step.change.arrived, step.change.evicted
         has_more = end < max(len(arrived), len(evicted))
         answer = {
             **vars(step.row),
             "memory_id": memory_id,
-            "summary": explain.caption(step.change, step.row.note).summary,
+            "summary": captions.caption(step.change, step.row.note).summary,
             "arrived": [each.seq for each in arrived[start:end]],
             "arrived_count": len(arrived),
             "evicted": evicted[start:end],
             "evicted_count": len(evicted),
             "later": with_query(request, after=end) if has_more else None,
-            "receipt": explain.shortened(explain.receipt(step.change)),
+            "receipt": receipts.shortened(receipts.receipt(step.change)),
         }
         return response(StepDetailSerializer, answer)

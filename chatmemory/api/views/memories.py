@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
-from chatmemory import queries, services
+from chatmemory import services
 from chatmemory.access.roles import ERASE, actor_of
 from chatmemory.api import requests
 from chatmemory.api.errors import ID_NOT_ENCODED, field_at_fault
@@ -24,7 +24,12 @@ from chatmemory.api.responses import (
     response,
     with_query,
 )
-from chatmemory.queries.cursors import CursorPage
+from chatmemory.flags import flag_named
+from chatmemory.reading import conversations
+from chatmemory.reading.cursors import CursorPage
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.overview import memory_page
+from chatmemory.reading.rows import memory_row
 
 
 class Memories(Resource):
@@ -38,10 +43,10 @@ class Memories(Resource):
         paging = {name: asked.pop(name) for name in ("ordering", "size")}
         cursor = asked.pop("cursor", "")
         if asked.get("flag"):
-            asked["flag"] = queries.flag_named(asked["flag"])
-        which = queries.MemoryFilter(**asked, id_prefix=prefix_of(request))
+            asked["flag"] = flag_named(asked["flag"])
+        which = MemoryFilter(**asked, id_prefix=prefix_of(request))
         with field_at_fault("cursor"):
-            page = queries.memory_page(which, cursor=cursor, **paging)
+            page = memory_page(which, cursor=cursor, **paging)
         return response(MemoryPageSerializer, _listed(request, page))
 
     @changes(
@@ -64,9 +69,7 @@ class Memories(Resource):
             with field_at_fault("policy"):
                 policy = services.chosen_policy(memory_id, "default")
         row = services.create(memory_id, policy, labels, actor=actor_of(request))
-        answer = response(
-            MemorySerializer, queries.memory_row(row), status=201, version=row.version
-        )
+        answer = response(MemorySerializer, memory_row(row), status=201, version=row.version)
         names = {"memory_id": memory_id}
         answer["Location"] = reverse("chatmemory:memory", kwargs=names, request=request)
         return answer
@@ -90,7 +93,7 @@ class MemoryDetail(Resource):
 
         Its policy, its labels, and the totals of its history and its window.
         """
-        row = queries.memory(memory_id)
+        row = conversations.memory(memory_id)
         return response(MemorySerializer, row, version=row.version)
 
     @changes(MemorySerializer, body=requests.ChangeMemoryRequest, name="change_memory")
@@ -100,7 +103,7 @@ class MemoryDetail(Resource):
         Each change is a step. What is not named stays as it is.
         """
         row = services.change(memory_id, **asked, **requests.changed_by(request))
-        return response(MemorySerializer, queries.memory_row(row), version=row.version)
+        return response(MemorySerializer, memory_row(row), version=row.version)
 
     @changes(None, status=204, name="delete_memory")
     def delete(self, request: Request, memory_id: str) -> Response:

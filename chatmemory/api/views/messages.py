@@ -11,7 +11,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory import explain, queries, services
+from chatmemory import services
 from chatmemory.api import requests
 from chatmemory.api.fields import SentMessages
 from chatmemory.api.guard import Resource
@@ -28,15 +28,24 @@ from chatmemory.api.responses import (
     window_head,
 )
 from chatmemory.conf import PAGE_MAX
-from chatmemory.core.codec import message_to_dict
-from chatmemory.core.lint.repairs import Repaired
-from chatmemory.core.messages import ChatMessage
+from chatmemory.explain import receipts
+from chatmemory.explain.reasons import why_left
 from chatmemory.formats import Rendering, render_each
-from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.linting import lint, repair
-from chatmemory.queries import WindowPlace, WindowRow, WindowView
-from chatmemory.services import ChangeResult, protocol
-from chatmemory.services.validation import check_id
+from chatmemory.ledger import protocol
+from chatmemory.ledger.validation import check_id
+from chatmemory.lint.linter import lint, repair
+from chatmemory.lint.repairs import Repaired
+from chatmemory.messages.codec import message_to_dict
+from chatmemory.messages.message import ChatMessage
+from chatmemory.reading import conversations, history, steps, windows
+from chatmemory.reading.windows import (
+    WindowPlace,
+    WindowRow,
+    WindowView,
+    window_in_parts,
+)
+from chatmemory.services import ChangeResult
+from chatmemory.snapshots import one_snapshot
 from chatmemory.streaming import json_list
 
 
@@ -90,7 +99,7 @@ def _not_modified(request: Request, memory_id: str) -> HttpResponse | None:
     """Return 304 to a caller who has the answer of the version of now. Raises MemoryNotFound."""
     if "If-None-Match" not in request.headers:
         return None
-    version = queries.memory(memory_id).version
+    version = conversations.memory(memory_id).version
     if not requests.has_seen(request, version):
         return None
     return HttpResponse(status=304, headers={"ETag": f'"{version}"'})
@@ -101,11 +110,11 @@ def _window_answer(memory_id: str, asked: Asked) -> tuple[int, HttpResponse]:
     """Return the step of a window, and the answer that shows it."""
     at, linted, mended = (asked.get(name) for name in ("at", "lint", "repair"))
     if linted is None and mended is None:
-        window, messages = queries.window_in_parts(memory_id, at)
+        window, messages = window_in_parts(memory_id, at)
         return window.step, whole_json(
             _window(memory_id, window, render_each(messages, asked["as"]))
         )
-    checked = queries.window(memory_id, at)
+    checked = windows.window(memory_id, at)
     messages, more = _checked(checked, linted, mended)
     rendering = render_each(messages, asked["as"])
     return checked.step, whole_json(_window(memory_id, checked, rendering, more))
@@ -165,7 +174,7 @@ def _changes(
     """
     version = max((each.step for each in results if each.step), default=None)
     if version is None:
-        version = queries.memory(memory_id).version
+        version = conversations.memory(memory_id).version
     answer: dict[str, Any] = {"version": version, "changes": results}
     if sent is None:
         return response(ChangesSerializer, answer, version=version)
@@ -225,7 +234,7 @@ def message_response(
     **more: Any,
 ) -> Response:
     """Answer with a message, in a shape that may have `more` members."""
-    memory, row = queries.memory(memory_id), queries.message(memory_id, seq)
+    memory, row = conversations.memory(memory_id), history.message(memory_id, seq)
     left = row.stays[-1].left_step if row.stays else None
     answer = {
         **vars(row),
@@ -240,12 +249,12 @@ def message_response(
 
 def _why(memory_id: str, seq: int, left: int) -> dict[str, Any]:
     """Explain the step at which the message left."""
-    why = explain.why_left(queries.step(memory_id, left).change, seq)
+    why = why_left(steps.step(memory_id, left).change, seq)
     return {
         "step": left,
         "question": why.question,
         "summary": why.summary,
-        "receipt": explain.shortened(why.receipt),
+        "receipt": receipts.shortened(why.receipt),
     }
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory import queries
 from chatmemory.access.roles import READ
 from chatmemory.api import requests
 from chatmemory.api.errors import field_at_fault
@@ -17,8 +16,10 @@ from chatmemory.api.responses import (
     response,
 )
 from chatmemory.conf import fact_words
-from chatmemory.core.recall import RecallSums, histories_for
-from chatmemory.core.recall.cost import Prices, rules_of
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.recall import READ_AT_ONCE, recall_of_stored
+from chatmemory.recall import RecallSums, histories_for, recall_sums
+from chatmemory.recall.cost import Prices, rules_of
 
 
 class RecallOf(Resource):
@@ -34,10 +35,10 @@ class RecallOf(Resource):
         prices, rules = _prices(asked), rules_of(asked.pop("provider", ""))
         prefix = asked.pop("prefix", "")
         if not (prefix.startswith(own) or own.startswith(prefix)):
-            return _recalls(queries.recall_sums([], policies), prices)
-        which = queries.MemoryFilter(**asked, id_prefix=max(prefix, own, key=len))
+            return _recalls(recall_sums([], policies), prices)
+        which = MemoryFilter(**asked, id_prefix=max(prefix, own, key=len))
         with field_at_fault("prefix"):
-            found = queries.recall_of_stored(which, policies, queries.READ_AT_ONCE, rules)
+            found = recall_of_stored(which, policies, READ_AT_ONCE, rules)
         return _recalls(found, prices)
 
     @reads(RecallSerializer, body=requests.RecallRequest, name="recall")
@@ -48,7 +49,7 @@ class RecallOf(Resource):
         """
         policies, rules = asked["policies"], rules_of(asked.get("provider", ""))
         histories = (histories_for(said, policies, fact_words()) for said in asked["said"])
-        return _recalls(queries.recall_sums(histories, policies, rules), _prices(asked))
+        return _recalls(recall_sums(histories, policies, rules), _prices(asked))
 
 
 def _prices(asked: Asked) -> Prices:

@@ -6,8 +6,8 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import DatabaseError
 
 from chatmemory import distribution
+from chatmemory.database_errors import explain_error
 from chatmemory.management.base import DatabaseCommand
-from chatmemory.services.database_errors import explain_error
 
 
 class Command(DatabaseCommand):

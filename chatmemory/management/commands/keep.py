@@ -7,7 +7,7 @@ from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
 from chatmemory.management.base import DatabaseCommand
-from chatmemory.queries import is_writable
+from chatmemory.reading.conversations import is_writable
 from chatmemory.services import Rounds
 
 SECONDS, PAUSE_SECONDS = 5.0, 1.0

@@ -6,13 +6,17 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from chatmemory import explain, queries
 from chatmemory.api.responses import MemorySerializer
 from chatmemory.conf import PAGE_MAX
-from chatmemory.core.given import check_text
-from chatmemory.core.texts import one_line
+from chatmemory.explain import wording
+from chatmemory.explain.wording import held_words
 from chatmemory.management.base import DatabaseCommand
-from chatmemory.queries import MemoryRow
+from chatmemory.messages.given import check_text
+from chatmemory.messages.texts import one_line
+from chatmemory.reading import overview
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.overview import memory_page
+from chatmemory.reading.rows import MemoryRow
 from chatmemory.reports.printing import add_json_argument
 
 SIZE = 40
@@ -41,10 +45,10 @@ class Command(DatabaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         for name in ("words", "label", "prefix"):
             check_text(options[name], name)
-        which = queries.MemoryFilter(
+        which = MemoryFilter(
             search=options["words"].strip(), label=options["label"], id_prefix=options["prefix"]
         )
-        page, count = queries.memory_page(which, size=options["last"]), queries.count(which)
+        page, count = memory_page(which, size=options["last"]), overview.count(which)
         printer = self.printer(options)
         rows = [_cells(memory) for memory in page.rows]
         widths = [max(map(len, column)) for column in zip(HEADING, *rows, strict=True)]
@@ -52,13 +56,13 @@ class Command(DatabaseCommand):
             printer.line(_aligned(HEADING, widths))
         for memory, cells in zip(page.rows, rows, strict=True):
             printer.row(MemorySerializer(memory).data, _aligned(cells, widths))
-        told = explain.counted(count, "conversation")
+        told = wording.counted(count, "conversation")
         more = f", of which {len(rows):,} are shown" if len(rows) < count else ""
         printer.total({"conversations": count}, f"{told}{more}")
 
 
 def _cells(memory: MemoryRow) -> tuple[str, ...]:
-    held = explain.held_words(memory.policy, memory.window)
+    held = held_words(memory.policy, memory.window)
     changed = f"{memory.updated_at.astimezone(UTC):%Y-%m-%d %H:%M}"
     return one_line(memory.id), f"{memory.said_count:,}", held, changed
 

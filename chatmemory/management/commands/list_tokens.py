@@ -6,10 +6,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from chatmemory import explain
 from chatmemory.access.tokens import all_tokens
-from chatmemory.core.texts import one_line
+from chatmemory.explain import wording
 from chatmemory.management.base import DatabaseCommand
+from chatmemory.messages.texts import one_line
 from chatmemory.models import ApiToken
 from chatmemory.reports.printing import add_json_argument
 
@@ -26,7 +26,7 @@ class Command(DatabaseCommand):
         for token in tokens:
             printer.row(_values(token), _words(token))
         valid = sum(_state(token) == "valid" for token in tokens)
-        words = f"{explain.counted(len(tokens), 'token')}, {valid:,} valid"
+        words = f"{wording.counted(len(tokens), 'token')}, {valid:,} valid"
         printer.total({"tokens": len(tokens), "valid": valid}, words)
 
 

@@ -3,9 +3,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from chatmemory import queries
-from chatmemory.core.given import check_text
 from chatmemory.management.base import ReportCommand, wrong_arguments
+from chatmemory.messages.given import check_text
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.recall import histories_today, recall_of_stored
 from chatmemory.reports import recall
 from chatmemory.reports.printing import Printer
 
@@ -19,14 +20,14 @@ class Command(ReportCommand):
         if options["format"] != "auto":
             raise wrong_arguments("--format is that of files: name some, or leave it out")
         check_text(options["prefix"], "the beginning of an id")
-        which = queries.MemoryFilter(label=options["label"], id_prefix=options["prefix"])
+        which = MemoryFilter(label=options["label"], id_prefix=options["prefix"])
         if not which.rows().exists():
             raise wrong_arguments(_nothing(options["label"], options["prefix"]))
         policies, advice = asked.policies, None
         if asked.frontier:
-            chooser = asked.chooser(queries.histories_today(which, asked.frontier.estimator))
+            chooser = asked.chooser(histories_today(which, asked.frontier.estimator))
             policies, advice = recall.best_policies(chooser, asked.today), chooser.advice()
-        found = queries.recall_of_stored(which, policies, rules=asked.rules)
+        found = recall_of_stored(which, policies, rules=asked.rules)
         recall.print_recalls(found, asked, printer, advice)
         return 0
 

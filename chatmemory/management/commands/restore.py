@@ -10,7 +10,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from chatmemory import database, schema
 from chatmemory.management.base import DatabaseCommand, confirmed
-from chatmemory.services.sqlite_files import damage_of, is_damage
+from chatmemory.sqlite_files import damage_of, is_damage
 
 
 class Command(DatabaseCommand):

@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from chatmemory.access.tokens import revoke_token
-from chatmemory.core.given import check_text
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
+from chatmemory.messages.given import check_text
 from chatmemory.models import ApiToken
 
 

@@ -8,15 +8,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from chatmemory import explain, queries
 from chatmemory.api.responses import HistoryMessageSerializer, window_head
 from chatmemory.conf import PAGE_MAX
-from chatmemory.core.messages import MessageType
-from chatmemory.core.texts import one_line, readable_text
-from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.explain import captions, wording
+from chatmemory.explain.wording import held_words, short_reason
 from chatmemory.management.base import DatabaseCommand
-from chatmemory.queries import MessageDetail, Part, StandsFor, WindowRow, WindowView
+from chatmemory.messages.message import MessageType
+from chatmemory.messages.texts import one_line, readable_text
+from chatmemory.reading import history as history_reads
+from chatmemory.reading import steps, windows
+from chatmemory.reading.history import Part
+from chatmemory.reading.rows import MessageDetail
+from chatmemory.reading.summaries import StandsFor, stands_for
+from chatmemory.reading.windows import WindowRow, WindowView
 from chatmemory.reports.printing import add_json_argument
+from chatmemory.snapshots import one_snapshot
 
 SIZE = 40
 SHOWN = 2_000  # characters of a text, of which a row shows what there is room for
@@ -56,8 +62,8 @@ class Command(DatabaseCommand):
     @one_snapshot()
     def handle(self, *args: Any, **options: Any) -> None:
         memory_id, at = options["id"], options["at"]
-        window = queries.window(memory_id, at)
-        page = queries.history(memory_id, Part(size=options["last"]), at)
+        window = windows.window(memory_id, at)
+        page = history_reads.history(memory_id, Part(size=options["last"]), at)
         if options["json"]:
             printer = self.printer(options)
             for row in HistoryMessageSerializer(page.rows, many=True).data:
@@ -65,10 +71,10 @@ class Command(DatabaseCommand):
             head = window_head(memory_id, window).data
             printer.total({"id": memory_id, **head, "earlier": page.earlier})
             return
-        change = queries.step(memory_id, window.step).change if window.step else None
-        said = explain.caption(change).summary if change else ""
+        change = steps.step(memory_id, window.step).change if window.step else None
+        said = captions.caption(change).summary if change else ""
         unseen = set(window.seqs) - {row.seq for row in page.rows}
-        summaries = queries.stands_for(memory_id, unseen)
+        summaries = stands_for(memory_id, unseen)
         shown = list(_rows(window, page.rows, summaries))
         more = window.totals.count - sum(row.is_in for row in shown)
         is_terminal = options["force_color"] or self.stdout.isatty()
@@ -78,11 +84,11 @@ class Command(DatabaseCommand):
         with console.capture() as printed:
             console.print(Text(f"{one_line(memory_id)}, step {window.step:,}. {said}", "bold"))
             if page.earlier:
-                earlier = explain.counted(page.earlier, "earlier message")
+                earlier = wording.counted(page.earlier, "earlier message")
                 console.print(f"{earlier} not shown{f', {more:,} in memory' if more else ''}")
             console.print(_table(shown, max(NARROWEST, console.width)))
-            held = explain.held_words(window.policy, window.totals)
-            told = explain.counted(page.earlier + len(page.rows), "message")
+            held = held_words(window.policy, window.totals)
+            told = wording.counted(page.earlier + len(page.rows), "message")
             console.print(Text(f"In memory: {held}. In history: {told}.", "bold"))
         self.stdout.write(printed.get(), ending="")
 
@@ -107,7 +113,7 @@ def _rows(
     in_memory = {row.seq: row for row in window.rows}
     for each in history:
         yield from (_beside(row, summaries) for row in waiting.get(each.seq, ()))
-        role = explain.role(each.type, each.has_calls)
+        role = wording.role(each.type, each.has_calls)
         inside = in_memory.get(each.seq)
         text = _in_memory(inside) if inside else _left(each, window.step, each.seq in window.hidden)
         yield ShownRow(each.seq, role, each.readable, text, inside is not None)
@@ -117,15 +123,15 @@ def _rows(
 def _beside(row: WindowRow, summaries: dict[int, StandsFor]) -> ShownRow:
     text = readable_text(row.message)
     if row.seq in summaries:
-        covered = explain.counted(summaries[row.seq].number, "message")
-        told = f"{explain.counted(row.tokens, 'token')}, stands for {covered}"
+        covered = wording.counted(summaries[row.seq].number, "message")
+        told = f"{wording.counted(row.tokens, 'token')}, stands for {covered}"
         return ShownRow(row.seq, "Summary", text, told, is_in=True)
-    role = explain.role(row.type, row.has_calls)
+    role = wording.role(row.type, row.has_calls)
     return ShownRow(row.seq, role, text, _in_memory(row), is_in=True)
 
 
 def _in_memory(row: WindowRow) -> str:
-    return f"{explain.counted(row.tokens, 'token')}{', pinned' if row.pinned else ''}"
+    return f"{wording.counted(row.tokens, 'token')}{', pinned' if row.pinned else ''}"
 
 
 def _left(message: MessageDetail, at: int, is_hidden: bool) -> str:
@@ -134,7 +140,7 @@ def _left(message: MessageDetail, at: int, is_hidden: bool) -> str:
     stay = message.departure(at)
     if stay is None or stay.left_step is None or stay.reason is None:
         return "never in memory"
-    why = explain.short_reason(stay.reason, stay.misfit, stay.is_left_out)
+    why = short_reason(stay.reason, stay.misfit, stay.is_left_out)
     return f"left at step {stay.left_step:,}: {why}"
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from chatmemory.core.exceptions import MemoryNotFound
-from chatmemory.explain import counted
+from chatmemory.exceptions import MemoryNotFound
+from chatmemory.explain.wording import counted
 from chatmemory.ledger.contradictions import Contradiction
 from chatmemory.ledger.lookup import StoredId, stored, stored_ids
+from chatmemory.ledger.validation import check_id
 from chatmemory.ledger.verification import verify
 from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
 from chatmemory.managers import MemoryQuerySet
@@ -19,8 +20,7 @@ from chatmemory.models import Memory
 from chatmemory.reports.printing import add_json_argument
 from chatmemory.room import rooms
 from chatmemory.services import remade
-from chatmemory.services.sqlite_files import damage
-from chatmemory.services.validation import check_id
+from chatmemory.sqlite_files import damage
 
 NO_ID = "its id is no readable text"
 STEP_DIGITS = 18

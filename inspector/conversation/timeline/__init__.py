@@ -1,15 +1,16 @@
 """The timeline: a chart of all steps, and a strip with a cell for each step around the playhead.
 
-Styles and templates call it the tape. Its data are those of `queries.steps`.
+Styles and templates call it the tape. Its data are those of `steps.steps`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from chatmemory.queries import ConversationState, PhraseMatches
 from inspector.conversation.looks import css_of
 from inspector.conversation.measures import Measure
+from inspector.conversation.phrase import PhraseMatches
+from inspector.conversation.state import ConversationState
 from inspector.conversation.timeline.chart import EVICTIONS, HEIGHT, Chart, points
 from inspector.conversation.timeline.labels import axis
 from inspector.conversation.timeline.strip import Cell, brackets, strip_labels

@@ -12,8 +12,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from chatmemory.queries import ConversationState, StepPoint
+from chatmemory.reading.steps import StepPoint
 from inspector.conversation.measures import Measure
+from inspector.conversation.state import ConversationState
 
 HEIGHT = 200
 EVICTIONS = 24

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from chatmemory.explain import counted, happened
-from chatmemory.queries import Arrival, ConversationState, StepSample
+from chatmemory.explain.wording import counted, happened
+from chatmemory.reading.steps import Arrival, StepSample
 from inspector.conversation.looks import LOOKS, css_of, pairings, with_ends
 from inspector.conversation.measures import TOKENS, Measure
+from inspector.conversation.state import ConversationState
 from inspector.conversation.timeline.labels import (
     GAP,
     Label,

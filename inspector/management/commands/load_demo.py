@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from chatmemory import queries
 from chatmemory.management.base import DatabaseCommand
+from chatmemory.reading.conversations import any_memory
 from inspector import demo
 
 
@@ -16,7 +16,7 @@ class Command(DatabaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not options["force"] and queries.any_memory():
+        if not options["force"] and any_memory():
             told = "Stored nothing: there are conversations; use --force to add the examples"
             self.stdout.write(told)
             return

@@ -19,7 +19,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
 import chatmemory
 from chatmemory import ChatMemoryError, database
-from chatmemory.services.database_errors import explain_error
+from chatmemory.database_errors import explain_error
 from inspector.shell.agents import TEXT, Agent, Answer
 from inspector.shell.room import tools
 

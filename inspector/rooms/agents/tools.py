@@ -7,22 +7,30 @@ from typing import Annotated, Any
 from pydantic import Field
 from rest_framework.serializers import SerializerMethodField
 
-from chatmemory import InvalidValue, explain, queries
+from chatmemory import InvalidValue
 from chatmemory.api.responses import (
     HistoryMessageSerializer,
     MemorySerializer,
     ReceiptLineSerializer,
     window_head,
 )
-from chatmemory.core.messages import MessageType
-from chatmemory.core.texts import named, readable_text
-from chatmemory.queries import ConversationQuery, MemoryFilter, MessageDetail, Part
+from chatmemory.explain import receipts, wording
+from chatmemory.explain.reasons import what_would_have_kept, why_in, why_left
+from chatmemory.explain.wording import held_words
+from chatmemory.flags import flag_named, flags
+from chatmemory.messages.message import MessageType
+from chatmemory.messages.texts import named, readable_text
+from chatmemory.reading import history as history_reads
+from chatmemory.reading import windows
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.history import Part
+from chatmemory.reading.overview import overview_page
+from chatmemory.reading.rows import MessageDetail
+from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.shell import room
 from inspector.shell.agents import SIZE, Agent, Answer, check_words, short
 
-FlagName = Annotated[
-    str, Field(json_schema_extra={"enum": ["", *(each.name for each in queries.flags())]})
-]
+FlagName = Annotated[str, Field(json_schema_extra={"enum": ["", *(each.name for each in flags())]})]
 
 
 def find_conversations(
@@ -36,14 +44,14 @@ def find_conversations(
     for text in (words, label):
         check_words(text, "what is searched")
     beginning = agent.scope.beginning()
-    flagged = queries.flag_named(flag) if flag else None
+    flagged = flag_named(flag) if flag else None
     which = MemoryFilter(search=words.strip(), label=label, id_prefix=beginning, flag=flagged)
-    page = queries.overview_page(which, size=SIZE)
+    page = overview_page(which, size=SIZE)
     told, rows = [], []
     badges = room.badges([row.memory for row in page.rows])
     for row in page.rows:
         memory, found = row.memory, row.mention
-        said = explain.counted(memory.said_count, "message")
+        said = wording.counted(memory.said_count, "message")
         line = f"{memory.id}: {said} said, {memory.window.count:,} in memory"
         line += "".join(f"; {badge.words}" for badge in badges[memory.id] if badge.words)
         if found:
@@ -51,7 +59,7 @@ def find_conversations(
         told.append(line)
         rows.append({**MemorySerializer(memory).data, "url": agent.page_of(memory.id)})
     more = ["There are more: ask for fewer."] if page.next else []
-    count = explain.counted(len(rows), "conversation")
+    count = wording.counted(len(rows), "conversation")
     return Answer(
         [f"{count}.", *told, *more],
         agent.page("overview", q=words.strip(), label=label, flagged=flag),
@@ -61,9 +69,9 @@ def find_conversations(
 
 def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
     """Show the window: what the model sees, now or after a step."""
-    window = queries.window(agent.visible(conversation), step)
+    window = windows.window(agent.visible(conversation), step)
     shown = window.rows[-SIZE:]
-    held = explain.held_words(window.policy, window.totals)
+    held = held_words(window.policy, window.totals)
     head = {name: last_of(value) for name, value in window_head(conversation, window).data.items()}
     texts = {row.seq: readable_text(row.message) for row in shown}
     told = [row_words(row.seq, row.type, row.has_calls, texts[row.seq]) for row in shown]
@@ -100,7 +108,7 @@ def history(
     The last messages up to a step, or those around message number `around`.
     """
     part = Part(around=around, size=SIZE)
-    page = queries.history(agent.visible(conversation), part, step)
+    page = history_reads.history(agent.visible(conversation), part, step)
     rows = [_BriefMessage(row).data for row in page.rows]
     told = [row_words(row.seq, row.type, row.has_calls, row.readable) for row in page.rows]
     numbers = f"{page.earlier:,} earlier messages, {page.later:,} later ones."
@@ -117,17 +125,17 @@ def why_did_it_leave(
     With the arithmetic, and the limit that would have kept it. `step`: as of that step.
     """
     query = ConversationQuery(at=step, msg=message)
-    state = queries.conversation_state(agent.visible(conversation), query)
+    state = conversation_state(agent.visible(conversation), query)
     if state.left_by:
-        why = explain.why_left(state.left_by, message)
+        why = why_left(state.left_by, message)
     elif message in state.in_window:
-        why = explain.why_in(state.window, message)
+        why = why_in(state.window, message)
     else:
         raise InvalidValue(f"#{message} is not in memory at step {state.at}, and has not left")
-    kept = explain.what_would_have_kept(state.would_keep) if state.would_keep else None
-    lines = explain.shortened(why.receipt)
+    kept = what_would_have_kept(state.would_keep) if state.would_keep else None
+    lines = receipts.shortened(why.receipt)
     told = [f"{why.question} {why.summary}"]
-    told += [f"  {line.label}: {explain.amount(line.amount)}" for line in lines]
+    told += [f"  {line.label}: {wording.amount(line.amount)}" for line in lines]
     told += [f"{kept.question} {kept.summary}"] if kept else []
     keeping = state.would_keep.keeping if state.would_keep else None
     return Answer(
@@ -158,4 +166,4 @@ def last_of(value: object) -> object:
 
 
 def row_words(seq: int, type: MessageType, has_calls: bool, text: str) -> str:
-    return f"{named(seq)} {explain.role(type, has_calls)}: {short(text)}"
+    return f"{named(seq)} {wording.role(type, has_calls)}: {short(text)}"

@@ -7,7 +7,7 @@ from chatmemory.room import Erased
 from inspector.shell import room
 
 if TYPE_CHECKING:
-    from chatmemory.queries import ConversationState
+    from inspector.conversation.state import ConversationState
     from inspector.shell.agents import Answer
 
 

@@ -7,9 +7,14 @@ from datetime import datetime
 from hashlib import sha256
 
 from chatmemory import database
-from chatmemory.core.runs import NEWEST, divided, ends, goes_on_with
+from chatmemory.ledger.validation import ID_LENGTH, is_id
+from chatmemory.messages.runs import (
+    NEWEST,
+    divided,
+    ends,
+    goes_on_with,
+)
 from chatmemory.models import Memory
-from chatmemory.services.validation import ID_LENGTH, is_id
 from inspector.rooms.calls.bodies import RESPONSES
 from inspector.rooms.calls.call import GivenCall
 from inspector.rooms.calls.models import CallEnd, CallRun, ModelCall
@@ -40,8 +45,8 @@ def conversation_of(
     """Return the id of the conversation that a call belongs to, which may be new.
 
     It is the prefix and what the sender calls the conversation. Without that, it is that of the
-    call `before` that it names, or the run that it goes on with (see `core.runs`), or else a new
-    one. `digests` are those of the call's messages and of its answer.
+    call `before` that it names, or the run that it goes on with (see `messages.runs`), or else a
+    new one. `digests` are those of the call's messages and of its answer.
     """
     if call.session:
         return _named(prefix, call.session)

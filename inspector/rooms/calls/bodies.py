@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from chatmemory.core.codec import load_json
-from chatmemory.core.exceptions import ChatMemoryError, InvalidMessage
-from chatmemory.core.messages import ChatMessage, SystemMessage
+from chatmemory.exceptions import ChatMemoryError, InvalidMessage
 from chatmemory.formats import FORMATS, render_messages
 from chatmemory.formats.conversion import dict_in, text_in
+from chatmemory.messages.codec import load_json
+from chatmemory.messages.message import ChatMessage, SystemMessage
 from inspector.rooms.calls.call import Usage, count_in
 
 OPENAI, RESPONSES, ANTHROPIC = "openai_chat", "openai_responses", "anthropic"

@@ -9,11 +9,11 @@ from typing import Any
 from django.db.models import Q
 
 from chatmemory.conf import fact_words
-from chatmemory.core.messages import text_of
-from chatmemory.core.recall.facts import facts_of
-from chatmemory.core.recall.held import Terms
 from chatmemory.ledger.windows import read_message
+from chatmemory.messages.message import text_of
 from chatmemory.models import Message, Stay
+from chatmemory.recall.facts import facts_of
+from chatmemory.recall.held import Terms
 from chatmemory.room import Erased
 from inspector.rooms.calls.bodies import MADE
 from inspector.rooms.calls.models import CallEnd, CallRun, ModelCall

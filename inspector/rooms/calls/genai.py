@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.core.messages import ChatMessage
+from chatmemory.exceptions import ChatMemoryError
 from chatmemory.formats import FORMATS
 from chatmemory.formats.conversion import decoded, dict_in, text_in
+from chatmemory.messages.message import ChatMessage
 from inspector.rooms.calls.bodies import (
     ANTHROPIC,
     OPENAI,

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from chatmemory.access.roles import actor_of
 from chatmemory.api.bodies import BodyLimit
 from chatmemory.api.guard import Guarded, OneFormat, prefix_of
-from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.exceptions import ChatMemoryError
 from inspector.conf import inspector_configuration
 from inspector.rooms.calls.call import Dropped, GivenCall
 from inspector.rooms.calls.otlp import (

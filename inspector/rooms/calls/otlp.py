@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from chatmemory.core.codec import load_json
-from chatmemory.core.exceptions import ChatMemoryError, InvalidMessage
+from chatmemory.exceptions import ChatMemoryError, InvalidMessage
+from chatmemory.messages.codec import load_json
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 TRACES, LOGS, METRICS = "traces", "logs", "metrics"

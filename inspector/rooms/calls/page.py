@@ -15,20 +15,20 @@ from typing import NamedTuple
 from django.db.models import QuerySet
 
 from chatmemory.conf import configuration
-from chatmemory.core.estimators import count_overhead, estimator_for
-from chatmemory.core.exceptions import OversizedMessage
-from chatmemory.core.messages import AiMessage, ChatMessage
-from chatmemory.core.policies import Policy
-from chatmemory.core.recall.cost import Bill
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.texts import readable_text
-from chatmemory.core.transitions import admit
-from chatmemory.core.window import Entry, Window
 from chatmemory.database import in_list
-from chatmemory.explain import counted
+from chatmemory.exceptions import OversizedMessage
+from chatmemory.explain.wording import counted
 from chatmemory.ledger.windows import read_message
+from chatmemory.messages.estimators import count_overhead, estimator_for
+from chatmemory.messages.message import AiMessage, ChatMessage
+from chatmemory.messages.texts import readable_text
 from chatmemory.models import Message, Stay
-from chatmemory.queries import WindowRow
+from chatmemory.reading.windows import WindowRow
+from chatmemory.recall.cost import Bill
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.transitions import admit
+from chatmemory.windows.window import Entry, Window
 from inspector.conversation.budget import Segment, segments
 from inspector.conversation.looks import LOOKS
 from inspector.rooms.calls.bodies import ANTHROPIC, RESPONSES

@@ -11,12 +11,14 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet, Sum
 
-from chatmemory import queries
-from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
-from chatmemory.core.messages import ChatMessage
+from chatmemory.exceptions import ChatMemoryError, InvalidValue
 from chatmemory.ledger.windows import stays_at
+from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Step
-from chatmemory.queries import ConversationState, WindowRow
+from chatmemory.reading import conversations, windows
+from chatmemory.reading.windows import WindowRow
+from chatmemory.snapshots import one_snapshot
+from inspector.conversation.state import ConversationState
 from inspector.rooms.calls.bodies import (
     answer_in,
     answer_made_of,
@@ -47,7 +49,7 @@ def calls(memory_id: str, after: str = "", size: int = 50) -> Page:
     """Return calls of a conversation, oldest first by start. Raises MemoryNotFound, InvalidValue
     for a cursor that is none.
     """
-    queries.memory(memory_id)
+    conversations.memory(memory_id)
     rows = ModelCall.objects.filter(memory_id=memory_id)
     if after:
         last = _cursor(memory_id, after)
@@ -117,8 +119,8 @@ def call_after(call: ModelCall) -> ModelCall | None:
 
 def one_call(memory_id: str, n: int) -> Told:
     """Return a call with its request. Raises MemoryNotFound, CallNotFound."""
-    with queries.one_snapshot():
-        queries.memory(memory_id)
+    with one_snapshot():
+        conversations.memory(memory_id)
         found = ModelCall.objects.filter(memory_id=memory_id, n=n).first()
         if found is None:
             raise CallNotFound(f"{memory_id!r} has no call {n}")
@@ -141,7 +143,7 @@ def told(call: ModelCall) -> Told:
 
 def _rows(call: ModelCall, step: int | None) -> Sequence[WindowRow]:
     """Return the messages of the window after a step, with those that a lowered limit hides."""
-    return () if step is None else queries.window(call.memory_id, step).in_order
+    return () if step is None else windows.window(call.memory_id, step).in_order
 
 
 def prompt_of(call: ModelCall) -> Prompt:

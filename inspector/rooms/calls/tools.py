@@ -8,8 +8,8 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from chatmemory.conf import configuration
-from chatmemory.core.estimators import estimator_for
 from chatmemory.database import in_list
+from chatmemory.messages.estimators import estimator_for
 from inspector.rooms.calls.bodies import tool_name
 from inspector.rooms.calls.models import CallTool, ToolDefinition
 from inspector.rooms.calls.spelling import plain

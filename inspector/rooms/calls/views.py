@@ -11,14 +11,15 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
-from chatmemory import queries
 from chatmemory.access.roles import GIVE_TOKENS, Role, actor_of
 from chatmemory.access.tokens import create_token
-from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.core.written_policies import policy_from_text
 from chatmemory.database import in_list
+from chatmemory.exceptions import ChatMemoryError
 from chatmemory.models import Memory
-from chatmemory.queries import providers
+from chatmemory.reading import conversations
+from chatmemory.recall.cost import providers
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.written_policies import policy_from_text
 from inspector.rooms.calls import reads
 from inspector.rooms.calls.call import REMEDIES, Why
 from inspector.rooms.calls.intake import variables
@@ -69,7 +70,7 @@ def _newest() -> list[ModelCall]:
 @require_safe
 def calls(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show the newest call of a conversation, or that there is none."""
-    memory = queries.memory(memory_id)
+    memory = conversations.memory(memory_id)
     newest = reads.newest_call(memory_id)
     if newest is None:
         return render(request, "rooms/calls/none.html", {"memory": memory})
@@ -83,8 +84,8 @@ def call(request: HttpRequest, memory_id: str, n: int) -> HttpResponse:
     `as=json` shows the request raw, `policy=token_window:4000` compares with what memory would have
     sent under another policy.
     """
-    with queries.one_snapshot():
-        memory = queries.memory(memory_id)
+    with one_snapshot():
+        memory = conversations.memory(memory_id)
         try:
             told = reads.one_call(memory_id, n)
         except reads.CallNotFound as error:

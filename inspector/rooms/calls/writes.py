@@ -20,17 +20,25 @@ from django.utils import timezone
 
 from chatmemory import database, services
 from chatmemory.conf import configuration
-from chatmemory.core.contents import TextContent
-from chatmemory.core.estimators import count_overhead, estimator_for
-from chatmemory.core.exceptions import ChatMemoryError, MemoryExists, MemoryNotFound
-from chatmemory.core.messages import ChatMessage, ToolExecutionResultMessage, UserMessage
-from chatmemory.core.runs import digests_of
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.window import Counted, total
+from chatmemory.exceptions import (
+    ChatMemoryError,
+    MemoryExists,
+    MemoryNotFound,
+)
+from chatmemory.ledger import protocol
+from chatmemory.ledger.protocol import RecordedCall
 from chatmemory.ledger.windows import StayEntry
+from chatmemory.messages.contents import TextContent
+from chatmemory.messages.estimators import count_overhead, estimator_for
+from chatmemory.messages.message import (
+    ChatMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.messages.runs import digests_of
 from chatmemory.models import Memory
-from chatmemory.services import protocol
-from chatmemory.services.protocol import RecordedCall
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.window import Counted, total
 from inspector.conf import inspector_configuration
 from inspector.rooms.calls.belonging import continued_by, conversation_of, keep_ends, key_of
 from inspector.rooms.calls.bodies import (

@@ -13,7 +13,7 @@ from chatmemory.api.guard import Resource, prefix_of
 from chatmemory.api.operations import Asked, reads
 from chatmemory.api.requests import Query
 from chatmemory.api.responses import AddressField, Json, response, with_query
-from chatmemory.core.lint import PROVIDERS
+from chatmemory.lint import PROVIDERS
 from inspector.rooms.doctor.diagnosis import listed_rules
 from inspector.rooms.doctor.reads import IllFilter, doctor_counts, doctor_page
 

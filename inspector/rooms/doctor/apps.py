@@ -12,7 +12,8 @@ from inspector.shell import room
 
 if TYPE_CHECKING:
     from chatmemory.keeper import Keeper
-    from chatmemory.queries import ConversationState, MemoryRow, MessageDetail
+    from chatmemory.reading.rows import MemoryRow, MessageDetail
+    from inspector.conversation.state import ConversationState
 
 
 class Doctor(room.SiteRoom):
@@ -90,7 +91,7 @@ class Doctor(room.SiteRoom):
 def _check_providers(**_: object) -> list[checks.CheckMessage]:
     """Tell of a provider that CHATMEMORY["PROVIDERS"] names and that there is not."""
     from chatmemory.conf import configuration
-    from chatmemory.core.exceptions import InvalidValue
+    from chatmemory.exceptions import InvalidValue
     from inspector.rooms.doctor.choosing import choices
 
     if configuration().PROVIDERS is None:

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from chatmemory.core.exceptions import CorruptRow
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.texts import named
+from chatmemory.exceptions import CorruptRow
 from chatmemory.explain.wording import capitalized, decapitalized, in_unit
+from chatmemory.messages.texts import named
 from chatmemory.models import Stay, Step
-from chatmemory.queries import ConversationState, MemoryRow
+from chatmemory.reading.rows import MemoryRow
 from chatmemory.testing.snippets import accepted_by
+from chatmemory.windows.stored_policies import can_decide
 from inspector.conversation.as_test import copied_test
+from inspector.conversation.state import ConversationState
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import Choices, choices
 from inspector.rooms.doctor.diagnosing import (

@@ -17,10 +17,14 @@ from django.utils import timezone
 
 from chatmemory import database
 from chatmemory.conf import configuration
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.lint import RULES
-from chatmemory.services.transaction import audit
-from chatmemory.services.validation import ID_LENGTH, check_actor, check_text
+from chatmemory.exceptions import InvalidValue
+from chatmemory.ledger.transaction import audit
+from chatmemory.ledger.validation import (
+    ID_LENGTH,
+    check_actor,
+    check_text,
+)
+from chatmemory.lint import RULES
 from inspector.rooms.doctor.diagnosing import BITS
 from inspector.rooms.doctor.diagnosis import MARKS, mark
 from inspector.rooms.doctor.models import ProvidersInUse

@@ -9,13 +9,7 @@ from typing import Any
 
 import chatmemory
 from chatmemory import database
-from chatmemory.core.eviction import IN_PLACE
-from chatmemory.core.exceptions import CorruptRow
-from chatmemory.core.lint import PROVIDERS, RULES
-from chatmemory.core.lint.since import CallIds, Past, Place
-from chatmemory.core.messages import TYPES, ChatMessage, MessageType
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.transitions import is_oversized
+from chatmemory.exceptions import CorruptRow
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.sql import window_messages
@@ -26,11 +20,25 @@ from chatmemory.ledger.windows import (
     stays_at,
     totals_after,
 )
+from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.lint.since import (
+    CallIds,
+    Past,
+    Place,
+)
+from chatmemory.messages.message import (
+    TYPES,
+    ChatMessage,
+    MessageType,
+)
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries.call_ids import ids_of_calls
-from chatmemory.queries.feed import microseconds
-from chatmemory.queries.windows import StoredState
+from chatmemory.reading.call_ids import ids_of_calls
+from chatmemory.reading.feed import microseconds
+from chatmemory.reading.windows import StoredState
 from chatmemory.signals import cases_found, problems_found
+from chatmemory.windows.eviction import IN_PLACE
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.transitions import is_oversized
 from inspector.rooms.doctor.diagnosis import Diagnosis, diagnose
 from inspector.rooms.doctor.largest import needed_by
 from inspector.rooms.doctor.models import KeptDiagnosis

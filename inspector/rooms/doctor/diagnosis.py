@@ -10,12 +10,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from chatmemory.core.lint import PROVIDERS, RULES, Sent
-from chatmemory.core.lint.rules import findings
-from chatmemory.core.lint.since import Past
-from chatmemory.core.lint.turns import OPENAI
-from chatmemory.core.messages import ChatMessage
-from chatmemory.linting import repair, turns_by_provider
+from chatmemory.lint import (
+    PROVIDERS,
+    RULES,
+    Sent,
+)
+from chatmemory.lint.linter import repair, turns_by_provider
+from chatmemory.lint.rules import findings
+from chatmemory.lint.since import Past
+from chatmemory.lint.turns import OPENAI
+from chatmemory.messages.message import ChatMessage
 from inspector.rooms.doctor.using import InUse
 
 LOOKED_AT = 50  # faults of a rule of which it is asked since when they are there

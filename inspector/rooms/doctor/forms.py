@@ -7,9 +7,9 @@ from typing import Any
 
 from django import forms
 
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.lint import PROVIDERS
-from chatmemory.services.validation import ID_LENGTH, is_id
+from chatmemory.exceptions import InvalidValue
+from chatmemory.ledger.validation import ID_LENGTH, is_id
+from chatmemory.lint import PROVIDERS
 from inspector.forms.fields import STEP_MAX, select
 from inspector.rooms.doctor.using import MODEL
 

@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 from django.db.models import F
 
-from chatmemory.core.messages import MessageType
-from chatmemory.core.policies import Policy, has_own_rule
-from chatmemory.core.stored_policies import can_decide
 from chatmemory.ledger.windows import stay_entry
+from chatmemory.messages.message import MessageType
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries.feed import microseconds, time_of
+from chatmemory.reading.feed import microseconds, time_of
+from chatmemory.windows.policies import Policy, has_own_rule
+from chatmemory.windows.stored_policies import can_decide
 
 RECORDED = 2_000  # messages in which turns are looked for, the latest
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from chatmemory.core.lint import PROVIDERS, RULES
+from chatmemory.lint import PROVIDERS, RULES
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import Choices, choices
 from inspector.rooms.doctor.largest import ShortWindow, short_windows

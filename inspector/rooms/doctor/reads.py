@@ -15,12 +15,16 @@ from functools import cached_property
 
 from django.db.models import Count, F, Q
 
-from chatmemory.core.exceptions import CorruptRow, InvalidValue
-from chatmemory.core.lint import PROVIDERS, RULES
+from chatmemory.exceptions import CorruptRow, InvalidValue
+from chatmemory.lint import PROVIDERS, RULES
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
-from chatmemory.queries.cursors import CursorPage, SortKey, page_by_cursor
-from chatmemory.queries.rows import MemoryRow, memory_row
+from chatmemory.reading.cursors import (
+    CursorPage,
+    SortKey,
+    page_by_cursor,
+)
+from chatmemory.reading.rows import MemoryRow, memory_row
 from inspector.rooms.doctor.choosing import Choices, choices
 from inspector.rooms.doctor.diagnosing import BITS, DiagnosisKeeper, kept_diagnosis
 from inspector.rooms.doctor.diagnosis import Diagnosis, Problem, listed_rules

@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from chatmemory import database
-from chatmemory.core.exceptions import ChatMemoryError
-from chatmemory.core.policies import Policy
-from chatmemory.core.recall.cost import NO_BOUNDS
-from chatmemory.core.recall.tallies import Tallies
-from chatmemory.queries.recall import recall_history
+from chatmemory.exceptions import ChatMemoryError
+from chatmemory.reading.recall import recall_history
+from chatmemory.recall.cost import NO_BOUNDS
+from chatmemory.recall.tallies import Tallies
+from chatmemory.windows.policies import Policy
 
 SECONDS = 1.0
 LATEST = 1_000  # messages of a conversation that are replayed

@@ -13,9 +13,18 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chatmemory import ChatMemoryError, ChatMessage, Policy, explain, queries, services
+from chatmemory import (
+    ChatMemoryError,
+    ChatMessage,
+    Policy,
+    services,
+)
 from chatmemory.access.roles import actor_of
-from chatmemory.core.lint import PROVIDERS, RULES
+from chatmemory.explain import wording
+from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.messages.texts import readable_text
+from chatmemory.reading import conversations
+from chatmemory.reading.rows import MemoryRow
 from inspector.conversation.links import conversation_url
 from inspector.display import render_form
 from inspector.rooms.doctor import words
@@ -39,7 +48,7 @@ AT_ONCE = 500  # conversations that one request repairs
 @require_http_methods(["GET", "HEAD", "POST"])
 def repair(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show what a repair would do, beside the window as it is. A POST does it."""
-    memory = queries.memory(memory_id)
+    memory = conversations.memory(memory_id)
     form = RepairForm(request.POST if request.method == "POST" else _asked(request, memory))
     provider = form.cleaned_data["provider"] if form.is_valid() else _usual(memory_id)
     if form.is_valid() and request.method == "POST":
@@ -67,7 +76,7 @@ def _usual(memory_id: str) -> str:
     return next(iter(choices().of(memory_id).providers), "openai")
 
 
-def _asked(request: HttpRequest, memory: queries.MemoryRow) -> dict[str, Any]:
+def _asked(request: HttpRequest, memory: MemoryRow) -> dict[str, Any]:
     found = current_diagnosis(memory.id, services.QUICK_MESSAGES)
     refused_by = found.under(choices().of(memory.id)).refused_by if found else ()
     first = refused_by[0] if refused_by else _usual(memory.id)
@@ -94,8 +103,8 @@ def _places(preview: services.RepairPreview) -> dict[str, list[dict[str, Any]]]:
 
 
 def _line(message: ChatMessage) -> str:
-    who = explain.role(message.type, message.has_tool_execution_requests)
-    return f"{who}: {explain.readable_text(message)}"
+    who = wording.role(message.type, message.has_tool_execution_requests)
+    return f"{who}: {readable_text(message)}"
 
 
 @require_POST

@@ -6,8 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chatmemory.core.lint.turns import ANTHROPIC, BEDROCK, GEMINI, OPENAI, RESPONSES
-from chatmemory.core.messages import AiMessage, ChatMessage
+from chatmemory.lint.turns import (
+    ANTHROPIC,
+    BEDROCK,
+    GEMINI,
+    OPENAI,
+    RESPONSES,
+)
+from chatmemory.messages.message import AiMessage, ChatMessage
 
 # The namespaces of attributes, which are the formats that messages came in
 _FORMATS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from chatmemory import explain
+from chatmemory.explain import wording
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.api import IllSerializer
 from inspector.rooms.doctor.reads import IllConversation, IllFilter, doctor_counts, doctor_page
@@ -19,9 +19,9 @@ def doctor(agent: Agent, provider: str = "", rule: str = "") -> Answer:
     which = IllFilter(rule, provider, agent.scope.beginning())
     page, counts = doctor_page(which, size=SIZE), doctor_counts(which.id_prefix, which.choices)
     told = [] if which.choices.is_made else ["No providers chosen: this is of all of them."]
-    told += [f"{explain.counted(counts.refused, 'conversation')} would be refused."]
+    told += [f"{wording.counted(counts.refused, 'conversation')} would be refused."]
     if counts.changed:
-        changed = explain.counted(counts.changed, "conversation")
+        changed = wording.counted(counts.changed, "conversation")
         told.append(f"{changed} changed since the last look.")
     for ill in page.rows:
         told += [f"{ill.memory.id}: {line}" for line in _ill_words(ill)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.lint import PROVIDERS, RULES
+from chatmemory.exceptions import InvalidValue
+from chatmemory.lint import PROVIDERS, RULES
 
 
 @dataclass(frozen=True)

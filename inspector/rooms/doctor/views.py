@@ -9,11 +9,12 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from chatmemory import ChatMemoryError, InvalidValue, queries
+from chatmemory import ChatMemoryError, InvalidValue
 from chatmemory.access.roles import actor_of
-from chatmemory.core.lint import PROVIDERS
-from chatmemory.core.lint.recognition import LONGEST, recognized
-from chatmemory.queries import flags
+from chatmemory.flags import flags
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.recognition import LONGEST, recognized
+from chatmemory.reading.overview import overview_stats
 from inspector.display import render_form, render_page_or_fragment
 from inspector.overview.causes import forget_headlines
 from inspector.overview.selection import midnight, pager
@@ -34,7 +35,7 @@ def doctor(request: HttpRequest) -> HttpResponse:
     visit = Visit.read(request.GET.dict())
     if visit.given:
         return _cause(request, visit)
-    flagged = queries.overview_stats(midnight()).flagged  # what other pages own
+    flagged = overview_stats(midnight()).flagged  # what other pages own
     context = {
         "page": DoctorPage(midnight()),
         "elsewhere": [(flag, flagged[flag.name]) for flag in flags() if flag.beside_doctor],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chatmemory.core.lint import PROVIDERS
+from chatmemory.lint import PROVIDERS
 from inspector.rooms.doctor.diagnosis import listed_rules
 from inspector.rooms.doctor.reads import IllFilter
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from chatmemory.core.lint import PROVIDERS, RULES
-from chatmemory.core.lint.recognition import Recognized
-from chatmemory.core.lint.rules import Example, Law, Rule
-from chatmemory.core.texts import named
-from chatmemory.explain import in_unit, percent
-from chatmemory.explain.wording import capitalized, decapitalized
-from chatmemory.linting import example, outline
+from chatmemory.explain.wording import capitalized, decapitalized, in_unit, percent
+from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.lint.linter import example, outline
+from chatmemory.lint.recognition import Recognized
+from chatmemory.lint.rules import (
+    Example,
+    Law,
+    Rule,
+)
+from chatmemory.messages.texts import named
 from chatmemory.services import Repairs
 from inspector.rooms.doctor.choosing import Choices
 from inspector.rooms.doctor.diagnosing import KnownDiagnosis

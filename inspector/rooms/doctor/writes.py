@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from chatmemory.core.exceptions import ChatMemoryError, CorruptRow, MemoryNotFound
-from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.written_policies import policy_from_text, text_of_policy
+from chatmemory.exceptions import (
+    ChatMemoryError,
+    CorruptRow,
+    MemoryNotFound,
+)
+from chatmemory.ledger.keeping import current
 from chatmemory.models import Memory
-from chatmemory.queries import memory
+from chatmemory.reading.conversations import memory
 from chatmemory.services import change
-from chatmemory.services.keeping import current
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.written_policies import policy_from_text, text_of_policy
 from inspector.rooms.doctor.choosing import choices
 from inspector.rooms.doctor.diagnosing import DiagnosisKeeper, kept_diagnosis
 from inspector.rooms.doctor.diagnosis import Diagnosis

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory import queries, services
+from chatmemory import services
 from chatmemory.access.roles import ERASE
 from chatmemory.api import fields
 from chatmemory.api.guard import Resource, prefix_of
@@ -18,6 +18,8 @@ from chatmemory.api.operations import Asked, changes
 from chatmemory.api.requests import Body, changed_by
 from chatmemory.api.responses import ADDRESS, AddressField, Json, MessageDetailSerializer, SeqsField
 from chatmemory.api.views.messages import message_response
+from chatmemory.reading import conversations
+from chatmemory.reading.summaries import summaries_holding
 from inspector.rooms.erasure.redaction import known_copies, redact
 
 
@@ -72,14 +74,14 @@ class Redaction(Resource):
         """
         chosen, summaries = asked["branches"], asked["summaries"]
         with services.atomic():
-            queries.memory(memory_id)
+            conversations.memory(memory_id)
             prefix = prefix_of(request)
             # All have to be known for all to be reached; those that are named are found by name.
-            known = queries.copies if chosen is True else known_copies
+            known = conversations.copies if chosen is True else known_copies
             copies = _copies(known(memory_id, seq), prefix)
             named = [copy["id"] for copy in copies or ()] if chosen is True else chosen
             reached = {branch for branch in named if branch.startswith(prefix)}
-            holding = queries.summaries_holding(memory_id, seq)
+            holding = summaries_holding(memory_id, seq)
             made = redact(
                 memory_id,
                 seq,

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from inspector.shell import room
 
 if TYPE_CHECKING:
-    from chatmemory.queries import ConversationState, MessageDetail
+    from chatmemory.reading.rows import MessageDetail
+    from inspector.conversation.state import ConversationState
 
 REDACTION = "inspector.rooms.erasure.redaction"
 

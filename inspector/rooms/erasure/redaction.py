@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from typing import Literal
 
-from chatmemory import database, queries
-from chatmemory.core.exceptions import InvalidValue, MessageNotFound
+from chatmemory import database
+from chatmemory.database_errors import leaving_out_lost_nodes
+from chatmemory.exceptions import InvalidValue, MessageNotFound
 from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.erasure import erase_derived, record_erasure
 from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.transaction import locked
+from chatmemory.ledger.validation import (
+    check_ids,
+    check_seqs,
+    check_whole_number,
+)
 from chatmemory.models import AuditEntry, Message
-from chatmemory.queries.conversations import copies_of
-from chatmemory.queries.summaries import holding_terms, standing_for
+from chatmemory.reading import conversations
+from chatmemory.reading.conversations import copies_of
+from chatmemory.reading.summaries import holding_terms, standing_for
 from chatmemory.search import given_labels
-from chatmemory.services.database_errors import leaving_out_lost_nodes
-from chatmemory.services.erasure import erase_derived, record_erasure
-from chatmemory.services.sqlite_files import empty_log_after_erasure
-from chatmemory.services.transaction import locked
-from chatmemory.services.validation import check_ids, check_seqs, check_whole_number
+from chatmemory.sqlite_files import empty_log_after_erasure
 
 
 def redact(
@@ -81,7 +86,7 @@ def _redact_one(recorder: Recorder, row: Message, actor: str) -> ChangeResult | 
 
 
 def known_copies(memory_id: str, seq: int) -> list[tuple[str, int]] | None:
-    """Return `queries.copies`; None while a node of a cluster is down, which may have some."""
+    """Return `conversations.copies`; None while a node that may have some is down."""
     with leaving_out_lost_nodes():
-        return queries.copies(memory_id, seq)
+        return conversations.copies(memory_id, seq)
     return None

@@ -6,8 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from chatmemory import queries
 from chatmemory.access.roles import actor_of
+from chatmemory.reading.summaries import summaries_holding
 from inspector.conversation.links import conversation_url
 from inspector.forms.fields import number_in_text
 from inspector.rooms.erasure import redaction
@@ -21,7 +21,7 @@ def redact(request: HttpRequest, memory_id: str, seq: int) -> HttpResponse:
     branches have copies of it, or may have some on a node that is down.
     """
     copies = redaction.known_copies(memory_id, seq)
-    summaries = queries.summaries_holding(memory_id, seq)
+    summaries = summaries_holding(memory_id, seq)
     if (copies != [] or summaries) and "confirmed" not in request.POST:
         context = {"memory_id": memory_id, "seq": seq, "copies": copies, "summaries": summaries}
         return render(request, "rooms/erasure/redact.html", context)

@@ -14,11 +14,17 @@ from chatmemory.api.guard import Resource
 from chatmemory.api.operations import Asked, reads
 from chatmemory.api.requests import Query
 from chatmemory.api.responses import WHY_IT_LEFT, Json, response
-from chatmemory.core.recall.compactions import APPENDED, TAILS, CameBack, Level, NeededTerms
-from chatmemory.core.recall.incidents import incident_to_dict
-from chatmemory.core.recall.kinds import FORMER, IncidentKind
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.models import Step
+from chatmemory.recall.compactions import (
+    APPENDED,
+    TAILS,
+    CameBack,
+    Level,
+    NeededTerms,
+)
+from chatmemory.recall.incidents import incident_to_dict
+from chatmemory.recall.kinds import FORMER, IncidentKind
 from inspector.rooms.evidence.compactions import ShownEvidence, evidence_of
 from inspector.rooms.evidence.incidents import incidents_now
 

@@ -8,12 +8,13 @@ from inspector.rooms.evidence import flagged
 from inspector.shell import room
 
 if TYPE_CHECKING:
-    from chatmemory.core.messages import ChatMessage
-    from chatmemory.core.recall.incidents import Incident
     from chatmemory.keeper import Keeper
+    from chatmemory.messages.message import ChatMessage
     from chatmemory.models import Memory
-    from chatmemory.queries import ConversationState, MemoryRow
+    from chatmemory.reading.rows import MemoryRow
+    from chatmemory.recall.incidents import Incident
     from chatmemory.room import NextNeed
+    from inspector.conversation.state import ConversationState
 
 
 class Evidence(room.SiteRoom):

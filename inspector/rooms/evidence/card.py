@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from chatmemory import Policy, can_decide, explain
-from chatmemory.queries import ConversationState
+from chatmemory import Policy, can_decide
+from chatmemory.explain import receipts
+from chatmemory.messages.texts import asked_for, named, quoted
+from chatmemory.recall.incidents import call_words, incident_words
 from inspector.conversation.as_test import copied_incident
 from inspector.conversation.links import comparison_url, conversation_url
 from inspector.conversation.markdown import as_markdown
+from inspector.conversation.state import ConversationState
 from inspector.rooms.evidence import words
 from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident
 
@@ -30,7 +33,7 @@ class Stop:
 
     @property
     def name(self) -> str:
-        return f"step {self.step:,}" if self.step else explain.named(self.seq or 0)
+        return f"step {self.step:,}" if self.step else named(self.seq or 0)
 
     @property
     def words(self) -> str:
@@ -49,7 +52,7 @@ class IncidentCard:
         self.older = shown.number + 1 if shown.number < shown.count else None
         self.what = shown.incident.what
         self.happened = shown.incident.words.happened
-        self.cost = explain.call_words(shown.incident)
+        self.cost = call_words(shown.incident)
         self.is_forced = shown.incident.is_forced
         self.enough, self.cure = words.cure(shown, state.memory.policy)
 
@@ -60,14 +63,14 @@ class IncidentCard:
     def _stops(self) -> Iterator[Stop]:
         incident, texts = self._incident, self._shown.texts
         first = incident.shown
-        said = explain.quoted(texts[first.said], incident.fact)
+        said = quoted(texts[first.said], incident.fact)
         yield Stop("result" if incident.result else "said", said, is_out=False, seq=first.said)
         how = words.how_it_left(self._shown.left, first.last)
         yield Stop("left", how, is_out=True, step=first.left_step)
         if incident.asked:
-            asked = explain.asked_for(texts[incident.asked])
+            asked = asked_for(texts[incident.asked])
             yield Stop("asked for", asked, is_out=True, seq=incident.asked)
-        again = explain.quoted(texts[incident.again], incident.fact)
+        again = quoted(texts[incident.again], incident.fact)
         yield Stop(incident.words.short, again, is_out=False, seq=incident.again)
 
     @property
@@ -113,14 +116,14 @@ class IncidentCard:
     def markdown(self) -> str:
         """The card for a ticket."""
         told = [stop.words for stop in self.path] + [f"{self.enough} {self.cure}"]
-        lines = explain.receipt(self._shown.left)
+        lines = receipts.receipt(self._shown.left)
         return as_markdown(f"{self.what} {self.happened}{self.cost}", told, lines)
 
     @property
     def test(self) -> str:
         """The card as a test of a project."""
         incident, shown = self._incident, self._shown
-        fact, why = incident.fact if incident.facts else "", explain.incident_words(incident)
+        fact, why = incident.fact if incident.facts else "", incident_words(incident)
         about = incident.kind.value, fact, shown.said_before, why
         return copied_incident(self._state.memory.id, shown.policy, *about)
 

@@ -15,13 +15,23 @@ from typing import Any, NamedTuple
 from django.db.models import Min, Q
 
 from chatmemory.conf import fact_words
-from chatmemory.core.compaction import appended_terms
-from chatmemory.core.estimators import estimator_for
-from chatmemory.core.eviction import Reason
-from chatmemory.core.exceptions import CorruptRow
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.policies import DEFAULT_ESTIMATOR
-from chatmemory.core.recall.compactions import (
+from chatmemory.exceptions import CorruptRow
+from chatmemory.formats import FORMATS
+from chatmemory.keeper import Keeper, version_of
+from chatmemory.kept import KeptRow
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.messages.estimators import estimator_for
+from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.sessions import (
+    Compaction,
+    Session,
+    stored_session,
+)
+from chatmemory.messages.texts import printable
+from chatmemory.models import Memory, Stay, Step
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.history import newest_said
+from chatmemory.recall.compactions import (
     LIMIT,
     CameBack,
     Evidence,
@@ -32,21 +42,11 @@ from chatmemory.core.recall.compactions import (
     terms_of,
     why_left_out,
 )
-from chatmemory.core.recall.lexicon import nameable
-from chatmemory.core.sessions import (
-    Compaction,
-    Session,
-    stored_session,
-)
-from chatmemory.core.texts import printable
-from chatmemory.formats import FORMATS
-from chatmemory.keeper import Keeper, version_of
-from chatmemory.kept import KeptRow
-from chatmemory.ledger.lookup import find_memory
-from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.models import Memory, Stay, Step
-from chatmemory.queries.history import newest_said
-from chatmemory.queries.searching import MemoryFilter
+from chatmemory.recall.lexicon import nameable
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.compaction import appended_terms
+from chatmemory.windows.eviction import Reason
+from chatmemory.windows.policies import DEFAULT_ESTIMATOR
 from inspector.rooms.evidence.corpus import Corpus, corpus_now, digest_of, packed
 from inspector.rooms.evidence.messages import injected_since, messages_of
 from inspector.rooms.evidence.models import KeptCompactions

@@ -15,14 +15,18 @@ from dataclasses import replace
 from django.db.models import Min, Q
 
 from chatmemory import database
-from chatmemory.core.eviction import REASONS
-from chatmemory.core.loads import Keeping
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.policies import Policy
-from chatmemory.core.recall.again import ReadMessage
-from chatmemory.core.recall.facts import said_texts
-from chatmemory.core.recall.history import History
-from chatmemory.core.recall.incidents import (
+from chatmemory.ledger.windows import read_message
+from chatmemory.messages.message import ChatMessage
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.reading.history import (
+    estimator_of,
+    first_of_newest,
+    messages_with_history,
+)
+from chatmemory.recall.again import ReadMessage
+from chatmemory.recall.facts import said_texts
+from chatmemory.recall.history import History
+from chatmemory.recall.incidents import (
     Forgotten,
     Incident,
     MemoryTime,
@@ -30,11 +34,11 @@ from chatmemory.core.recall.incidents import (
     incidents_of,
     with_limits,
 )
-from chatmemory.core.recall.lexicon import MessageFacts, speaker_of
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.ledger.windows import read_message
-from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries.history import estimator_of, first_of_newest, messages_with_history
+from chatmemory.recall.lexicon import MessageFacts, speaker_of
+from chatmemory.windows.eviction import REASONS
+from chatmemory.windows.loads import Keeping
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
 
 STRETCH = 500  # messages
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.db.models import Q
 
-from chatmemory.core.recall.kinds import FORCED
 from chatmemory.flags import Flag
+from chatmemory.recall.kinds import FORCED
 
 _HAVING = Q(keptincidents__newest_at__isnull=False)
 

@@ -13,19 +13,24 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from chatmemory.conf import fact_words
-from chatmemory.core.eviction import REASONS
-from chatmemory.core.exceptions import CorruptRow
-from chatmemory.core.loads import Keeping
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.recall.incidents import INCIDENT_RULES, Forgotten, Incident, IncidentKind
-from chatmemory.core.recall.lexicon import nameable
+from chatmemory.exceptions import CorruptRow
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.lookup import find_memory, find_step
-from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory
-from chatmemory.queries.feed import microseconds
+from chatmemory.reading.feed import microseconds
+from chatmemory.recall.incidents import (
+    INCIDENT_RULES,
+    Forgotten,
+    Incident,
+    IncidentKind,
+)
+from chatmemory.recall.lexicon import nameable
 from chatmemory.signals import cases_found, incidents_found
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.eviction import REASONS
+from chatmemory.windows.loads import Keeping
 from inspector.rooms.evidence.finding import (
     found_incidents,
     later_incidents,

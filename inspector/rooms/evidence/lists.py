@@ -9,13 +9,13 @@ from datetime import datetime
 
 from django.db.models import Exists, F, OuterRef
 
-from chatmemory.core.exceptions import CorruptRow
-from chatmemory.core.recall.incidents import Incident
-from chatmemory.core.texts import named
+from chatmemory.exceptions import CorruptRow
 from chatmemory.ledger.windows import read_message
+from chatmemory.messages.texts import named
 from chatmemory.models import LIVED, Message, Step
-from chatmemory.queries.feed import time_of
-from chatmemory.queries.searching import any_of
+from chatmemory.reading.feed import time_of
+from chatmemory.reading.finding import any_of
+from chatmemory.recall.incidents import Incident
 from inspector.rooms.evidence.incidents import (
     IncidentKeeper,
     KeptIncident,

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from chatmemory import explain
-from chatmemory.core.recall.compactions import (
+from chatmemory.explain import wording
+from chatmemory.reading.rows import StepRow
+from chatmemory.recall.compactions import (
     APPENDED,
     CORPUS,
     TAILS,
@@ -16,8 +17,7 @@ from chatmemory.core.recall.compactions import (
     NeededTerm,
     NeededTerms,
 )
-from chatmemory.core.recall.compactions import LIMIT as TERMS_APPENDED
-from chatmemory.queries import StepRow
+from chatmemory.recall.compactions import LIMIT as TERMS_APPENDED
 from inspector.rooms.evidence import words
 from inspector.rooms.evidence.compactions import ShownEvidence, StoredEvidence
 
@@ -69,7 +69,7 @@ class EvidenceCard:
         name = LEVELS[self._level]
         if not self.needed_first:
             return f"The assistant needed no {name} {self.when} that it had been told."
-        needed, held = explain.counted(self.needed_first, name), self._terms.held(self._level)
+        needed, held = wording.counted(self.needed_first, name), self._terms.held(self._level)
         whose = f"that the assistant had been told and needed {self.when}"
         return f"Of {needed} {whose}, the summary holds {held:,}."
 
@@ -79,7 +79,7 @@ class EvidenceCard:
         if self._level is Level.TOLD:
             return f"Which of them are rare is known from {CORPUS} conversations with a summary on."
         needed, held = len(self._terms.needed(Level.TOLD)), self._terms.held(Level.TOLD)
-        return f"Of all {explain.counted(needed, 'term')} that it had been told, {held:,}."
+        return f"Of all {wording.counted(needed, 'term')} that it had been told, {held:,}."
 
     @property
     def better(self) -> str:
@@ -152,7 +152,7 @@ def bars_of(found: NeededTerms, tails: Sequence[int], level: Level) -> Iterator[
 def bars_in_words(bars: Sequence[Held], needed: int) -> str:
     """Return what bars show."""
     told = ", ".join(f"{each.label} {each.count:,}" for each in bars)
-    return f"Held of {explain.counted(needed, 'term')}: {told}"
+    return f"Held of {wording.counted(needed, 'term')}: {told}"
 
 
 def tails_of(evidence: StoredEvidence) -> list[int]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from chatmemory import explain
-from chatmemory.queries import MemoryRow, microseconds
+from chatmemory.reading.feed import microseconds
+from chatmemory.reading.rows import MemoryRow
+from chatmemory.recall.incidents import incident_words
 from inspector.rooms.evidence.lists import (
     NewestIncident,
     came_up_again,
@@ -30,7 +31,7 @@ def badges(rows: Sequence[MemoryRow]) -> Mapping[str, list[Badge]]:
 
 def _badge(found: NewestIncident) -> Badge:
     context = {"again": found, "came_up_again": came_up_again(found)}
-    words = explain.incident_words(found.incident)
+    words = incident_words(found.incident)
     return Badge(f"{FOLDER}/_again_row.html", context, words=words)
 
 

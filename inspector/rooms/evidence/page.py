@@ -10,8 +10,12 @@ from typing import NamedTuple
 from django.urls import reverse
 from django.utils.http import urlencode
 
-from chatmemory import explain
-from chatmemory.core.recall.compactions import TAILS, Level, NeededTerms
+from chatmemory.explain import wording
+from chatmemory.recall.compactions import (
+    TAILS,
+    Level,
+    NeededTerms,
+)
 from inspector.conversation.links import conversation_url
 from inspector.rooms.evidence.compactions import CompactionOf, Compactions
 from inspector.rooms.evidence.lost import LEVELS as TERMS
@@ -110,7 +114,7 @@ class CompactionsPage:
         needed, held = len(terms.needed(self.level)), terms.held(self.level)
         others = [terms.held(self.level, count) for count in WITH_TERMS]
         others += [terms.in_tail(tokens, self.level) for tokens in TAILS]
-        share = explain.percent(held, needed) if needed else ""
+        share = wording.percent(held, needed) if needed else ""
         name = summarizer or "not recorded"
         return CompactionRow(name, trigger, len(found), needed, held, share, others, css)
 

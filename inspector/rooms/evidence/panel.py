@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from chatmemory import CorruptRow
-from chatmemory.queries import ConversationState
+from inspector.conversation.state import ConversationState
 from inspector.rooms.evidence.card import IncidentCard, UsedTerms
 from inspector.rooms.evidence.compactions import evidence_at
 from inspector.rooms.evidence.lost import EvidenceCard

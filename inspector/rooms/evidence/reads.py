@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatmemory.conf import fact_words
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.policies import Policy
-from chatmemory.core.recall.incidents import Forgotten, Incident
-from chatmemory.core.recall.lexicon import nameable
-from chatmemory.core.texts import readable_text
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
+from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory, Stay, Step
-from chatmemory.queries.phrase import change_at
-from chatmemory.queries.rows import StepDetail
+from chatmemory.reading.rows import StepDetail
+from chatmemory.recall.incidents import Forgotten, Incident
+from chatmemory.recall.lexicon import nameable
 from chatmemory.room import NextNeed
+from chatmemory.windows.policies import Policy
+from inspector.conversation.phrase import change_at
 from inspector.rooms.evidence.incidents import (
     ON_CARDS,
     KeptIncident,

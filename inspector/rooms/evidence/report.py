@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from chatmemory import CorruptRow, can_decide, explain, text_of_policy
-from chatmemory.core.recall.kinds import IncidentKind
-from chatmemory.queries import ConversationState, PinPreview, pin_preview
+from chatmemory import (
+    CorruptRow,
+    can_decide,
+    text_of_policy,
+)
+from chatmemory.explain import captions
+from chatmemory.messages import texts
+from chatmemory.reading.simulation import PinPreview, pin_preview
+from chatmemory.recall.kinds import IncidentKind
 from inspector.conversation.links import conversation_url
+from inspector.conversation.state import ConversationState
 from inspector.rooms.evidence import words
 from inspector.rooms.evidence.reads import IncidentsAt, ShownIncident, incidents_at, row_of
 from inspector.shell.room import Report
@@ -73,7 +80,7 @@ class IncidentReport:
         if self.kind is IncidentKind.USER_REPEATED:
             return "again"
         if self.kind is IncidentKind.USER_SUPPLIED:
-            return f", which was said in {explain.named(self.said)}"
+            return f", which was said in {texts.named(self.said)}"
         return "was called again"
 
     @property
@@ -105,7 +112,7 @@ class IncidentReport:
 
     @property
     def pin_words(self) -> str:
-        return explain.pinning(self.pin) if self.pin else ""
+        return captions.pinning(self.pin) if self.pin else ""
 
     @property
     def cure(self) -> str:

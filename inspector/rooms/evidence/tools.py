@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from chatmemory import explain, queries
-from chatmemory.core.recall.incidents import Incident, incident_to_dict
-from chatmemory.core.recall.kinds import IncidentKind
-from chatmemory.core.texts import named
+from chatmemory.explain import wording
 from chatmemory.keeper import QUICK_MESSAGES
+from chatmemory.messages.texts import named
+from chatmemory.reading import steps
+from chatmemory.recall.incidents import Incident, incident_to_dict, incident_words
+from chatmemory.recall.kinds import IncidentKind
 from inspector.rooms.evidence import words
 from inspector.rooms.evidence.api import EvidenceSerializer, evidence_fields
 from inspector.rooms.evidence.compactions import (
@@ -31,7 +32,7 @@ def incidents(agent: Agent, conversation: str) -> Answer:
     told = [each for each in everything if each.kind is not IncidentKind.USED_UNSEEN]
     used = sum(len(each.facts) for each in everything if each.kind is IncidentKind.USED_UNSEEN)
     shown = told[::-1][:SIZE]
-    lines = [f"{explain.counted(len(told), 'incident')}.{_until(known)}"]
+    lines = [f"{wording.counted(len(told), 'incident')}.{_until(known)}"]
     lines += [_incident_words(conversation, each) for each in shown]
     lines += [f"{words.used_words(used, are_imported=False)}."] if used else []
     at = shown[0].step if shown else None
@@ -56,11 +57,11 @@ def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:
     """
     known = compactions_now(agent.visible(conversation), QUICK_MESSAGES)
     count, found = len(known.compactions), shown_compactions(known, SUMMARIES)
-    lines, rows = [f"{explain.counted(count, 'compaction')}.{_until(known)}"], []
+    lines, rows = [f"{wording.counted(count, 'compaction')}.{_until(known)}"], []
     for each in found:
         terms, level = each.terms, each.level
         lost = [term for term in each.listed if term.counts_at(level)][:SIZE]
-        needed = explain.counted(len(terms.needed(level)), f"{level} term")
+        needed = wording.counted(len(terms.needed(level)), f"{level} term")
         lines.append(
             f"Step {each.evidence.step:,}: #{each.evidence.summary} took the place of "
             f"{each.evidence.replaced:,} "
@@ -87,10 +88,10 @@ def what_did_summaries_lose(agent: Agent, conversation: str) -> Answer:
 def _incident_words(conversation: str, incident: Incident) -> str:
     """Return an incident with how its fact left, and where the assistant asked for it."""
     first = incident.shown
-    left = queries.step(conversation, first.left_step).change
+    left = steps.step(conversation, first.left_step).change
     asked = f"The assistant had asked for it in {named(incident.asked)}. " if incident.asked else ""
     how = words.how_it_left(left, first.last)
-    return f"{explain.incident_words(incident)}. {asked}How {named(first.last)} left: {how}."
+    return f"{incident_words(incident)}. {asked}How {named(first.last)} left: {how}."
 
 
 def _until(known: IncidentsUntil | CompactionsUntil) -> str:

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from chatmemory.core.recall.compactions import Level
+from chatmemory.recall.compactions import Level
 from inspector.rooms.evidence.compactions import fleet_compactions
 from inspector.rooms.evidence.page import CompactionsPage
 from inspector.shell.chosen import ChosenAsked

@@ -6,12 +6,12 @@ And compactions: what became a summary, and how what it lost came back.
 from __future__ import annotations
 
 from chatmemory import Policy, can_decide
-from chatmemory.core.recall.compactions import CameBack
-from chatmemory.core.texts import named
 from chatmemory.explain.reasons import TRIED_TOO_LONG
 from chatmemory.explain.receipts import ALREADY, NEEDED, exceeded, receipt
 from chatmemory.explain.wording import cause_of, counted, decapitalized, in_unit
 from chatmemory.ledger.changes import ChangeResult
+from chatmemory.messages.texts import named
+from chatmemory.recall.compactions import CameBack
 from inspector.rooms.evidence.compactions import StoredEvidence
 from inspector.rooms.evidence.reads import ShownIncident
 

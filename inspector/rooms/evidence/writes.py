@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from chatmemory.ledger.keeping import current
 from chatmemory.ledger.lookup import find_memory
-from chatmemory.services.keeping import current
 from inspector.rooms.evidence.incidents import IncidentKeeper, IncidentsUntil, incidents_in
 
 

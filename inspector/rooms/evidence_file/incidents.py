@@ -9,23 +9,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from chatmemory import CorruptRow, Policy, can_decide, explain
+from chatmemory import (
+    CorruptRow,
+    Policy,
+    can_decide,
+)
 from chatmemory.conf import fact_words
-from chatmemory.core.estimators import count_overhead, estimator_for
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.recall.history import History, history_from
-from chatmemory.core.recall.incidents import (
+from chatmemory.explain import receipts
+from chatmemory.explain.reasons import why_left
+from chatmemory.explain.receipts import NEEDED
+from chatmemory.explain.wording import in_unit
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.messages import texts
+from chatmemory.messages.estimators import count_overhead, estimator_for
+from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.texts import asked_for
+from chatmemory.reading.rows import MessageDetail, StepDetail
+from chatmemory.recall.history import History, history_from
+from chatmemory.recall.incidents import (
     Incident,
     IncidentKind,
     MemoryTime,
     StepMessage,
+    call_words,
+    incident_words,
     incidents_of,
     with_limits,
 )
-from chatmemory.explain.receipts import NEEDED
-from chatmemory.ledger.changes import ChangeResult
-from chatmemory.queries import MessageDetail
-from chatmemory.queries.rows import StepDetail
 from inspector.conversation.as_test import copied_incident
 from inspector.rooms.evidence_file.masking import Masker
 
@@ -113,12 +123,12 @@ def _card(shown: Shown, incident: Incident) -> dict[str, Any]:
     return {
         "what": "A masked term" if is_masked else text(incident.what),
         "happened": incident.words.happened,
-        "cost": "" if is_masked else text(explain.call_words(incident)),
+        "cost": "" if is_masked else text(call_words(incident)),
         "forced": incident.is_forced,
         "left": incident.shown.left_step,
         "step": incident.step,
         "path": list(_path(shown, incident)),
-        "enough": explain.in_unit(limit, policy) if limit and policy else "",
+        "enough": in_unit(limit, policy) if limit and policy else "",
         "today": f"{policy.limit:,}" if policy and can_decide(policy) else "",
         "test": "" if is_masked else _test(shown, incident, policy),
     }
@@ -135,7 +145,7 @@ def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
         yield {
             "label": "asked for",
             "seq": incident.asked,
-            "text": explain.asked_for(asked),
+            "text": asked_for(asked),
             "out": True,
         }
     yield _stop(shown, incident.words.short, incident.again, incident.fact)
@@ -144,13 +154,13 @@ def _path(shown: Shown, incident: Incident) -> Iterator[dict[str, Any]]:
 def _how_it_left(change: ChangeResult, seq: int) -> str:
     """Return `when #43 arrived: 55 over the limit`, or the cause where there was room."""
     arrived = [each.seq for each in change.arrived if each.seq != seq]
-    when = f"when {explain.named(arrived[0])} arrived: " if len(arrived) == 1 else ""
-    over = next((line.label for line in explain.receipt(change) if line.kind == "over"), "")
-    return f"{when}{over.removeprefix(NEEDED).strip() or explain.why_left(change, seq).cause}"
+    when = f"when {texts.named(arrived[0])} arrived: " if len(arrived) == 1 else ""
+    over = next((line.label for line in receipts.receipt(change) if line.kind == "over"), "")
+    return f"{when}{over.removeprefix(NEEDED).strip() or why_left(change, seq).cause}"
 
 
 def _stop(shown: Shown, label: str, seq: int, fact: str) -> dict[str, Any]:
-    quote = explain.quoted(_text(shown, seq), shown.masker.text(fact))
+    quote = texts.quoted(_text(shown, seq), shown.masker.text(fact))
     return {"label": label, "seq": seq, "text": quote, "out": False}
 
 
@@ -167,7 +177,7 @@ def _test(shown: Shown, incident: Incident, policy: Policy | None) -> str:
     if min(shown.steps) != 1:
         return ""
     said = sum(row.origin == "SAID" for seq, row in shown.rows.items() if seq < incident.again)
-    fact, why = incident.fact if incident.facts else "", explain.incident_words(incident)
+    fact, why = incident.fact if incident.facts else "", incident_words(incident)
     about = incident.kind.value, fact, said, why
     test = copied_incident(shown.memory_id, policy, *about)
     return test if shown.masker.text(test) == test else ""

@@ -10,12 +10,16 @@ from typing import Any
 
 from django.db.models import Q
 
-from chatmemory import InvalidValue, explain, queries
+from chatmemory import InvalidValue
 from chatmemory.database import in_list
+from chatmemory.explain import captions, receipts
+from chatmemory.explain.reasons import why_left
+from chatmemory.explain.wording import load_words, policy_words
 from chatmemory.models import Message, Stay, Step
-from chatmemory.queries import MessageDetail
-from chatmemory.queries.rows import StepDetail, with_stays
-from chatmemory.queries.steps import step_detail
+from chatmemory.reading import conversations, windows
+from chatmemory.reading.rows import MessageDetail, StepDetail, with_stays
+from chatmemory.reading.steps import step_detail
+from chatmemory.snapshots import one_snapshot
 from inspector.conversation.history import without_escapes
 from inspector.conversation.looks import LOOKS
 from inspector.conversation.measures import Measure
@@ -72,9 +76,9 @@ def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
 
     Raises MemoryNotFound, StepNotFound, and InvalidValue for a conversation without steps.
     """
-    with queries.one_snapshot():
-        memory = queries.memory(memory_id)
-        state = queries.window(memory_id, at)
+    with one_snapshot():
+        memory = conversations.memory(memory_id)
+        state = windows.window(memory_id, at)
         if not memory.last_step:
             raise InvalidValue(f"{memory_id!r} has no steps yet")
         first, last = _range(state.step, memory.last_step)
@@ -94,7 +98,7 @@ def evidence(memory_id: str, at: int | None, masker: Masker) -> Evidence:
     rows, steps = {row.seq: row for row in messages}, {each.row.n: each for each in details}
     masked = {
         **masker.data(data),
-        "policy": masker.without_words(explain.policy_words(policy)),
+        "policy": masker.without_words(policy_words(policy)),
         "estimator": masker.without_words(policy.estimator if policy else ""),
         "messages": [_message(each, masker) for each in messages],
         "incidents": incident_cards(Shown(memory.id, rows, steps, whole, masker)),
@@ -153,22 +157,22 @@ def _message(row: MessageDetail, masker: Masker) -> dict[str, Any]:
 
 def _step(detail: StepDetail) -> dict[str, Any]:
     change = detail.change
-    caption = explain.caption(change, detail.row.note)
+    caption = captions.caption(change, detail.row.note)
     return {
         "n": change.step,
         "at": detail.row.at.isoformat(timespec="seconds"),
         "words": caption.summary,
-        "load": explain.load_words(change.policy, change.after),
+        "load": load_words(change.policy, change.after),
         "limit": change.policy.limit if change.policy else None,
         "arrived": [each.seq for each in change.arrived],
         "left": [_left(detail, each.seq) for each in change.evicted],
         "sums": [
             [line.label, line.amount, line.kind, line.sub]
-            for line in explain.shortened(explain.receipt(change))
+            for line in receipts.shortened(receipts.receipt(change))
         ],
     }
 
 
 def _left(detail: StepDetail, seq: int) -> dict[str, Any]:
-    why = explain.why_left(detail.change, seq)
+    why = why_left(detail.change, seq)
     return {"seq": seq, "why": f"{why.cause} {why.detail}".strip()}

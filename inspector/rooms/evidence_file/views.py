@@ -17,8 +17,8 @@ from django.utils import timezone
 from django.utils.safestring import mark_safe
 from django.views.decorators.http import require_http_methods
 
-from chatmemory import queries
 from chatmemory.access.roles import actor_of
+from chatmemory.reading import conversations
 from inspector.conversation.looks import LOOKS
 from inspector.forms.fields import STEP_MAX, first_problem
 from inspector.rooms.evidence_file.masking import KINDS, WORD_LENGTH, WORDS_MAX, Choice, Masker
@@ -76,7 +76,7 @@ class EvidenceForm(forms.Form):
 @require_http_methods(["GET", "HEAD", "POST"])
 def evidence_page(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Show the form, and after a POST what is masked; with `download`, send the file."""
-    memory = queries.memory(memory_id)
+    memory = conversations.memory(memory_id)
     is_sent = request.method == "POST"
     form = EvidenceForm(request.POST if is_sent else {"at": request.GET.get("at", "")})
     if not form.is_valid():

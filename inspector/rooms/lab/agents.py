@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from chatmemory import MemoryNotFound, explain, queries
+from chatmemory import MemoryNotFound
 from chatmemory.api.responses import RecallSerializer, recall_answer
-from chatmemory.core.recall.cost import Prices, rules_of
-from chatmemory.core.written_policies import policies_from_text
-from chatmemory.queries import MemoryFilter
+from chatmemory.explain import wording
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.recall import READ_AT_ONCE, recall_of_stored
+from chatmemory.recall.cost import Prices, rules_of
+from chatmemory.windows.written_policies import policies_from_text
 from inspector.shell.agents import SIZE, Agent, Answer, check_words
 
 
@@ -39,7 +41,7 @@ def recall(
         raise MemoryNotFound(f"no conversation has an id that begins with {prefix!r}")
     which = MemoryFilter(label=label, id_prefix=max(prefix, own, key=len))
     prices = Prices(*map(_price, (input, cached, write)))
-    found = queries.recall_of_stored(which, policies, queries.READ_AT_ONCE, rules_of(provider))
+    found = recall_of_stored(which, policies, READ_AT_ONCE, rules_of(provider))
     answer = RecallSerializer(recall_answer(found, prices)).data
     told = [
         f"{row['policy']}: {row['held']:,} of {row['recalls']:,} held, "
@@ -47,7 +49,7 @@ def recall(
         f"{row['prompt_tokens']:,} prompt tokens{_relative(row)}"
         for row in answer["results"]
     ]
-    several = explain.counted(found.rows[0].conversations, "conversation")
+    several = wording.counted(found.rows[0].conversations, "conversation")
     pick = f"Recommended: {answer['recommended'] or 'nothing'}: {answer['why']}."
     url = agent.page("lab", prefix=prefix, label=label)
     return Answer([f"{several}.", *told, pick], url, **answer)

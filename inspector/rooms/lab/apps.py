@@ -9,7 +9,8 @@ from inspector.shell import room
 
 if TYPE_CHECKING:
     from chatmemory.keeper import Keeper
-    from chatmemory.queries import ConversationState, MessageDetail
+    from chatmemory.reading.rows import MessageDetail
+    from inspector.conversation.state import ConversationState
     from inspector.shell.agents import Answer
 
 

@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory import InvalidValue, Policy, policies_from_text, policy_kinds
-from chatmemory.core.recall.frontier import ANY_LIMIT
+from chatmemory.recall.frontier import ANY_LIMIT
 from inspector.forms.fields import number_in_text
 from inspector.rooms.lab.reads import FleetQuery, usual_kind
 from inspector.shell.chosen import ChosenAsked, wrong_number

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from chatmemory.core.policies import WHOLE
-from chatmemory.core.recall.advice import Advice, Chooser, Costed, percent_of
+from chatmemory.recall.advice import (
+    Advice,
+    Chooser,
+    Costed,
+    percent_of,
+)
+from chatmemory.windows.policies import WHOLE
 from inspector.rooms.lab.words import HALF, dominated_words, policy_short
 
 LETTER = 6.6  # pixels

@@ -12,16 +12,24 @@ from typing import Any
 
 from django.db.models import Q
 
-from chatmemory.core.recall.cost import ONE, Bill, Call, Prices, Provider, bill_of, providers
-from chatmemory.core.recall.frontier import FEWEST_CALLS
-from chatmemory.core.recall.history import History
-from chatmemory.core.recall.prompts import prompts_of
-from chatmemory.core.stored_policies import can_decide
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptRow
 from chatmemory.models import Memory, Stay
-from chatmemory.queries.history import history_without_words
-from chatmemory.queries.recall import COMPARED_MAX
+from chatmemory.reading.history import history_without_words
+from chatmemory.reading.recall import COMPARED_MAX
+from chatmemory.recall.cost import (
+    ONE,
+    Bill,
+    Call,
+    Prices,
+    Provider,
+    bill_of,
+    providers,
+)
+from chatmemory.recall.frontier import FEWEST_CALLS
+from chatmemory.recall.history import History
+from chatmemory.recall.prompts import prompts_of
+from chatmemory.windows.stored_policies import can_decide
 from inspector.rooms.lab.models import KeptCost
 from inspector.shell.room import providers_in_use
 

@@ -11,13 +11,27 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.http import urlencode
 from django.utils.text import Truncator
 
-from chatmemory import Policy, explain, policy_kinds, text_of_policy
-from chatmemory.core.known_models import known_model, smallest_prompt
-from chatmemory.core.policies import WHOLE
-from chatmemory.core.recall.advice import Advice, Chooser, Costed, Goals, Why
-from chatmemory.core.recall.tallies import Tally
-from chatmemory.queries import FACTS_ENOUGH, KIND_WORDS, IncidentKind
+from chatmemory import (
+    Policy,
+    policy_kinds,
+    text_of_policy,
+)
+from chatmemory.explain import wording
+from chatmemory.explain.wording import in_unit
+from chatmemory.known_models import known_model, smallest_prompt
+from chatmemory.reading.recall import FACTS_ENOUGH
+from chatmemory.recall.advice import (
+    Advice,
+    Chooser,
+    Costed,
+    Goals,
+    Why,
+)
+from chatmemory.recall.kinds import WORDS as KIND_WORDS
+from chatmemory.recall.kinds import IncidentKind
+from chatmemory.recall.tallies import Tally
 from chatmemory.room import providers_in_use
+from chatmemory.windows.policies import WHOLE
 from inspector.conf import inspector_configuration
 from inspector.conversation.links import conversation_url
 from inspector.rooms.lab.asked import FleetAsked
@@ -118,7 +132,7 @@ class FleetPage:
         self.sums = self.chooser.sums
         self.advice = self.chooser.advice()
         recalls = self.sums.recalls
-        self.too_few = explain.counted(recalls, "fact") if recalls < FACTS_ENOUGH else ""
+        self.too_few = wording.counted(recalls, "fact") if recalls < FACTS_ENOUGH else ""
         in_force = {each.chosen.policy for each in self.measured}
         self.today_policy = next(iter(in_force)) if len(in_force) == 1 else None
         self.csv = asked.link(**{"as": "csv"})
@@ -229,7 +243,7 @@ class FleetPage:
         if option is None or option.policy is None:
             return ""
         less = round(100 * (1 - option.cost))
-        lost = explain.counted(self.sums.recalls - option.tally.held, "fact")
+        lost = wording.counted(self.sums.recalls - option.tally.held, "fact")
         than = f"{less} % less" if less else "about as much"
         return f"{policy_long(option.policy)}: {than}, {lost} lost"
 
@@ -303,7 +317,7 @@ class FleetPage:
             f"{tally.user_repeated:,}",
             f"{tally.call_repeated:,}",
             f"{round(tally.tokens / calls):,}" if calls else "",
-            explain.percent(tally.read, tally.tokens),
+            wording.percent(tally.read, tally.tokens),
         ]
         cost = cost_words(point.cost)
         return Way(name, note, cells, cost, self._money(tally), css, point.cost > 1.005)
@@ -390,7 +404,7 @@ class FleetPage:
         count = len(self.found.left_out)
         is_one = count == 1
         limits = [each.figures.need or 0 for each in self.found.left_out]
-        most = explain.in_unit(max(limits, default=0), self.kind)
+        most = in_unit(max(limits, default=0), self.kind)
         more = f" and {count - NAMED:,} more" if count > NAMED else ""
         verb = "is left out: it needs" if is_one else "are left out: they need up to"
         return f"{more} {verb} {most}, over four times what nine in ten of the others need."

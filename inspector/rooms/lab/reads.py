@@ -15,20 +15,24 @@ from itertools import repeat
 from django.db.models import Count
 
 from chatmemory.conf import fact_words
-from chatmemory.core.policies import Policy
-from chatmemory.core.recall.advice import needs_of
-from chatmemory.core.recall.cost import NO_BOUNDS, CacheRules
-from chatmemory.core.recall.facts import examples_first
-from chatmemory.core.recall.frontier import Figures, Tried, tried_of_kind
-from chatmemory.core.recall.history import History, needs
-from chatmemory.core.recall.incidents import INCIDENT_RULES
-from chatmemory.core.stored_policies import can_decide
-from chatmemory.core.written_policies import text_of_policy
-from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import Memory
-from chatmemory.queries import MemoryFilter
-from chatmemory.queries.recall import COMPARED_MAX, recall_history
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.recall import COMPARED_MAX, recall_history
+from chatmemory.recall.advice import needs_of
+from chatmemory.recall.cost import NO_BOUNDS, CacheRules
+from chatmemory.recall.facts import examples_first
+from chatmemory.recall.frontier import (
+    Figures,
+    Tried,
+    tried_of_kind,
+)
+from chatmemory.recall.history import History, needs
+from chatmemory.recall.incidents import INCIDENT_RULES
 from chatmemory.search.reading import given_labels
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.written_policies import text_of_policy
 from inspector.rooms.lab import models
 
 LISTED = 5

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from django.urls import NoReverseMatch, reverse
 
 from chatmemory.ledger.changes import ChangeResult
-from chatmemory.queries import ConversationState, MessageDetail
+from chatmemory.reading.rows import MessageDetail
 from chatmemory.testing.snippets import cost
 from inspector.conversation.as_test import copied_test
+from inspector.conversation.state import ConversationState
 from inspector.shell import room
 
 

@@ -12,13 +12,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 from chatmemory import (
     InvalidValue,
     Policy,
-    explain,
     policies_from_text,
-    queries,
     services,
     text_of_policy,
 )
 from chatmemory.access.roles import actor_of
+from chatmemory.explain.wording import policy_words
+from chatmemory.reading import adoption
+from chatmemory.reading.budget import budget_of_all
 from inspector.conversation.budget import BudgetBar
 from inspector.rooms.lab import reads, writes
 from inspector.rooms.lab.asked import FleetAsked
@@ -63,7 +64,7 @@ def _shown(request: HttpRequest, asked: FleetAsked) -> HttpResponse:
     page = FleetPage(reads.fleet(asked.query), asked)
     if page.has_answer and page.shown_policy:
         page.losers_of = reads.losers(page.found.tried, page.measured, page.shown_policy)
-    budget = BudgetBar(queries.budget_of_all(asked.which), page.kind.estimator)
+    budget = BudgetBar(budget_of_all(asked.which), page.kind.estimator)
     context = {
         "page": page,
         "asked": asked,
@@ -111,13 +112,13 @@ def adopt_for_many(request: HttpRequest) -> HttpResponse:
     changed = 0
     if is_confirmed:
         changed = services.adopt_policy(asked.which, policy, actor=actor_of(request))
-    preview = queries.adopting(asked.which, policy)
+    preview = adoption.adopting(asked.which, policy)
     if is_confirmed and not preview.differing:
         return redirect(asked.link())
     context = {
         "asked": asked,
         "policy": text_of_policy(policy),
-        "name": explain.policy_words(policy),
+        "name": policy_words(policy),
         "preview": preview,
         "changed": changed,
         "confirmed": is_confirmed,

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from chatmemory import Policy, explain
-from chatmemory.core.policies import WHOLE, written_share
-from chatmemory.core.recall.advice import FEW, Advice, Chooser, Costed, Why
-from chatmemory.core.recall.cost import Prices
+from chatmemory import Policy
+from chatmemory.explain import wording
+from chatmemory.explain.wording import in_unit
+from chatmemory.recall.advice import (
+    FEW,
+    Advice,
+    Chooser,
+    Costed,
+    Why,
+)
+from chatmemory.recall.cost import Prices
+from chatmemory.windows.policies import WHOLE, written_share
 
 HALF = "0.5"
 SLIDING = (
@@ -37,7 +45,7 @@ def policy_long(policy: Policy | None) -> str:
     """Return the same as a heading, such as `80,000 tokens, in blocks down to half`."""
     if policy is None:
         return "Send everything"
-    limit, mark = explain.in_unit(policy.limit, policy), written_share(policy.low_water)
+    limit, mark = in_unit(policy.limit, policy), written_share(policy.low_water)
     depth = "" if policy.low_water == WHOLE else f", in blocks down to {_share(mark)}"
     return f"{limit}{depth}{_beginning(policy)}"
 
@@ -61,12 +69,12 @@ def limits_words(policies: Iterable[Policy | None]) -> str:
     """Return the limits that are in force, as the owner of one."""
     found = [*dict.fromkeys(policies)]
     if len(found) == 1 and found[0] is not None:
-        return f"Your {explain.in_unit(found[0].limit, found[0])}"
+        return f"Your {in_unit(found[0].limit, found[0])}"
     return "Your limits"
 
 
 def held_words(point: Costed, recalls: int) -> str:
-    return explain.percent(point.tally.held, recalls)
+    return wording.percent(point.tally.held, recalls)
 
 
 def cost_words(cost: float) -> str:
@@ -173,7 +181,7 @@ class Headline:
             if advice.pick and advice.pick.policy is not None:
                 found.append(BLOCKS)
         if conversations < FEW:
-            found.append(f"From {explain.counted(conversations, 'conversation')}.")
+            found.append(f"From {wording.counted(conversations, 'conversation')}.")
         if self._prices.priced == "tokens":
             found.append("Tokens are compared, because no price of cached input is chosen.")
         return " ".join(found)

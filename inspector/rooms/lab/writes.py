@@ -12,19 +12,23 @@ from django.db.models import Max
 from django.utils import timezone
 
 from chatmemory import database, services
-from chatmemory.core.exceptions import (
+from chatmemory.exceptions import (
     ChatMemoryError,
     CorruptRow,
     DeletionUnfinished,
     ImportUnfinished,
     MemoryNotFound,
 )
-from chatmemory.core.policies import Policy
-from chatmemory.core.recall.frontier import Figures, Tried, figures_of
+from chatmemory.ledger.keeping import keep
+from chatmemory.ledger.transaction import unless_changing
 from chatmemory.models import Memory
-from chatmemory.queries.recall import COMPARED_MAX, recall_history
-from chatmemory.services.keeping import keep
-from chatmemory.services.transaction import unless_changing
+from chatmemory.reading.recall import COMPARED_MAX, recall_history
+from chatmemory.recall.frontier import (
+    Figures,
+    Tried,
+    figures_of,
+)
+from chatmemory.windows.policies import Policy
 from inspector.rooms.lab import models
 from inspector.rooms.lab.reads import Chosen, FleetQuery, chosen_of, missing, state_of, tried_of
 

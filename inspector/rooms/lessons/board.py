@@ -8,7 +8,8 @@ from functools import cached_property
 from itertools import takewhile
 
 from chatmemory import Reason
-from chatmemory.explain import ReceiptLine, counted, reason_of, receipt
+from chatmemory.explain.receipts import ReceiptLine, receipt
+from chatmemory.explain.wording import counted, reason_of
 from chatmemory.services import ChangeResult
 from inspector.conversation.looks import LOOKS, Look, css_of, pairing
 from inspector.rooms.lessons.rehearsal import Line

@@ -9,7 +9,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.safestring import SafeString
 
 from chatmemory import Reason
-from chatmemory.explain import cause_of, seqs
+from chatmemory.explain.wording import cause_of, seqs
 from inspector.rooms.lessons.board import Board
 from inspector.rooms.lessons.catalogue import Staged
 from inspector.rooms.lessons.lesson import Ask, Practice

@@ -17,11 +17,11 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory import ChatMessage, InvalidValue, Policy, policy_from_dict, policy_kinds
-from chatmemory.core.lint import Verdict
-from chatmemory.core.window import Entry
-from chatmemory.explain import caption
+from chatmemory.explain.captions import caption
 from chatmemory.formats.script import read_script
+from chatmemory.lint import Verdict
 from chatmemory.room import providers_in_use
+from chatmemory.windows.window import Entry
 from inspector.rooms.lessons.board import Board
 from inspector.rooms.lessons.rehearsal import rehearse
 from inspector.rooms.lessons.stage import Happening

@@ -11,24 +11,35 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from chatmemory.core.compaction import SummaryPlan, summary_message
-from chatmemory.core.estimators import family_named
-from chatmemory.core.lint import PROVIDERS, Turn, Verdict, findings_in, verdicts
-from chatmemory.core.messages import ChatMessage, MessageType
-from chatmemory.core.phrases import has_phrase
-from chatmemory.core.policies import Policy
-from chatmemory.core.recall.compactions import compaction_evidence
-from chatmemory.core.recall.facts import NO_WORDS
-from chatmemory.core.sessions import Compaction, Session
-from chatmemory.core.texts import readable_text
-from chatmemory.core.written_policies import measured
 from chatmemory.ledger.adding import add_all, appended_count, change_policy, summarized
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.windows import StoredWindow
-from chatmemory.linting import turns_by_provider
+from chatmemory.lint import (
+    PROVIDERS,
+    Turn,
+    Verdict,
+    findings_in,
+    verdicts,
+)
+from chatmemory.lint.linter import turns_by_provider
+from chatmemory.messages.estimators import family_named
+from chatmemory.messages.message import ChatMessage, MessageType
+from chatmemory.messages.phrases import has_phrase
+from chatmemory.messages.sessions import Compaction, Session
+from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory
-from chatmemory.queries.windows import WindowPlace, WindowView, recorded_places, view_of
+from chatmemory.reading.windows import (
+    WindowPlace,
+    WindowView,
+    recorded_places,
+    view_of,
+)
+from chatmemory.recall.compactions import compaction_evidence
+from chatmemory.recall.facts import NO_WORDS
+from chatmemory.windows.compaction import SummaryPlan, summary_message
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.written_policies import measured
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chatmemory import ChatMemoryError, ChatMessage, NotCompactable, Policy
-from chatmemory.explain import receipt
-from chatmemory.queries import incidents_under
+from chatmemory.explain.receipts import receipt
+from chatmemory.recall.incidents import incidents_under
 from inspector.rooms.lessons.lesson import Ask, Choice, InvalidLesson, Lesson, LessonStep
 from inspector.rooms.lessons.rehearsal import (
     Event,

@@ -13,7 +13,7 @@ from django.http import QueryDict
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 
-from chatmemory.explain import in_unit, seqs
+from chatmemory.explain.wording import in_unit, seqs
 from inspector.forms.fields import number_in_text
 from inspector.rooms.lessons.lesson import Ask, Choice, InvalidLesson, LessonStep
 from inspector.rooms.lessons.rehearsal import Scene

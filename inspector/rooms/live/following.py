@@ -28,10 +28,11 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 
 from chatmemory import database
+from chatmemory.database_errors import leaving_out_lost_nodes
+from chatmemory.distribution import unreachable_nodes
 from chatmemory.models import Memory
-from chatmemory.queries import microseconds, newest_change_or_erasure, unreachable_nodes
+from chatmemory.reading.feed import microseconds, newest_change_or_erasure
 from chatmemory.services import CHANNEL, keepers, newest_kept
-from chatmemory.services.database_errors import leaving_out_lost_nodes
 
 SQLITE_SECONDS = 0.05
 COALESCE_SECONDS = 0.05

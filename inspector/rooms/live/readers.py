@@ -19,10 +19,11 @@ from django.contrib.auth import get_user
 from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest, parse_cookie
 
-from chatmemory import MemoryNotFound, queries
+from chatmemory import MemoryNotFound
 from chatmemory.access.rates import PerStranger
 from chatmemory.access.roles import READ
 from chatmemory.access.tokens import TokenRefused, token_of
+from chatmemory.reading import conversations
 from inspector.rooms.live.following import ALL_CONVERSATIONS
 
 STREAMS = 1000
@@ -159,7 +160,7 @@ def _admit(credentials: Credentials, memory_id: str) -> Admittance:
             return Admittance(401)
         if memory_id == ALL_CONVERSATIONS:
             return Admittance(403) if prefix else Admittance(200, caller)
-        queries.memory(memory_id)
+        conversations.memory(memory_id)
     except MemoryNotFound:
         return Admittance(404)
     except DatabaseError:

@@ -21,7 +21,7 @@ from django.http import HttpRequest, HttpResponse
 from django.middleware.security import SecurityMiddleware
 from django.urls import ResolverMatch
 
-from chatmemory.services.database_errors import RETRY_SECONDS
+from chatmemory.database_errors import RETRY_SECONDS
 from inspector.asgi import Receive, Scope, Send
 from inspector.mount import path_in, route_at
 from inspector.rooms.live.following import ALL_CONVERSATIONS, Follower, Watcher

@@ -7,7 +7,9 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
-from chatmemory import MemoryNotFound, queries
+from chatmemory import MemoryNotFound
+from chatmemory.reading import conversations, feed
+from chatmemory.reading.feed import newest_change_or_erasure
 
 POLL_MILLISECONDS = 5_000
 
@@ -15,8 +17,8 @@ POLL_MILLISECONDS = 5_000
 @require_safe
 def live(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Send the newest step. With `?made=`, another conversation of the name is not found."""
-    memory = queries.memory(memory_id)
-    if request.GET.get("made") not in (None, str(queries.microseconds(memory.created_at))):
+    memory = conversations.memory(memory_id)
+    if request.GET.get("made") not in (None, str(feed.microseconds(memory.created_at))):
         raise MemoryNotFound(f"{memory_id!r} was deleted and made anew")
     return _event(memory.last_step)
 
@@ -24,7 +26,7 @@ def live(request: HttpRequest, memory_id: str) -> HttpResponse:
 @require_safe
 def live_overview(request: HttpRequest) -> HttpResponse:
     """Send the time of the newest change or erasure."""
-    return _event(queries.newest_change_or_erasure())
+    return _event(newest_change_or_erasure())
 
 
 def _event(step: int) -> HttpResponse:

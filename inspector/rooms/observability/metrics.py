@@ -25,9 +25,9 @@ from prometheus_client import (
 from prometheus_client.multiprocess import MultiProcessCollector
 
 import chatmemory
-from chatmemory import queries
 from chatmemory.database import connection
 from chatmemory.flags import flags
+from chatmemory.reading.conversations import any_memory
 from chatmemory.services import ChangeResult
 from inspector.project.metrics_files import reading
 
@@ -186,7 +186,7 @@ def exposition() -> bytes:
 
 def _can_be_read() -> bool:
     try:
-        queries.any_memory()
+        any_memory()
     except DatabaseError:
         return False
     return True

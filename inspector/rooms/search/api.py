@@ -7,12 +7,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory import explain, queries
 from chatmemory.api.guard import Resource
 from chatmemory.api.operations import Asked, reads
 from chatmemory.api.requests import NUMBER_MAX, Query
 from chatmemory.api.responses import Json, response
-from chatmemory.queries import Remembered
+from inspector.conversation import phrase as phrase_words
+from inspector.conversation import phrase_answers
+from inspector.conversation.phrase import Remembered
+from inspector.conversation.state import ConversationQuery, conversation_state
 
 
 class RememberedQuery(Query):
@@ -52,13 +54,13 @@ class MemoryRemembers(Resource):
         Only what was said up to the step decides. Of a number that stands only in a longer term,
         the answer names that term.
         """
-        query = queries.ConversationQuery(at=asked.get("at"), find=asked["phrase"])
-        state = queries.conversation_state(memory_id, query)
-        found = explain.remembered(state)
+        query = ConversationQuery(at=asked.get("at"), find=asked["phrase"])
+        state = conversation_state(memory_id, query)
+        found = phrase_answers.remembered(state)
         seen = state.mentions.seen(state.window.hidden)
         answer = {
             "step": state.at,
-            "in_memory": found.state is not queries.Remembered.NOT_IN_MEMORY,
+            "in_memory": found.state is not phrase_words.Remembered.NOT_IN_MEMORY,
             "state": found.state,
             "answer": found.summary,
             "messages": sorted(seq for seqs in seen.values() for seq in seqs),

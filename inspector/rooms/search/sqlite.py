@@ -27,8 +27,8 @@ from django.db.models.functions import Replace
 from django.db.models.lookups import GreaterThan, IContains
 
 from chatmemory import database
-from chatmemory.core.phrases import folded
 from chatmemory.ledger.windows import SAID
+from chatmemory.messages.phrases import folded
 from chatmemory.search.reading import DIGEST_LABEL, TRIGRAM, NewText, TextIndex, beginning_of
 
 # LIKE ignores case from A to Z. Two more characters are k and s for the index.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from chatmemory import InvalidValue, explain, queries
-from chatmemory.queries import ConversationQuery
+from chatmemory import InvalidValue
+from inspector.conversation import phrase_answers
+from inspector.conversation.phrase import Remembered
+from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.shell.agents import Agent, Answer, check_words
 
 _IN = {True: "in memory", False: "not in memory", None: "unknown"}
@@ -21,14 +23,14 @@ def does_it_remember(
     if not (phrase := phrase.strip()):
         raise InvalidValue("a phrase must have words")
     query = ConversationQuery(at=step, find=phrase)
-    state = queries.conversation_state(agent.visible(conversation), query)
-    found = explain.remembered(state)
+    state = conversation_state(agent.visible(conversation), query)
+    found = phrase_answers.remembered(state)
     periods = [f"  {each.steps}: {_IN[each.is_in]}, {each.why}" for each in found.periods]
     return Answer(
         [f"{found.question} {found.summary}", *periods],
         agent.page_of(conversation, at=step, find=phrase),
         state=found.state.value,
-        in_memory=found.state is not queries.Remembered.NOT_IN_MEMORY,
+        in_memory=found.state is not Remembered.NOT_IN_MEMORY,
         periods=[vars(each) for each in found.periods],
         mentions=[row.seq for row in state.mentions.rows],
     )

@@ -18,8 +18,8 @@ from chatmemory import (
 )
 from chatmemory.access.roles import Role, roles_within
 from chatmemory.conf import TOKEN_DAYS_MAX, configuration
-from chatmemory.queries import MemoryRow
-from chatmemory.services.validation import ID_LENGTH, LIMIT_MAX
+from chatmemory.ledger.validation import ID_LENGTH, LIMIT_MAX
+from chatmemory.reading.rows import MemoryRow
 from inspector.forms.fields import (
     has_field,
     option_field,

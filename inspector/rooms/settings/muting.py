@@ -6,8 +6,8 @@ from django.utils import timezone
 
 from chatmemory import database
 from chatmemory.flags import flag_named
+from chatmemory.ledger.transaction import audit
 from chatmemory.models import Memory
-from chatmemory.services.transaction import audit
 from inspector.rooms.settings.models import MutedCause
 from inspector.shell.room import Muted
 

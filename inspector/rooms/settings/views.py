@@ -9,9 +9,16 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chatmemory import ChatMemoryError, LongRecount, VersionConflict, queries, services
+from chatmemory import (
+    ChatMemoryError,
+    LongRecount,
+    VersionConflict,
+    services,
+)
 from chatmemory.access import tokens as api_tokens
 from chatmemory.access.roles import WRITE, actor_of
+from chatmemory.reading import conversations
+from chatmemory.reading.rows import MemoryRow
 from inspector.conversation.policy_change import PolicyChange
 from inspector.display import render_form
 from inspector.forms.fields import first_problem
@@ -28,7 +35,7 @@ def settings(request: HttpRequest, memory_id: str) -> HttpResponse:
 
     `?limit=` shows what the same policy with this limit would change.
     """
-    memory = queries.memory(memory_id)
+    memory = conversations.memory(memory_id)
     if request.method == "POST":
         return _settings_page(request, memory, SettingsForm(memory, request.POST))
     form = SettingsForm(memory)
@@ -40,7 +47,7 @@ def settings(request: HttpRequest, memory_id: str) -> HttpResponse:
 @require_POST
 def change(request: HttpRequest, memory_id: str) -> HttpResponse:
     """Store the policy and the labels, then show the conversation."""
-    memory = queries.memory(memory_id)
+    memory = conversations.memory(memory_id)
     form = SettingsForm(memory, request.POST)
     if not form.is_valid():
         return _settings_page(request, memory, form)
@@ -63,7 +70,7 @@ def change(request: HttpRequest, memory_id: str) -> HttpResponse:
 
 def _settings_page(
     request: HttpRequest,
-    memory: queries.MemoryRow,
+    memory: MemoryRow,
     form: SettingsForm,
     problem: str = "",
     status: int = 200,

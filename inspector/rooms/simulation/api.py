@@ -7,7 +7,6 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from chatmemory import queries
 from chatmemory.access.roles import READ
 from chatmemory.api import fields
 from chatmemory.api.guard import Resource
@@ -22,6 +21,7 @@ from chatmemory.api.responses import (
     response,
 )
 from chatmemory.conf import PAGE_MAX
+from chatmemory.reading import simulation
 
 
 class SimulationRequest(MessagesRequest):
@@ -61,7 +61,7 @@ class Simulate(Resource):
         Under the policy of the conversation or another, now or after a step. Nothing is stored.
         """
         sent = asked["sent"]
-        tried = queries.simulate(
+        tried = simulation.simulate(
             memory_id, sent.messages, asked.get("policy"), asked.get("at"), asked["recount"]
         )
         answer = {

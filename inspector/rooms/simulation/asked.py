@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory import InvalidValue, Policy, policies_from_text, text_of_policy
-from chatmemory.queries import POLICIES_MAX
+from chatmemory.reading.recall import POLICIES_MAX
 from inspector.forms.fields import number_in_text, searchable
 from inspector.shell.prices import PricesAsked, wrong_price
 

@@ -9,20 +9,25 @@ from functools import cached_property
 from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
-from chatmemory import Policy, explain, policy_kinds, text_of_policy
-from chatmemory.queries import (
+from chatmemory import (
+    Policy,
+    policy_kinds,
+    text_of_policy,
+)
+from chatmemory.explain import wording
+from chatmemory.explain.wording import in_unit, option_words, policy_words
+from chatmemory.reading.recall import (
     FACTS_ENOUGH,
-    KIND_WORDS,
-    Bill,
-    Compared,
     ComparedRow,
     Comparison,
-    Followed,
-    IncidentKind,
-    Use,
     advised,
-    examples_first,
 )
+from chatmemory.recall.comparison import Compared, Followed
+from chatmemory.recall.cost import Bill
+from chatmemory.recall.facts import examples_first
+from chatmemory.recall.history import Use
+from chatmemory.recall.kinds import WORDS as KIND_WORDS
+from chatmemory.recall.kinds import IncidentKind
 from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.rooms.simulation.asked import ComparisonAsked, hold
@@ -72,7 +77,7 @@ class ComparedColumn:
         self.name = "Everything" if policy is None else policy.label
         self.short = "All" if policy is None else policy.short_unit.capitalize()
         self.limit = "" if policy is None else f"{policy.limit:,}"
-        self.options = ", ".join(explain.option_words(policy))
+        self.options = ", ".join(option_words(policy))
         self.text = text_of_policy(policy)
         self.is_current = policy is not None and policy == found.in_force
         sizes = each.prompt_sizes()
@@ -176,18 +181,18 @@ class ComparePage:
                 return limits, f"still {hold(limits)} “{self.phrase}” at {self.place}."
         offered, today = self.found.offered, self._today
         if self.found.recalls < FACTS_ENOUGH and (self.found.recalls or self.found.quiet):
-            return f"{explain.counted(self.found.recalls, 'fact')}:", "too few to choose by."
+            return f"{wording.counted(self.found.recalls, 'fact')}:", "too few to choose by."
         if not self.found.recalls:
             return "No limit", "loses a fact here: the assistant used none of them again."
         if offered is None:
             return "No limit", "is known to hold 95 % of what the assistant needed here."
         if today:
-            limit = explain.in_unit(today.limit, today)
+            limit = in_unit(today.limit, today)
             return (
                 f"Today’s {limit}",
                 f"already {hold(limit)} 95 % of what the assistant needed here.",
             )
-        limit = explain.in_unit(offered.limit, offered)
+        limit = in_unit(offered.limit, offered)
         return limit, f"{hold(limit)} 95 % of what the assistant needed here."
 
     @property
@@ -203,7 +208,7 @@ class ComparePage:
         quiet = self.found.quiet
         if quiet is None:
             return ""
-        limit = explain.in_unit(quiet.limit, quiet)
+        limit = in_unit(quiet.limit, quiet)
         return f"From {limit} on, nothing has to be said or fetched again."
 
     @cached_property
@@ -221,7 +226,7 @@ class ComparePage:
     @property
     def suggestion_words(self) -> str:
         policy = self.suggested
-        return f"Compare with {explain.policy_words(policy)}" if policy else ""
+        return f"Compare with {policy_words(policy)}" if policy else ""
 
     @property
     def offer(self) -> str:
@@ -235,7 +240,7 @@ class ComparePage:
         offered = self.found.offered
         if offered is None or (self.phrase and self.found.mentions):
             return "Compare with this limit"
-        limit = explain.in_unit(offered.limit, offered)
+        limit = in_unit(offered.limit, offered)
         return f"Compare with {'this limit' if self.answer[0] == limit else limit}"
 
     # The policies
@@ -303,10 +308,10 @@ class ComparePage:
         note = "sent before, and no longer at the beginning"
         yield ranked("Tokens billed again", note, lambda p: p.prompts.again)
         prompts = [each.prompts for each in policies]
-        shares = [explain.percent(each.reusable, each.tokens) or "no prompts" for each in prompts]
+        shares = [wording.percent(each.reusable, each.tokens) or "no prompts" for each in prompts]
         yield ValueRow("Reusable tokens", "of prompts that begin alike", list(map(Value, shares)))
         read = [(self._bill(each).read, each.prompts.tokens) for each in policies]
-        cells = [Value(explain.percent(*each) or "no prompts") for each in read]
+        cells = [Value(wording.percent(*each) or "no prompts") for each in read]
         yield ValueRow("Read from the cache", self.asked.prices.words, cells)
         for name in prompts[0].refused:
             yield _refused(name, [each.refused[name] for each in prompts], calls)
@@ -419,7 +424,7 @@ def _keeps(each: Compared, followed: Followed) -> str:
     if keeping.limit is None:
         return "no limit"
     about = "about " if keeping.tried_every > 1 else ""
-    return f"{about}{explain.in_unit(keeping.limit, each.policy)}"
+    return f"{about}{in_unit(keeping.limit, each.policy)}"
 
 
 def _columns(size: int) -> list[range]:

@@ -14,11 +14,11 @@ from chatmemory import (
     Policy,
     VersionConflict,
     policies_from_text,
-    queries,
     services,
     text_of_policy,
 )
 from chatmemory.access.roles import actor_of
+from chatmemory.reading import conversations, recall
 from inspector.conversation.policy_change import PolicyChange
 from inspector.forms.fields import settings_digest
 from inspector.rooms.simulation.asked import ComparisonAsked
@@ -40,7 +40,7 @@ def compare_policies(request: HttpRequest, memory_id: str) -> HttpResponse:
     if asked.form and asked.problem:
         return no_numbers(asked.problem)
     try:
-        found = queries.comparison(memory_id, asked.policies, asked.at, asked.phrase, asked.step)
+        found = recall.comparison(memory_id, asked.policies, asked.at, asked.phrase, asked.step)
     except InvalidValue as error:
         return _page(request, str(error), memory_id=memory_id)
     return _compared(request, ComparePage(found, asked), memory_id)
@@ -76,7 +76,7 @@ def adopt(request: HttpRequest, memory_id: str) -> HttpResponse:
         return _page(request, str(error), memory_id=memory_id)
     if "confirmed" not in request.POST:
         return _asked(request, memory_id, policy)
-    memory, actor = queries.memory(memory_id), actor_of(request)
+    memory, actor = conversations.memory(memory_id), actor_of(request)
     if request.POST.get("seen", "") not in ("", settings_digest(memory.policy)):
         return _asked(request, memory_id, policy, OUTDATED, status=412)
     try:
@@ -95,7 +95,7 @@ def _asked(
         "policy": policy,
         "text": text_of_policy(policy),
         "back": ComparisonAsked.read(memory_id, QueryDict(request.POST.get("back", ""))).query,
-        "seen": settings_digest(queries.policy(memory_id)),
+        "seen": settings_digest(conversations.policy(memory_id)),
         "problem": problem,
     }
     try:

@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
-from chatmemory import ChatMessage, Policy, explain, load_or_tokens, text_of
-from chatmemory.explain import Caption, Receipt
-from chatmemory.queries import ConversationState, Outlook, Simulation
+from chatmemory import (
+    ChatMessage,
+    Policy,
+    load_or_tokens,
+    text_of,
+)
+from chatmemory.explain import captions
+from chatmemory.explain.captions import Caption, tried_limit
+from chatmemory.explain.receipts import Receipt, receipt
+from chatmemory.reading.simulation import Outlook, Simulation
 from chatmemory.services import ChangeResult
 from inspector.conversation.looks import LOOKS
+from inspector.conversation.state import ConversationState
 from inspector.rooms.simulation.trials import WhatIf
 
 
@@ -25,28 +33,28 @@ class SimulationView:
         change = self._state.change
         if change is None or change is self._state.trim:
             policy = self._state.window.policy
-            return explain.tried_limit(policy.limit if policy else 0, self._state.outlook)
+            return tried_limit(policy.limit if policy else 0, self._state.outlook)
         drafts = len(self._state.drafts)
         event = f"Your {'draft' if drafts == 1 else f'{drafts:,} drafts'} would arrive"
         is_one = len(self._changes) == 1
-        return replace(explain.caption(self._changes[0] if is_one else change), event=event)
+        return replace(captions.caption(self._changes[0] if is_one else change), event=event)
 
     @property
     def previews(self) -> list[tuple[Caption, Receipt]]:
         """The caption and the receipt of each draft, or of a limit that is tried alone."""
         if self._state.trim:
-            return [(self.caption, explain.receipt(self._state.trim))]
-        return [(explain.caption(change), lines) for change, lines in self.receipts]
+            return [(self.caption, receipt(self._state.trim))]
+        return [(captions.caption(change), lines) for change, lines in self.receipts]
 
     @cached_property
     def receipts(self) -> list[tuple[ChangeResult, Receipt]]:
         """The changes with their receipts, which take a while if very many messages leave."""
-        return [(change, explain.receipt(change)) for change in self._changes]
+        return [(change, receipt(change)) for change in self._changes]
 
     @property
     def verdict(self) -> Caption:
         """The composer's verdict on all drafts, or on the limit."""
-        return explain.forecast(self._changes, self._state.outlook, self._state.window.policy)
+        return captions.forecast(self._changes, self._state.outlook, self._state.window.policy)
 
 
 class DraftRow:
@@ -81,7 +89,7 @@ def writing(simulation: Simulation, first: int) -> Writing | None:
     written, policy, outlook = simulation.changes[first:], simulation.policy, simulation.outlook()
     if not written:
         return None
-    verdict = explain.forecast(simulation.changes[simulation.since :], outlook, policy)
+    verdict = captions.forecast(simulation.changes[simulation.since :], outlook, policy)
     return Writing(policy, sum(change.gained for change in written), verdict, outlook)
 
 

@@ -10,19 +10,22 @@ from dataclasses import replace
 from django.utils import timezone
 
 from chatmemory import ChatMessage, MessageNotFound, can_decide, text_of
-from chatmemory.core.codec import attributes_beside, frame_of
-from chatmemory.ledger.snapshots import one_snapshot
-from chatmemory.queries import ConversationQuery, ConversationState, MessageDetail, Simulation
-from chatmemory.queries.call_ids import ids_in
-from chatmemory.queries.conversation_state import (
+from chatmemory.messages.codec import attributes_beside, frame_of
+from chatmemory.reading.call_ids import ids_in
+from chatmemory.reading.keeping import replayed_window
+from chatmemory.reading.rows import MessageDetail
+from chatmemory.reading.simulation import Simulation
+from chatmemory.services import ChangeResult
+from chatmemory.snapshots import one_snapshot
+from inspector.conversation.phrase import simulated_matches
+from inspector.conversation.state import (
+    ConversationQuery,
+    ConversationState,
     calls_in,
     conversation_state,
     texts_of,
     window_part,
 )
-from chatmemory.queries.keeping import replayed_window
-from chatmemory.queries.phrase import simulated_matches
-from chatmemory.services import ChangeResult
 from inspector.rooms.simulation.trials import WhatIf, simulated_trial
 
 
@@ -77,7 +80,7 @@ def replayed(view: ConversationState) -> ConversationState:
 
 def with_trial(view: ConversationState, tried: WhatIf) -> ConversationState:
     """Return a stored state after the drafts and under the limit of a trial; unchanged where no
-    policy decides the window. Raises the exceptions of `queries.simulate`.
+    policy decides the window. Raises the exceptions of `simulation.simulate`.
     """
     if view.stored is None or not can_decide(view.window.policy):
         return view

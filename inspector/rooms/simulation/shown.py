@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from django.http import Http404
 
-from chatmemory import explain
-from chatmemory.explain import Caption
-from chatmemory.queries import ConversationState
+from chatmemory.explain import captions
+from chatmemory.explain.captions import Caption
+from inspector.conversation.state import ConversationState
 from inspector.forms.fields import searchable
 from inspector.rooms.simulation.composer import DraftForm
 from inspector.rooms.simulation.presenting import DraftRow, SimulationView, trying
@@ -22,7 +22,7 @@ NEW_ID_LENGTH = 200
 
 def shown(view: ConversationState) -> View | None:
     """Return the replay or the trial that the address asks for. Raises Http404 for a trial that is
-    not kept, and the exceptions of `queries.simulate`.
+    not kept, and the exceptions of `simulation.simulate`.
     """
     limit = view.query.number("limit")
     if limit is not None:
@@ -45,7 +45,7 @@ def _replay(state: ConversationState, limit: int) -> View | None:
         return View(state)
     held = frozenset(state.stored_window.seqs)
     more = [seq for seq in state.window.seqs if seq not in held]
-    caption: Caption = explain.replayed(limit, more, sorted(held - state.in_window))
+    caption: Caption = captions.replayed(limit, more, sorted(held - state.in_window))
     panel = Fragment(f"{FOLDER}/_why_replay.html")
     return View(state, caption, panel, tried={"limit": limit}, is_lasting=False)
 

@@ -15,19 +15,19 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from chatmemory import database
-from chatmemory.core.codec import messages_from_json, messages_to_json
-from chatmemory.core.exceptions import MemoryNotFound
-from chatmemory.core.given import storable_id
-from chatmemory.core.messages import ChatMessage
-from chatmemory.core.policies import Policy
-from chatmemory.core.stored_policies import can_decide
+from chatmemory.database_errors import leaving_out_lost_nodes
+from chatmemory.exceptions import MemoryNotFound
 from chatmemory.ledger.lookup import find_memory
-from chatmemory.ledger.snapshots import one_snapshot
+from chatmemory.ledger.validation import check_actor, storable_messages
+from chatmemory.messages.codec import messages_from_json, messages_to_json
+from chatmemory.messages.given import storable_id
+from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory
-from chatmemory.queries.simulation import Simulation, simulated
-from chatmemory.queries.windows import StoredState
-from chatmemory.services.database_errors import leaving_out_lost_nodes
-from chatmemory.services.validation import check_actor, storable_messages
+from chatmemory.reading.simulation import Simulation, simulated
+from chatmemory.reading.windows import StoredState
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
 from inspector.rooms.simulation.models import Trial
 
 KEY_BYTES = 12

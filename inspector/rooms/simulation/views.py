@@ -12,13 +12,14 @@ from chatmemory import (
     DeletionUnfinished,
     InvalidValue,
     MemoryExists,
-    queries,
     services,
 )
 from chatmemory.access.roles import actor_of
-from chatmemory.queries import ConversationQuery
+from chatmemory.reading import conversations
+from chatmemory.snapshots import one_snapshot
 from inspector.conversation.links import conversation_url
 from inspector.conversation.page import page_of
+from inspector.conversation.state import ConversationQuery
 from inspector.display import render_page_or_fragment
 from inspector.forms.fields import first_problem
 from inspector.rooms.simulation.composer import BranchForm, DraftForm
@@ -79,7 +80,7 @@ def add(request: HttpRequest, memory_id: str) -> HttpResponse:
         services.change_and_add(
             memory_id,
             trial.drafts,
-            policy=trial.policy(queries.policy(memory_id)),
+            policy=trial.policy(conversations.policy(memory_id)),
             actor=actor_of(request),
         )
     except ChatMemoryError as error:
@@ -102,7 +103,7 @@ def branch(request: HttpRequest, memory_id: str) -> HttpResponse:
             new_id,
             trial.drafts,
             at=form.step,
-            policy=trial.policy(queries.policy(memory_id, form.step)),
+            policy=trial.policy(conversations.policy(memory_id, form.step)),
             actor=actor_of(request),
         )
     except (MemoryExists, DeletionUnfinished) as error:
@@ -123,7 +124,7 @@ def _trial(form: DraftForm, memory_id: str) -> WhatIf:
     kept = trial(memory_id, key) if key else WhatIf()
     if kept is None:
         raise InvalidValue(NO_LONGER_KEPT)
-    return form.revised(kept, queries.policy(memory_id, form.step))
+    return form.revised(kept, conversations.policy(memory_id, form.step))
 
 
 def _page_url(memory_id: str, form: DraftForm, **parameters: int | str | None) -> str:
@@ -139,7 +140,7 @@ def _refused(request: HttpRequest, memory_id: str, form: DraftForm, problem: str
     kept = trial(memory_id, data["trial"]) if data.get("trial") else None
     is_at_field = kept is not None and "new_id" in form.errors
     read = {"trial": kept, "form": form, "problem": "" if is_at_field else problem}
-    with queries.one_snapshot():
+    with one_snapshot():
         try:
             page = page_of(memory_id, query, read, is_posted=True)
         except ChatMemoryError:

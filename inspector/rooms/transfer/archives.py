@@ -17,25 +17,23 @@ from typing import IO, Any, NamedTuple
 from django.db import DataError, IntegrityError
 
 from chatmemory import database
-from chatmemory.core.codec import load_json
-from chatmemory.core.exceptions import (
+from chatmemory.exceptions import (
     ChatMemoryError,
     InvalidValue,
     MemoryExists,
     UnreadableTranscript,
 )
-from chatmemory.core.texts import printable
 from chatmemory.ledger import sql
 from chatmemory.ledger.lookup import Bytes
 from chatmemory.ledger.lookup import stored as content_of
 from chatmemory.ledger.recorder import BOUNDED, check_bounds
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
-from chatmemory.ledger.verification import verify
-from chatmemory.ledger.windows import read_message
-from chatmemory.models import AuditEntry, Memory, Step
-from chatmemory.search import given_labels
-from chatmemory.services.transaction import audit, check_deleted, notify_followers
-from chatmemory.services.validation import (
+from chatmemory.ledger.transaction import (
+    audit,
+    check_deleted,
+    notify_followers,
+)
+from chatmemory.ledger.validation import (
     check_actor,
     check_client_id,
     check_id,
@@ -43,6 +41,12 @@ from chatmemory.services.validation import (
     check_storable_limit,
     storable_messages,
 )
+from chatmemory.ledger.verification import verify
+from chatmemory.ledger.windows import read_message
+from chatmemory.messages.codec import load_json
+from chatmemory.messages.texts import printable
+from chatmemory.models import AuditEntry, Memory, Step
+from chatmemory.search import given_labels
 from inspector.rooms.integrity import chain
 from inspector.rooms.transfer import lines
 from inspector.rooms.transfer.imports import Imported

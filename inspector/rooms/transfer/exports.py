@@ -7,10 +7,10 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, TypeVar
 
-from chatmemory.core.exceptions import MemoryNotFound
+from chatmemory.exceptions import MemoryNotFound
 from chatmemory.ledger.lookup import find_memory, stored
-from chatmemory.ledger.snapshots import one_snapshot
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+from chatmemory.snapshots import one_snapshot
 from inspector.rooms.transfer import lines
 
 # Rows that are read at once; a message may have media of 4 MB

@@ -20,24 +20,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from chatmemory import database
-from chatmemory.core.codec import stored_json
-from chatmemory.core.exceptions import (
-    ChatMemoryError,
-    MemoryExists,
-)
-from chatmemory.core.messages import ChatMessage, SystemMessage, with_attributes
-from chatmemory.core.policies import MessageWindow, Policy
-from chatmemory.core.sessions import Session, recorded_messages
-from chatmemory.core.texts import printable
+from chatmemory.exceptions import ChatMemoryError, MemoryExists
 from chatmemory.formats import Loss, Reading, Refused, Transcript
 from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.defaults import default_policy
+from chatmemory.ledger.fingerprints import fingerprint, is_fingerprint
 from chatmemory.ledger.redaction import is_redacted
-from chatmemory.ledger.windows import read_message
-from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.search import DIGEST_LABEL
-from chatmemory.services.defaults import default_policy
-from chatmemory.services.fingerprints import fingerprint, is_fingerprint
-from chatmemory.services.slices import (
+from chatmemory.ledger.slices import (
     add_rest,
     adder,
     check_admitted,
@@ -45,8 +34,8 @@ from chatmemory.services.slices import (
     is_long,
     set_stored,
 )
-from chatmemory.services.transaction import locked
-from chatmemory.services.validation import (
+from chatmemory.ledger.transaction import locked
+from chatmemory.ledger.validation import (
     ID_LENGTH,
     Storable,
     check_actor,
@@ -54,6 +43,18 @@ from chatmemory.services.validation import (
     check_policy,
     storable_additions,
 )
+from chatmemory.ledger.windows import read_message
+from chatmemory.messages.codec import stored_json
+from chatmemory.messages.message import (
+    ChatMessage,
+    SystemMessage,
+    with_attributes,
+)
+from chatmemory.messages.sessions import Session, recorded_messages
+from chatmemory.messages.texts import printable
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.search import DIGEST_LABEL
+from chatmemory.windows.policies import MessageWindow, Policy
 
 OTHER_POLICY = "its import under another policy is unfinished: import it again under that policy"
 

@@ -23,9 +23,9 @@ from django.db.models import (
     Model,
 )
 
-from chatmemory.core.exceptions import InvalidValue
-from chatmemory.core.given import brief, check_text
+from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.lookup import Bytes
+from chatmemory.messages.given import brief, check_text
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 
 VERSION = 1

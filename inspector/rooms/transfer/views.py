@@ -12,11 +12,12 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_http_methods, require_safe
 
-from chatmemory import ChatMessage, InvalidValue, queries
+from chatmemory import ChatMessage, InvalidValue
 from chatmemory.access.roles import actor_of
 from chatmemory.converters import address
 from chatmemory.formats import read_transcripts, render_each, render_messages
-from chatmemory.queries import WholeHistory
+from chatmemory.reading import conversations, windows
+from chatmemory.reading.history import WholeHistory, whole_history
 from chatmemory.streaming import rendered_file, streamed
 from inspector.display import render_form
 from inspector.middleware.bodies import upload_bounds
@@ -52,7 +53,7 @@ def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
     first = list(islice(messages, PREVIEWED))
     losses = render_messages(first, format).losses
     context = {
-        "memory": queries.memory(memory_id),
+        "memory": conversations.memory(memory_id),
         "form": form,
         "chosen": form.cleaned_data,
         "count": len(messages),
@@ -63,7 +64,7 @@ def export(request: HttpRequest, memory_id: str) -> HttpResponseBase:
 
 
 def _archive(request: HttpRequest, memory_id: str) -> HttpResponseBase:
-    name = f"{address(queries.memory(memory_id).id)[:150]}.jsonl"
+    name = f"{address(conversations.memory(memory_id).id)[:150]}.jsonl"
     response = streamed(request, _archive_texts(memory_id), "application/jsonl; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
@@ -79,8 +80,8 @@ def _archive_texts(memory_id: str) -> Iterator[str]:
 
 def _messages(memory_id: str, what: str, at: int | None) -> WholeHistory | list[ChatMessage]:
     if what == "history":
-        return queries.whole_history(memory_id, at)
-    return queries.window(memory_id, at).messages
+        return whole_history(memory_id, at)
+    return windows.window(memory_id, at).messages
 
 
 def _name(memory_id: str, what: str, at: int | None) -> str:

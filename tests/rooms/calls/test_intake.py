@@ -10,9 +10,10 @@ import pytest
 from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
-from chatmemory import MessageWindow, queries, services
+from chatmemory import MessageWindow, services
 from chatmemory.access.tokens import create_token
 from chatmemory.models import Message
+from chatmemory.reading.history import Part, history
 from inspector.rooms.calls.intake import AT_ONCE
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 
@@ -245,7 +246,7 @@ def test_a_prefix_holds(db):
 def test_the_history_has_what_was_said_once(app):
     send(app, "genai-openai-chat")
     (id,) = set(ModelCall.objects.values_list("memory_id", flat=True))
-    said = [(each.type, each.message) for each in queries.history(id, queries.Part()).rows]
+    said = [(each.type, each.message) for each in history(id, Part()).rows]
     assert [str(kind) for kind, _ in said] == [
         *("SYSTEM", "USER", "AI", "TOOL_EXECUTION_RESULT", "TOOL_EXECUTION_RESULT"),
         *("AI", "USER", "AI"),

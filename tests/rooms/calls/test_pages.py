@@ -13,9 +13,9 @@ from django.utils.html import strip_tags
 
 from chatmemory import services
 from chatmemory.access.scopes import Scope
-from chatmemory.core.policies import TokenWindow
 from chatmemory.models import ApiToken
 from chatmemory.signals import vacuuming
+from chatmemory.windows.policies import TokenWindow
 from inspector.rooms.calls.agents import calls as asked_by_an_agent
 from inspector.rooms.calls.bodies import OPENAI
 from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from chatmemory.core.messages import SystemMessage
-from chatmemory.core.runs import digests_of
+from chatmemory.messages.message import SystemMessage
+from chatmemory.messages.runs import digests_of
 from inspector.rooms.calls.bodies import answer_in, messages_in
 from inspector.rooms.calls.call import Source, Usage, Why
 from inspector.rooms.calls.otlp import Record

@@ -21,11 +21,11 @@ from chatmemory import (
     UserMessage,
     services,
 )
-from chatmemory.core.lint import PROVIDERS
 from chatmemory.ledger.verification import verify
 from chatmemory.ledger.windows import shown_message
-from chatmemory.linting import lint
-from chatmemory.queries.windows import StoredState
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.linter import lint
+from chatmemory.reading.windows import StoredState
 from inspector.rooms.doctor.diagnosing import diagnosis_of
 from inspector.rooms.doctor.diagnosis import Diagnosis
 

@@ -17,19 +17,26 @@ from chatmemory import (
     MessageWindow,
     TokenWindow,
     UserMessage,
-    explain,
     flags,
     message_to_dict,
-    queries,
     services,
 )
 from chatmemory.access.roles import Role
 from chatmemory.access.tokens import create_token
-from chatmemory.core.exceptions import InvalidValue, NotRepairable, VersionConflict
-from chatmemory.core.lint import PROVIDERS
+from chatmemory.exceptions import (
+    InvalidValue,
+    NotRepairable,
+    VersionConflict,
+)
+from chatmemory.explain import captions
+from chatmemory.explain.reasons import why_left
 from chatmemory.ledger.verification import verify
-from chatmemory.linting import lint
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.linter import lint
 from chatmemory.models import AuditEntry, Memory, Step
+from chatmemory.reading import conversations, overview, steps, windows
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.overview import overview_page
 from chatmemory.signals import problems_found
 from inspector.rooms.doctor.choosing import choose_providers
 from inspector.rooms.doctor.reads import IllFilter, doctor_counts, doctor_page
@@ -205,16 +212,16 @@ def test_the_command_fails_on_what_would_be_refused(capsys, tmp_path):
 
 # Flags of messages that the limit has no room for. tests/test_diagnosis.py has the others.
 
-FLAGGED = queries.MemoryFilter(flag=flags.flag_named("any"))
+FLAGGED = MemoryFilter(flag=flags.flag_named("any"))
 
 
 def test_a_message_too_big_is_flagged_for_a_while(db):
     create_and_add("m", TokenWindow(20), [HI, UserMessage("much too long " * 20)])
     assert kept().oversized_step == 2
-    assert [row.memory.id for row in queries.overview_page(FLAGGED).rows] == ["m"]
+    assert [row.memory.id for row in overview_page(FLAGGED).rows] == ["m"]
     services.add("m", [HI] * 40)
     assert kept().oversized_step is None
-    assert queries.count(FLAGGED) == 0
+    assert overview.count(FLAGGED) == 0
 
 
 def test_a_message_that_left_as_it_came_was_never_in_memory(db):
@@ -222,20 +229,20 @@ def test_a_message_that_left_as_it_came_was_never_in_memory(db):
     found = result("1", "found " * 26)
     create_and_add("m", TokenWindow(40), [HI, call("1"), found, HI])
     assert (kept().missed_step, kept().oversized_step) == (3, None)
-    told = explain.caption(queries.step("m", 3).change).summary
+    told = captions.caption(steps.step("m", 3).change).summary
     assert told.startswith("Tool result #3 never reached the model +")
-    never = queries.MemoryFilter(flag=flags.flag_named("never_in_memory"))
-    assert [queries.count(which) for which in (never, FLAGGED)] == [1, 1]
+    never = MemoryFilter(flag=flags.flag_named("never_in_memory"))
+    assert [overview.count(which) for which in (never, FLAGGED)] == [1, 1]
     services.add("m", [HI] * 40)
     assert kept().missed_step is None
-    assert [queries.count(which) for which in (never, FLAGGED)] == [0, 0]
+    assert [overview.count(which) for which in (never, FLAGGED)] == [0, 0]
     assert verify("m") is None
 
 
 def test_in_a_window_of_one_only_the_system_message_makes_others_oversized(db):
     create_and_add("one", MessageWindow(1), [BRIEF, HI])
     assert kept("one").oversized_step == 2
-    why = explain.why_left(queries.step("one", 2).change, 2)
+    why = why_left(steps.step("one", 2).change, 2)
     assert why.summary == (
         "The system message alone fills the limit. It takes 1 of 1 messages: nothing else can stay."
     )
@@ -269,12 +276,14 @@ def test_a_repaired_window_lints_clean_and_comes_back(said, provider):
             services.repair("m", provider)
         return
     made = services.repair("m", provider, reason="it was refused", actor="ada")
-    mended = queries.window("m")
+    mended = windows.window("m")
     left = lint(mended.messages, provider=provider)
     assert not [each for each in left if each.severity == "refused"]
     assert [row.message for row in mended.rows] == [message for _, message in plan.after]
     assert (made.kind, made.step) == ("repair", len(said) + 1)
-    assert queries.memory("m").said_count == len(said), "a placeholder is no part of the history"
+    assert conversations.memory("m").said_count == len(said), (
+        "a placeholder is no part of the history"
+    )
     assert verify("m") is None
     services.undo_repair("m", made.step)
     assert seqs() == before
@@ -290,7 +299,7 @@ def test_undoing_a_repair_is_refused_where_the_limit_has_no_room():
         services.undo_repair("m", step)
     services.change("m", policy=MessageWindow(5))
     services.undo_repair("m", step)
-    window = queries.window("m")
+    window = windows.window("m")
     assert [(row.seq, row.pinned) for row in window.rows if row.pinned] == [(2, True)]
     assert len(window.rows) == 5
     assert verify("m") is None
@@ -312,7 +321,7 @@ def test_a_repair_keeps_pins_and_ends_within_the_limit():
     create_and_add("m", MessageWindow(4), [HI, call("1"), HI, HI])
     services.pin("m", 1)
     step = services.repair("m", "openai").step
-    assert queries.window("m").totals.count <= 4
+    assert windows.window("m").totals.count <= 4
     assert "openai" not in diagnosed("m").refused_by
     services.undo_repair("m", step)
     assert seqs() == [1, 2, 3, 4]
@@ -324,7 +333,7 @@ def test_a_placeholder_has_the_pin_of_its_call():
     services.pin("m", 2)
     services.repair("m", "openai")
     services.add("m", [HI, HI, HI])
-    assert [row.seq for row in queries.window("m").rows if row.pinned] == [2, 4]
+    assert [row.seq for row in windows.window("m").rows if row.pinned] == [2, 4]
     assert "openai" not in diagnosed("m").refused_by
     assert verify("m") is None
 

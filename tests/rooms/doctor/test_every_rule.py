@@ -15,16 +15,20 @@ from chatmemory import (
     MessageWindow,
     TokenWindow,
     UserMessage,
-    explain,
     services,
 )
 from chatmemory.access.scopes import Scope
-from chatmemory.core.eviction import Reason
-from chatmemory.core.lint import PROVIDERS, RULES, Rule
+from chatmemory.explain.wording import short_reason
 from chatmemory.flags import Flag, flags
+from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
-from chatmemory.linting import example, lint
-from chatmemory.services import protocol
+from chatmemory.lint import (
+    PROVIDERS,
+    RULES,
+    Rule,
+)
+from chatmemory.lint.linter import example, lint
+from chatmemory.windows.eviction import Reason
 from inspector.rooms.agents.server import mcp_server
 from inspector.rooms.doctor import words
 from inspector.rooms.doctor.choosing import choose_providers
@@ -211,7 +215,7 @@ def test_a_flag_is_in_the_list_the_filters_and_the_api(flag: Flag, operator_clie
 
 def test_each_reason_has_words():
     for reason in Reason:
-        assert explain.short_reason(reason)
+        assert short_reason(reason)
 
 
 # What was found wrong with a health that was kept by hand

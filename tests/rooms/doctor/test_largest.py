@@ -8,8 +8,15 @@ import json
 
 import pytest
 
-from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, services
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    TokenWindow,
+    UserMessage,
+    services,
+)
 from chatmemory.models import Memory
+from chatmemory.reading import conversations
 from inspector.rooms.doctor.largest import Needed, Said, limit_needed, short_windows
 from inspector.rooms.doctor.reads import seen_in
 from inspector.rooms.doctor.seen import providers_seen
@@ -63,11 +70,11 @@ def test_a_limit_is_raised_to_the_largest_turn_after_a_preview_and_taken_back(
     assert "version" in words(late.content)
     versions = json.dumps({"short": Memory.objects.get(pk="short").last_step})
     done = operator_client.post("/doctor/raise/", {"versions": versions})
-    assert queries.policy("short") == MessageWindow(6)
+    assert conversations.policy("short") == MessageWindow(6)
     assert short_windows() == []
     undone = operator_client.post("/doctor/undo/", {"policies": done.context["policies"]})
     assert "1 policy as before" in words(undone.content)
-    assert queries.policy("short") == MessageWindow(4)
+    assert conversations.policy("short") == MessageWindow(4)
     assert seen_in()["openai"] == 2
 
 
@@ -75,7 +82,7 @@ def test_a_limit_is_raised_to_the_largest_turn_after_a_preview_and_taken_back(
 def test_a_policy_that_has_changed_since_is_not_taken_back(short, operator_client):
     before = json.dumps({"short": ["message_window:9", 3], "gone": ["message_window:9", 1]})
     undone = words(operator_client.post("/doctor/undo/", {"policies": before}).content)
-    assert queries.policy("short") == MessageWindow(4)
+    assert conversations.policy("short") == MessageWindow(4)
     assert "version" in undone
     for wrong in ("[1]", '{"short": 1}', "no JSON"):
         assert operator_client.post("/doctor/undo/", {"policies": wrong}).status_code == 409

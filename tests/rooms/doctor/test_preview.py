@@ -6,13 +6,19 @@ import re
 
 import pytest
 
-from chatmemory import AiMessage, MessageWindow, queries, services
-from chatmemory.core.lint import PROVIDERS, RULES
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    services,
+)
 from chatmemory.flags import flags
-from chatmemory.linting import example
+from chatmemory.ledger import protocol
+from chatmemory.lint import PROVIDERS, RULES
+from chatmemory.lint.linter import example
 from chatmemory.models import Memory
-from chatmemory.queries import MemoryFilter
-from chatmemory.services import protocol
+from chatmemory.reading import conversations
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.overview import overview_stats
 from inspector.overview.selection import midnight
 from inspector.rooms.doctor.choosing import choose_providers
 from inspector.rooms.doctor.page import DoctorPage
@@ -62,7 +68,7 @@ def test_heading_flag_filter_list_and_api_count_the_same(fleet, operator_client)
     refused = doctor_counts().refused
     heading = words(operator_client.get("/doctor/").content)
     assert f"{refused} conversations would fail now." in heading
-    assert queries.overview_stats(midnight()).flagged["refused"] == refused
+    assert overview_stats(midnight()).flagged["refused"] == refused
     flag = next(each for each in flags() if each.name == "refused")
     assert MemoryFilter(flag=flag).rows().count() == refused
     assert len(ill_ids(IllFilter(), 99)) == refused
@@ -101,9 +107,9 @@ def test_a_repair_with_snap_to_user_shows_its_price_and_is_undone_with_it(operat
     before = Memory.objects.get().window_count
     sent = {**asked, "versions": shown.context["versions"], "snap": "yes"}
     done = operator_client.post("/doctor/repair/", sent)
-    assert queries.policy("m") == MessageWindow(4, snap_to_user=True)
+    assert conversations.policy("m") == MessageWindow(4, snap_to_user=True)
     both = {name: done.context[name] for name in ("steps", "policies")}
     undone = words(operator_client.post("/doctor/undo/", both).content)
     assert "1 repair undone and 1 policy as before" in undone
-    assert queries.policy("m") == MessageWindow(4)
+    assert conversations.policy("m") == MessageWindow(4)
     assert Memory.objects.get().window_count == before

@@ -17,12 +17,13 @@ from chatmemory import (
     ToolExecutionResultMessage,
     UserMessage,
     VersionConflict,
-    queries,
     services,
 )
 from chatmemory.formats import Reading, Transcript
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Step
+from chatmemory.reading import conversations, history, windows
+from chatmemory.reading.summaries import stands_for, summaries_holding
 from inspector.rooms.simulation.trials import trial
 from inspector.rooms.transfer.imports import import_all
 
@@ -31,21 +32,21 @@ from ...test_erasure import SAID, SECRET, audit_lines, everything, left, redacte
 
 
 def test_a_redacted_message_keeps_its_type_and_loses_its_text(secrets):
-    before = queries.memory("m")
+    before = conversations.memory("m")
     for seq in range(1, 6):
         services.redact("m", seq, actor="ada")
     assert "QUOKKA" not in everything()
     assert not Memory.objects.containing("QUOKKA").exists()
-    after = queries.memory("m")
+    after = conversations.memory("m")
     assert (after.window, after.said_count) == (before.window, before.said_count)
     assert after.history_tokens == before.history_tokens
-    call = queries.message("m", 3)
+    call = history.message("m", 3)
     assert call.message.tool_execution_requests[0] == ToolExecutionRequest("1", "pay", "{}")
     result = ToolExecutionResultMessage("1", "pay", "[redacted #4]")
-    assert queries.message("m", 4).message == result
-    row = queries.message("m", 2)
+    assert history.message("m", 4).message == result
+    row = history.message("m", 2)
     assert (row.text, row.redacted.n, row.redacted.actor) == ("[redacted #2]", 8, "ada")
-    assert queries.message("m", 6).redacted is None
+    assert history.message("m", 6).redacted is None
     entry = AuditEntry.objects.get(detail__seq=2)
     assert (entry.action, entry.memory_id, entry.actor) == ("redact", "m", "ada")
     assert entry.detail == {"seq": 2, "step": 8}
@@ -54,7 +55,7 @@ def test_a_redacted_message_keeps_its_type_and_loses_its_text(secrets):
 
 def test_a_text_that_only_looks_redacted_is_not(secrets):
     services.add("m", [UserMessage("[redacted #7]")])
-    assert queries.message("m", 7).redacted is None
+    assert history.message("m", 7).redacted is None
     assert services.redact("m", 7) is not None
 
 
@@ -64,7 +65,7 @@ def test_a_redaction_erases_trials_and_a_second_one_changes_nothing(secrets):
     assert trial("m", key) is None
     key = services.keep_trial("m", [UserMessage("hi")])
     assert services.redact("m", 2) is None
-    assert (queries.memory("m").last_step, AuditEntry.objects.count()) == (7, 1)
+    assert (conversations.memory("m").last_step, AuditEntry.objects.count()) == (7, 1)
     assert trial("m", key) is not None
 
 
@@ -78,7 +79,7 @@ def test_what_cannot_be_redacted_is_refused(secrets):
 def test_a_message_is_redacted_without_its_estimator(secrets):
     Memory.objects.update(policy_estimator="custom:somebody.Elses")
     services.redact("m", 2, actor="ada")
-    assert "QUOKKA" not in queries.message("m", 2).text
+    assert "QUOKKA" not in history.message("m", 2).text
 
 
 def test_redaction_over_the_api(api, secrets):
@@ -111,21 +112,21 @@ def branches(secrets) -> None:
 
 
 def test_a_redaction_reaches_the_copies_in_the_branches_that_were_chosen(branches):
-    assert queries.branches(["m"]) == ["branch", "twig"]
-    assert queries.copies("m", 2) == [("branch", 2), ("twig", 2)]
+    assert conversations.branches(["m"]) == ["branch", "twig"]
+    assert conversations.copies("m", 2) == [("branch", 2), ("twig", 2)]
     services.redact("m", 2, actor="ada", branches=["branch", "other"])
     assert redacted() == {("m", 2), ("branch", 2)}
-    assert queries.copies("m", 2) == []
+    assert conversations.copies("m", 2) == []
     assert AuditEntry.objects.filter(memory_id="branch", actor="ada").exists()
     assert all(verify(memory_id) is None for memory_id in ("m", "branch", "twig"))
 
 
 def test_a_branch_of_a_deleted_branch_is_reached(branches):
     services.delete("branch")
-    assert queries.copies("m", 2) == [("twig", 2)]
+    assert conversations.copies("m", 2) == [("twig", 2)]
     services.delete("m")
     services.create("m", TokenWindow(5_000))
-    assert queries.branches(["m"]) == []
+    assert conversations.branches(["m"]) == []
 
 
 def test_a_later_conversation_of_the_same_id_has_not_the_branches(branches):
@@ -133,7 +134,7 @@ def test_a_later_conversation_of_the_same_id_has_not_the_branches(branches):
     create_and_add("m", TokenWindow(5_000), SAID)
     services.branch("branch", "leaf", [])
     services.delete("branch")
-    assert queries.branches(["m"]) == []
+    assert conversations.branches(["m"]) == []
     services.redact("m", 2, branches=["twig", "leaf"])
     assert redacted() == {("m", 2)}
 
@@ -143,7 +144,7 @@ def test_sources_that_somebody_altered_do_not_go_round_for_ever(branches):
     Memory.objects.update(created_at=timezone.now())
     services.redact("m", 2, branches=["branch", "twig"])
     assert redacted() == {("m", 2)}
-    assert queries.branches(["branch"]) == ["twig"]
+    assert conversations.branches(["branch"]) == ["twig"]
 
 
 def test_a_page_asks_before_it_redacts_in_branches(operator_client, branches):
@@ -172,7 +173,7 @@ def test_an_import_is_known_also_under_another_key_and_after_a_redaction(db, set
     (again,) = import_all(reading, MessageWindow(3))
     assert again.already  # the redacted message is compared by its number and role
     assert again.messages == 0
-    assert step.step == queries.memory("chat").last_step
+    assert step.step == conversations.memory("chat").last_step
     assert verify("chat") is None
 
 
@@ -192,20 +193,20 @@ def summarised(db) -> str:
 
 
 def test_the_summaries_that_hold_terms_of_a_message_are_named(summarised):
-    assert queries.summaries_holding("m", 1) == [4, 6]
-    assert queries.summaries_holding("m", 2) == []
-    assert queries.summaries_holding("m", 4) == [6]
+    assert summaries_holding("m", 1) == [4, 6]
+    assert summaries_holding("m", 2) == []
+    assert summaries_holding("m", 4) == [6]
     with pytest.raises(MessageNotFound):
-        queries.summaries_holding("m", 99)
+        summaries_holding("m", 99)
     services.redact("m", 6)
-    assert queries.summaries_holding("m", 1) == [4]
+    assert summaries_holding("m", 1) == [4]
     services.redact("m", 1)
-    assert queries.summaries_holding("m", 1) == []
+    assert summaries_holding("m", 1) == []
 
 
 def test_words_of_the_settings_are_terms(summarised, settings):
     settings.CHATMEMORY = {**settings.CHATMEMORY, "FACT_TERMS": ["Ada"]}
-    assert queries.summaries_holding("m", 1) == [4, 6, 7]
+    assert summaries_holding("m", 1) == [4, 6, 7]
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,7 @@ def test_words_of_the_settings_are_terms(summarised, settings):
     [((), []), ([6], [6]), ({4, 6}, [4, 6]), ([7], [7]), (True, [4, 6])],
 )
 def test_the_summaries_that_were_chosen_are_redacted_too(summarised, chosen, reached):
-    before = queries.memory("m").last_step
+    before = conversations.memory("m").last_step
     result = services.redact("m", 1, actor="ada", summaries=chosen)
     assert (result.kind, result.step, result.seq) == ("redact", before + 1, 1)
     assert redacted() == {("m", seq) for seq in [1, *reached]}
@@ -250,11 +251,11 @@ def test_copies_of_summaries_are_reached_and_with_true_those_of_the_branch(
 def test_a_redacted_summary_stays_one(summarised):
     services.add("m", [UserMessage("a"), UserMessage("b")])
     services.redact("m", 7)
-    row = queries.window("m").rows[0]
+    row = windows.window("m").rows[0]
     assert (row.seq, row.pinned, row.message.contents[0].text) == (7, True, "[redacted #7]")
     services.compact("m", "All.", keep_last=1)
-    assert [row.seq for row in queries.window("m").rows] == [10, 9]
-    assert queries.stands_for("m", [10], 10)[10].seqs == (1, 2, 3, 5, 8)
+    assert [row.seq for row in windows.window("m").rows] == [10, 9]
+    assert stands_for("m", [10], 10)[10].seqs == (1, 2, 3, 5, 8)
     assert verify("m") is None
 
 
@@ -264,7 +265,7 @@ def test_without_summaries_none_are_asked_for(secrets):
         services.redact("m", 2)
     assert not [each for each in asked if "SUMMARIZED" in each["sql"]]
     with CaptureQueriesContext(connection) as asked:
-        assert queries.summaries_holding("m", 6) == []
+        assert summaries_holding("m", 6) == []
     assert len(asked) == 2
 
 

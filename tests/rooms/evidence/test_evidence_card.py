@@ -8,7 +8,7 @@ import pytest
 
 from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
 from tests.conversations import create_and_add, users
-from tests.core.test_compaction_evidence import tool
+from tests.recall.test_compaction_evidence import tool
 
 from .test_incident_card import shown, text_of
 

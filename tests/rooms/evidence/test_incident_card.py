@@ -21,16 +21,17 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    explain,
-    queries,
     services,
 )
-from chatmemory.core.loads import Keeping
-from chatmemory.core.recall.facts import facts_of
-from chatmemory.core.recall.incidents import IncidentKind, incident_to_dict
+from chatmemory.explain import receipts
+from chatmemory.explain.reasons import what_would_have_kept
 from chatmemory.formats import read_transcripts
-from chatmemory.queries import ConversationQuery
+from chatmemory.reading import history, recall, steps, windows
+from chatmemory.recall.facts import facts_of
+from chatmemory.recall.incidents import IncidentKind, incident_to_dict
 from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.windows.loads import Keeping
+from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.evidence.card import IncidentCard
 from inspector.rooms.evidence.incidents import KeptIncident, incidents
 from inspector.rooms.evidence.models import KeptIncidents
@@ -38,9 +39,9 @@ from inspector.rooms.evidence.panel import cards
 from inspector.rooms.evidence.words import cure
 from inspector.rooms.simulation.showing import simulated_state
 from tests.conversations import create_and_add, numbered, users
-from tests.core.test_incidents import FACTS, said
 from tests.long_conversations import long_conversation
 from tests.properties import examples
+from tests.recall.test_incidents import FACTS, said
 
 pytestmark = pytest.mark.usefixtures("demo_conversations_of_the_module", "db")
 NUMBERS = count()
@@ -66,7 +67,7 @@ def text_of(page: str) -> str:
 
 def card_at(memory_id: str, at: int | None = None, incident: int = 1) -> IncidentCard:
     query = ConversationQuery(at=at, of_rooms={"incident": str(incident)})
-    shown = cards(queries.conversation_state(memory_id, query))
+    shown = cards(conversation_state(memory_id, query))
     return next(each.context["card"] for each in shown if each.dots)
 
 
@@ -150,7 +151,7 @@ def test_a_tool_that_was_called_again(operator_client):
     messages = [*users("Where is it?"), *call(), *users("well", "well", "well"), *call(id="2")]
     kept("c", MessageWindow(3), messages)
     words = text_of(shown(operator_client))
-    tokens = queries.message("c", 8).tokens
+    tokens = history.message("c", 8).tokens
     same = f"with the same result: {tokens} tokens; 1 term such as 2026-11-24"
     assert words.startswith(f"Why? get_order was called again, {same}")
     assert "called again #8 get_order" in words
@@ -280,9 +281,9 @@ def test_the_policy_is_the_one_in_force_when_it_was_needed():
     services.add("c", SAID[3:])
     services.keep("c")
     query = ConversationQuery(at=3, msg=1)
-    answer = queries.conversation_state("c", query).would_keep
+    answer = conversation_state("c", query).would_keep
     assert (answer.step, answer.policy) == (5, TokenWindow(20))
-    assert explain.what_would_have_kept(answer).cause == f"{card_at('c').enough} or more."
+    assert what_would_have_kept(answer).cause == f"{card_at('c').enough} or more."
 
 
 def test_a_message_that_was_not_needed_is_answered_for_the_step(order):
@@ -331,15 +332,17 @@ def assert_agrees(memory_id: str, card, incident) -> None:
     if card.limit:
         assert f"{card.limit:,} " in card.enough
     left = stops["left"]
-    change = queries.step(memory_id, told["left_step"]).change
+    change = steps.step(memory_id, told["left_step"]).change
     (evicted,) = [each for each in change.evicted if each.seq == first.last]
     assert (left.step, evicted.reason) == (told["left_step"], first.cause)
     if over := re.search(r"[\d,]+ over", left.text):
-        assert any(over[0] in line.label for line in explain.receipt(change) if line.kind == "over")
+        assert any(
+            over[0] in line.label for line in receipts.receipt(change) if line.kind == "over"
+        )
     began, again = card.path[0], card.path[-1]
     assert (began.seq, again.seq) == (told["said"], answer["again"])
     assert stops["asked for"].seq == answer["asked"] if answer["asked"] else len(stops) == 3
-    memory = {row.seq for row in queries.outline(memory_id, incident.step - 1).rows}
+    memory = {row.seq for row in windows.outline(memory_id, incident.step - 1).rows}
     assert first.last not in memory
 
 
@@ -357,7 +360,7 @@ def assert_try_holds(memory_id: str, card, incident) -> None:
 
 
 def facts_in(memory_id: str, seq: int) -> frozenset[str]:
-    return facts_of(queries.message(memory_id, seq).message)
+    return facts_of(history.message(memory_id, seq).message)
 
 
 def assert_card_and_message_agree(memory_id: str) -> int:
@@ -366,7 +369,7 @@ def assert_card_and_message_agree(memory_id: str) -> int:
     for incident in incidents(memory_id).incidents:
         for part in (*incident.facts, *filter(None, [incident.result])):
             query = ConversationQuery(at=part.left_step, msg=part.last)
-            answer = queries.conversation_state(memory_id, query).would_keep
+            answer = conversation_state(memory_id, query).would_keep
             if answer and answer.needed == incident and answer.fact == part and part.keeping:
                 compared += 1
                 assert answer.keeping == part.keeping
@@ -435,7 +438,7 @@ def test_the_demo_opens_with_its_incident(order):
 
 def test_compare_opens_where_the_remedy_holds_the_fact_and_the_limit_below_does_not():
     under = [TokenWindow(902), TokenWindow(901)]
-    found = queries.comparison("order-7741", under, 46, "A-1182")
+    found = recall.comparison("order-7741", under, 46, "A-1182")
     assert [each.keeping for each in found.followed] == [Keeping(902), Keeping(902)]
     held = [any(each.has(place, 46) for place in found.mentions) for each in found.policies]
     assert held == [True, False]
@@ -467,14 +470,14 @@ def test_try_shows_what_memory_would_have_held(order):
 
 @pytest.mark.parametrize("limit", [901, 902])
 def test_try_holds_what_a_conversation_under_that_limit_holds(limit):
-    said = queries.said("order-7741", 46)
+    said = history.said("order-7741", 46)
     create_and_add("real", TokenWindow(limit), said)
     state = simulated_state(
         "order-7741", ConversationQuery(at=46, of_rooms={"limit": f"{limit}"}), None
     )
-    assert state.window.seqs == queries.window("real").seqs
+    assert state.window.seqs == windows.window("real").seqs
     assert (26 in state.window.seqs) is (limit == 902)
-    assert queries.window("order-7741", 46).policy == TokenWindow(800)
+    assert windows.window("order-7741", 46).policy == TokenWindow(800)
 
 
 def test_one_leafs_through_several(operator_client):

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatmemory import MessageType, MessageWindow, services
-from chatmemory.core.loads import Keeping
-from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.models import Memory
+from chatmemory.recall.incidents import incidents_under
 from chatmemory.stores.database import DjangoChatMemoryStore
+from chatmemory.windows.loads import Keeping
 from inspector.rooms.evidence import finding
 from inspector.rooms.evidence.finding import found_incidents
 from inspector.rooms.evidence.incidents import incidents
 from inspector.rooms.evidence.models import KeptIncidents
 from tests.conversations import create_and_add, users
-from tests.core.test_incidents import conversations, installed_policies
 from tests.properties import examples
+from tests.recall.test_incidents import conversations, installed_policies
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from chatmemory import AiMessage, MessageWindow, UserMessage, services
-from chatmemory.queries import MemoryFilter
+from chatmemory.reading.finding import MemoryFilter
 from inspector.rooms.evidence.compactions import fleet_compactions
 
 pytestmark = pytest.mark.django_db

@@ -16,30 +16,31 @@ from chatmemory import (
     MessageWindow,
     NotCompactable,
     UserMessage,
-    queries,
     services,
 )
-from chatmemory.core.eviction import Reason
-from chatmemory.core.recall.compactions import (
+from chatmemory.formats import Reading, Transcript, read_transcripts
+from chatmemory.ledger import protocol
+from chatmemory.messages.sessions import Compaction, Session
+from chatmemory.models import Memory, Message, Step
+from chatmemory.reading import history, windows
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.recall.compactions import (
     APPENDED,
     TAILS,
     CameBack,
     Level,
     compaction_evidence,
 )
-from chatmemory.core.recall.facts import facts_of
-from chatmemory.core.recall.kinds import IncidentKind
-from chatmemory.core.sessions import Compaction, Session
-from chatmemory.formats import Reading, Transcript, read_transcripts
-from chatmemory.models import Memory, Message, Step
-from chatmemory.services import protocol
+from chatmemory.recall.facts import facts_of
+from chatmemory.recall.kinds import IncidentKind
+from chatmemory.windows.eviction import Reason
 from inspector.rooms.evidence.compactions import evidence_of
 from inspector.rooms.evidence.flagged import COMPACTED_WITH_LOSS
 from inspector.rooms.evidence.models import KeptCompactions
 from inspector.rooms.transfer.imports import import_all
 from tests.conversations import create_and_add, users
-from tests.core.test_compaction_evidence import sessions, tool
 from tests.properties import examples
+from tests.recall.test_compaction_evidence import sessions, tool
 
 pytestmark = pytest.mark.django_db
 NUMBERS = count()
@@ -97,7 +98,7 @@ def check_same(memory_id, session):
 
 
 def is_flagged(memory_id):
-    which = queries.MemoryFilter(flag=COMPACTED_WITH_LOSS)
+    which = MemoryFilter(flag=COMPACTED_WITH_LOSS)
     return which.rows().filter(id=memory_id).exists()
 
 
@@ -133,11 +134,11 @@ def changes(draw):
 def session_of(memory_id):
     """The session of a conversation, as the windows before and after each compaction tell it."""
     rows = Message.objects.filter(memory=memory_id).order_by("seq")
-    stored = [queries.message(memory_id, row.seq).message for row in rows]
+    stored = [history.message(memory_id, row.seq).message for row in rows]
     compactions = []
     for step in Step.objects.filter(memory=memory_id, kind="compact").order_by("n"):
-        before = [row.seq - 1 for row in queries.window(memory_id, step.n - 1).rows]
-        after = tuple(row.seq - 1 for row in queries.window(memory_id, step.n).rows)
+        before = [row.seq - 1 for row in windows.window(memory_id, step.n - 1).rows]
+        after = tuple(row.seq - 1 for row in windows.window(memory_id, step.n).rows)
         covered = tuple(seq for seq in before if seq not in after)
         compactions.append(Compaction(step.seq - 1, covered, after))
     return Session(tuple(stored), tuple(compactions))
@@ -243,7 +244,7 @@ def test_the_newest_hundred_compactions_are_looked_at(monkeypatch):
 
 
 def test_kept_messages_before_the_bounds_hold_their_terms(monkeypatch):
-    monkeypatch.setattr(import_module("chatmemory.queries.history"), "NEWEST_MESSAGES", 3)
+    monkeypatch.setattr(import_module("chatmemory.reading.history"), "NEWEST_MESSAGES", 3)
     create_and_add("a", MessageWindow(9), users("A-11", "B-22", "C-33", "D-44"))
     services.compact("a", "In short.", covering=[2, 3])
     services.add("a", [AiMessage("A-11 B-22 C-33"), AiMessage("well")])

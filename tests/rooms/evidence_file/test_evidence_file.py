@@ -12,7 +12,14 @@ from django.urls import reverse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, queries, services
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    TokenWindow,
+    UserMessage,
+    services,
+)
+from chatmemory.reading import conversations, history, steps, windows
 from inspector import demo
 from inspector.conversation.history import without_escapes
 from inspector.rooms.evidence_file.masking import KINDS, Choice, Masker
@@ -48,10 +55,10 @@ def test_the_file_says_why_the_order_number_was_forgotten(order, operator_client
     data = data_of(html)
     (step,) = [each for each in data["steps"] if each["n"] == 43]
     (left,) = [each for each in step["left"] if each["seq"] == 25]
-    change = queries.step("order-7741", 43).change
+    change = steps.step("order-7741", 43).change
     assert [each["seq"] for each in step["left"]] == [each.seq for each in change.evicted]
     assert "There was no room" in left["why"]
-    assert data["head"] == queries.memory("order-7741").head
+    assert data["head"] == conversations.memory("order-7741").head
     assert data["head"] in html
     assert evidence("order-7741", 43, Masker(Choice())).digest in html
 
@@ -64,7 +71,7 @@ def test_windows_of_the_file_are_those_of_the_ledger(order):
             for each in found["messages"]
             if any(entered <= n and (left is None or left > n) for entered, left in each["times"])
         ]
-        assert held == sorted(queries.window("order-7741", n).seqs)
+        assert held == sorted(windows.window("order-7741", n).seqs)
 
 
 def test_a_file_asks_nothing_of_a_server(order, operator_client):
@@ -178,7 +185,7 @@ def test_whole_messages_and_roles_are_left_out(order, operator_client):
         if each["glyph"] == "result"
     )
     tokens = {each["seq"]: each["tokens"] for each in data["messages"]}
-    assert tokens[25] == queries.message("order-7741", 25).tokens
+    assert tokens[25] == history.message("order-7741", 25).tokens
 
 
 @given(

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chatmemory.core.eviction import Reason
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.windows.eviction import Reason
 from inspector.rooms.integrity import chain
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC)

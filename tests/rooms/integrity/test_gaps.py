@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from chatmemory import MessageWindow, services
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message, Step
-from chatmemory.queries.steps import step_samples
+from chatmemory.reading.steps import step_samples
 
 from ...conversations import create_and_add, users
 

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, queries
-from chatmemory.core.messages import AiMessage
+from chatmemory import (
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    UserMessage,
+)
+from chatmemory.messages.message import AiMessage
+from chatmemory.reading import conversations
 from inspector.rooms.lab import writes
 from inspector.rooms.lab.asked import FleetAsked
 from tests.conversations import create_and_add
@@ -34,7 +40,7 @@ def test_it_computes_by_itself_and_adopts_what_it_suggests(open_page):
     page.get_by_role("button", name="Preview the change").click()
     page.get_by_role("button", name="Use it").click()
     expect(page.locator(".bill__big")).to_contain_text("Nothing holds more for less")
-    assert queries.policy("long-0") != TokenWindow(1_500)
+    assert conversations.policy("long-0") != TokenWindow(1_500)
 
 
 def test_it_works_without_javascript(open_page):

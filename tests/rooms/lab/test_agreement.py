@@ -8,13 +8,14 @@ from itertools import count
 import pytest
 from hypothesis import given
 
-from chatmemory import queries
-from chatmemory.core.recall.frontier import Sums
+from chatmemory.reading import recall
+from chatmemory.reading.recall import recall_of_stored
+from chatmemory.recall.frontier import Sums
 from inspector.rooms.lab import reads, writes
 from inspector.rooms.lab.asked import FleetAsked
 from tests.conversations import create_and_add
-from tests.core.test_incidents import conversations, installed_policies
 from tests.properties import examples
+from tests.recall.test_incidents import conversations, installed_policies
 from tests.rooms.evidence.test_incidents import without_ignored
 
 pytestmark = pytest.mark.django_db
@@ -31,8 +32,8 @@ def test_the_lab_and_commands_count_what_is_compared(messages, policy):
     writes.compute_figures(query, 60)
     fleet = reads.fleet(query)
     sums = Sums(fleet.tried, [each.figures for each in fleet.known])
-    (found,) = queries.comparison(memory_id, [policy]).policies
-    (told,) = queries.recall_of_stored(query.which, [policy]).rows
+    (found,) = recall.comparison(memory_id, [policy]).policies
+    (told,) = recall_of_stored(query.which, [policy]).rows
     assert (sums.recalls, sums.today.held) == (found.recalls, found.held)
     assert (told.recalls, told.held) == (found.recalls, found.held)
     assert sums.today.again == len(found.incidents) == told.user_repeated + told.call_repeated

@@ -20,13 +20,16 @@ from chatmemory import (
     SystemMessage,
     TokenWindow,
     UserMessage,
-    explain,
-    queries,
     services,
 )
+from chatmemory.explain import wording
 from chatmemory.formats import read_transcripts
+from chatmemory.ledger import protocol
 from chatmemory.models import Memory, Message, Step
-from chatmemory.services import protocol
+from chatmemory.reading import adoption
+from chatmemory.reading.conversations import policy
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.overview import all_memories
 from inspector.rooms.lab import reads, writes
 from inspector.rooms.lab.asked import FleetAsked
 from inspector.rooms.lab.models import Figures
@@ -165,12 +168,12 @@ def test_a_fix_for_all_is_previewed_and_changes_each_group(operator_client, db):
     one = words(operator_client.post("/lab/fix/", {**form, "group": "other-"}).content)
     assert "other- 4 conversations" in one
     assert "team:agents" not in one
-    assert queries.policy("long-0") == TokenWindow(1_500)
+    assert policy("long-0") == TokenWindow(1_500)
     chosen = {**form, "group": ["team:agents"], "confirmed": "1"}
     answer = operator_client.post("/lab/fix/", chosen)
     assert answer.status_code == 302
-    assert queries.policy("long-0") != TokenWindow(1_500)
-    assert {queries.policy(f"other-{n}").limit for n in range(4)} == {1_200}
+    assert policy("long-0") != TokenWindow(1_500)
+    assert {policy(f"other-{n}").limit for n in range(4)} == {1_200}
     assert Step.objects.filter(kind=Step.Kind.POLICY).count() == 4
 
 
@@ -209,7 +212,7 @@ def test_figures_go_with_a_redaction_and_with_the_conversation(conversations, mo
     services.redact("shop/1", 1)
     assert not Figures.objects.filter(memory_id="shop/1").exists()
     services.delete("shop/2")
-    monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 0)
+    monkeypatch.setattr("chatmemory.ledger.erasure.AT_ONCE", 0)
     services.delete("shop/3")
     assert Figures.objects.count() == COUNT - 3
 
@@ -260,7 +263,7 @@ def test_what_is_wrong_is_said_and_nothing_is_sent_or_adopted(
     )
     if words:
         assert adopted.status_code == 422
-        assert {row.policy for row in queries.all_memories(queries.MemoryFilter())} == {TWO}
+        assert {row.policy for row in all_memories(MemoryFilter())} == {TWO}
         page = operator_client.get(f"/lab/?{query}")
         assert words in page.content.decode()
         numbers = operator_client.get(f"/lab/?{query}&as=csv")
@@ -316,9 +319,9 @@ def test_conversations_are_locked_one_by_one(conversations):
 
 
 def test_all_and_nothing_are_said_of_no_other_share():
-    shares = [explain.percent(part, 1_588) for part in (0, 1, 1_500, 1_587, 1_588)]
+    shares = [wording.percent(part, 1_588) for part in (0, 1, 1_500, 1_587, 1_588)]
     assert shares == ["0 %", "1 %", "94 %", "99 %", "100 %"]
-    assert explain.percent(0, 0) == ""
+    assert wording.percent(0, 0) == ""
 
 
 def test_it_is_computed_slice_by_slice(operator_client, conversations):
@@ -374,10 +377,10 @@ def test_a_limit_is_adopted_for_a_label_after_a_preview(operator_client, convers
     form = {"kind": "message_window", "limit": "3", "label": "team:a"}
     preview = operator_client.post("/lab/adopt/", form).content.decode()
     assert "Use Message window 3 for 3 conversations?" in preview
-    assert queries.policy("shop/0") == TWO
+    assert policy("shop/0") == TWO
     answer = operator_client.post("/lab/adopt/", form | {"confirmed": "1"})
     assert "label=team%3Aa" in answer["Location"]
-    assert [queries.policy(f"shop/{n}").limit for n in range(4)] == [3, 2, 3, 2]
+    assert [policy(f"shop/{n}").limit for n in range(4)] == [3, 2, 3, 2]
     assert Step.objects.filter(kind=Step.Kind.POLICY).count() == 3
     operator_client.post("/lab/adopt/", form | {"confirmed": "1"})
     assert Step.objects.filter(kind=Step.Kind.POLICY).count() == 3
@@ -393,15 +396,15 @@ def test_the_lab_has_the_conversations_of_a_flag(operator_client, db):
     assert operator_client.get("/lab/?flagged=nonsense").status_code == 422
     form = {"kind": "message_window", "limit": "4", "flagged": "over_limit", "confirmed": "1"}
     operator_client.post("/lab/adopt/", form)
-    assert [queries.policy(id).limit for id in ("over", "fits")] == [4, 9]
+    assert [policy(id).limit for id in ("over", "fits")] == [4, 9]
 
 
 def test_many_conversations_change_in_slices(conversations):
-    which = queries.MemoryFilter()
+    which = MemoryFilter()
     assert services.adopt_policy(which, TokenWindow(99), seconds=0) == 1
-    assert queries.adopting(which, TokenWindow(99)).differing == COUNT - 1
+    assert adoption.adopting(which, TokenWindow(99)).differing == COUNT - 1
     assert services.adopt_policy(which, TokenWindow(99)) == COUNT - 1
-    assert queries.adopting(which, TokenWindow(1)).over == COUNT
+    assert adoption.adopting(which, TokenWindow(1)).over == COUNT
 
 
 @pytest.mark.parametrize("is_readable", [True, False])
@@ -415,16 +418,16 @@ def test_one_that_cannot_be_changed_stops_no_other(operator_client, conversation
     assert f"{COUNT - 1} changed, 1 to go" in page
     page = operator_client.post("/lab/adopt/", form).content.decode()
     assert "1 conversation cannot be changed now" in page
-    assert queries.policy("shop/1") == TokenWindow(99, estimator="gpt-4")
+    assert policy("shop/1") == TokenWindow(99, estimator="gpt-4")
 
 
 def test_what_a_policy_would_change(conversations):
-    which, limit = queries.MemoryFilter(), MessageWindow(1)
-    assert queries.adopting(which, TWO).differing == 0
+    which, limit = MemoryFilter(), MessageWindow(1)
+    assert adoption.adopting(which, TWO).differing == 0
     for other in (MessageWindow(2, low_water=0.5), MessageWindow(2, estimator="gpt-4")):
-        assert queries.adopting(which, other).differing == COUNT
-    assert queries.adopting(which, limit).over == COUNT
-    assert queries.adopting(which, limit.metering()).over == 0, "it pushes nothing out"
+        assert adoption.adopting(which, other).differing == COUNT
+    assert adoption.adopting(which, limit).over == COUNT
+    assert adoption.adopting(which, limit.metering()).over == 0, "it pushes nothing out"
 
 
 def test_what_another_estimator_counts_is_not_foretold(operator_client, db):

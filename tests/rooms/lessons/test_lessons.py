@@ -7,8 +7,9 @@ import re
 import pytest
 from django.test import Client
 
-from chatmemory import queries, services
-from chatmemory.core.lint import Turn, verdicts
+from chatmemory import services
+from chatmemory.lint import Turn, verdicts
+from chatmemory.reading import windows
 from inspector import demo
 from inspector.rooms.lessons.catalogue import OWN, catalogue
 from inspector.rooms.lessons.lesson import Ask, InvalidLesson, read_lesson
@@ -109,7 +110,7 @@ def test_the_answers_are_those_of_a_conversation(db, staged):
             services.change(name, policy=policy)
 
     def seen() -> list[int]:
-        return [row.seq for row in queries.window(name).rows]
+        return [row.seq for row in windows.window(name).rows]
 
     for moment in staged.moments:
         step = moment.step
@@ -128,7 +129,7 @@ def test_the_answers_are_those_of_a_conversation(db, staged):
             services.compact(
                 name, told.summary, keep_last=told.keep_last, append_terms=step.append_terms
             )
-            text = queries.window(name).messages[0].single_text()
+            text = windows.window(name).messages[0].single_text()
             assert moment.summary.readable == text
         said = until + step.adds
         services.add(name, lesson.messages[until:said])
@@ -136,7 +137,7 @@ def test_the_answers_are_those_of_a_conversation(db, staged):
         after = seen()
         assert after == [place.seq for place in moment.after.window.rows]
         assert list(moment.leaving) == [seq for seq in before if seq not in after]
-        messages = queries.window(name).messages
+        messages = windows.window(name).messages
         seen_with_messages = enumerate(zip(after, messages, strict=True))
         turns = [Turn.of(i, n, message) for i, (n, message) in seen_with_messages]
         assert moment.after.verdicts() == verdicts(turns)

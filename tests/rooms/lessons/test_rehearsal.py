@@ -14,11 +14,13 @@ from chatmemory import (
     ToolExecutionRequest,
     ToolExecutionResultMessage,
     UserMessage,
-    queries,
     services,
 )
-from chatmemory.core.estimators import count_tokens, estimator_for
-from chatmemory.explain import caption, receipt
+from chatmemory.explain.captions import caption
+from chatmemory.explain.receipts import receipt
+from chatmemory.messages.estimators import count_tokens, estimator_for
+from chatmemory.reading import windows
+from chatmemory.reading.history import history
 from inspector.rooms.lessons.rehearsal import WrittenSummary, rehearse
 
 HELLO = UserMessage("My order is A-1182.")
@@ -56,15 +58,13 @@ def test_it_does_what_a_conversation_does(db, seed):
             (change,) = services.add("m", [event])
             assert caption(scene.change) == caption(change)
             assert receipt(scene.change) == receipt(change)
-        window = queries.window("m")
+        window = windows.window("m")
         assert [place.seq for place in scene.window.rows] == [row.seq for row in window.rows]
         assert [place.seq for place in scene.window.over_limit] == [
             row.seq for row in window.over_limit
         ]
         assert scene.window.load == window.load
-        assert [line.message for line in scene.said] == [
-            row.message for row in queries.history("m").rows
-        ]
+        assert [line.message for line in scene.said] == [row.message for row in history("m").rows]
 
 
 def test_a_lowered_limit_does_not_hide_a_summary():

@@ -13,9 +13,9 @@ import pytest
 import requests
 from asgiref.sync import async_to_sync, sync_to_async
 
-from chatmemory import queries
 from chatmemory.access.roles import Role
 from chatmemory.access.tokens import all_tokens, create_token, revoke_token
+from chatmemory.reading import conversations, feed
 from inspector.rooms.live import stream
 from inspector.rooms.live.following import ALL_CONVERSATIONS, Newest, Watcher
 from inspector.rooms.live.readers import STREAMS_PER_CALLER, Audience, Credentials, StreamReader
@@ -75,7 +75,7 @@ def test_a_reader_who_has_more_than_there_is_is_sent_the_newest_step(served, ask
 def test_without_an_asgi_server_another_conversation_of_the_name_is_not_found(
     operator_client, memory_id
 ):
-    made = queries.microseconds(queries.memory(memory_id).created_at)
+    made = feed.microseconds(conversations.memory(memory_id).created_at)
     asked = [{"made": made}, {"made": made - 1}]
     answers = [operator_client.get(f"/c/{memory_id}/live/", each) for each in asked]
     assert [each.status_code for each in answers] == [200, 404]

@@ -11,12 +11,22 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import AiMessage, MessageWindow, UserMessage, queries, search, services
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    UserMessage,
+    search,
+    services,
+)
 from chatmemory.ledger.contradictions import Contradicted
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message
-from chatmemory.queries import searching
-from chatmemory.queries.history import nearest
+from chatmemory.reading import conversations, recall
+from chatmemory.reading import finding as searching
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.history import nearest
+from chatmemory.reading.overview import memory_page, overview_page
+from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.search import checking
 from inspector.rooms.search.sqlite import EMPTY, PUT_PLACE, TABLES, SqliteIndex, _trigrams
 from inspector.rooms.simulation.showing import simulated_state
@@ -59,7 +69,7 @@ def test_it_finds_exactly_what_was_said(shop):
         first, *phrases = asked.split("|")
         for words in (*first.split(), *phrases):
             assert found(words) == [memory_id] * bool(memory_id), words
-    (row,) = queries.overview_page(queries.MemoryFilter(search="et")).rows
+    (row,) = overview_page(MemoryFilter(search="et")).rows
     assert (row.memory.id, row.mention) == ("beta", None), "two letters are sought in names only"
 
 
@@ -87,7 +97,7 @@ def test_several_messages_are_put_into_the_index_together(shop):
     services.add("beta", [UserMessage("a single buckle")])
     assert indexed("buc") == 51
     with connection.cursor() as cursor:  # a place that was left behind
-        cursor.execute(PUT_PLACE, ["beta", queries.memory("beta").last_seq + 1])
+        cursor.execute(PUT_PLACE, ["beta", conversations.memory("beta").last_seq + 1])
     services.add("beta", users("another buckle"))
     assert indexed("buc") == 52
     assert [verify(memory_id) for memory_id in ("alpha", "beta")] == [None, None]
@@ -237,12 +247,12 @@ def test_words_are_found_and_shown_everywhere_in_any_case(db, said, words):
     """In all conversations, in one of them, and where policies are compared."""
     create_and_add("m", MessageWindow(9), users(f"{'– ' * 5_000}{said}", "nothing"))
     assert found(words) == ["m"]
-    (row,) = queries.overview_page(queries.MemoryFilter(search=words)).rows
+    (row,) = overview_page(MemoryFilter(search=words)).rows
     assert row.mention
     assert said in row.mention.text
-    state = queries.conversation_state("m", queries.ConversationQuery(find=words))
+    state = conversation_state("m", ConversationQuery(find=words))
     assert [row.seq for row in state.mentions.rows] == [1]
-    assert queries.comparison("m", [MessageWindow(3)], phrase=words).mentions == (0,)
+    assert recall.comparison("m", [MessageWindow(3)], phrase=words).mentions == (0,)
 
 
 WAYS = {
@@ -282,22 +292,22 @@ def test_every_way_finds_the_same_pages(db, way):
             plain = {memory_id: text.replace("ſ", "s").lower() for memory_id, text in said.items()}
             assert expected == {each for each in plain if words.lower() in plain[each]}, words
         ordering = chance.choice(["-activity", "id", "-said", "created"])
-        assert_pages(queries.MemoryFilter(search=words), ordering, expected)
+        assert_pages(MemoryFilter(search=words), ordering, expected)
         for prefix in ("m1", "M1", "m%", "none") if words in ("parcel", "元気") else ():
             own = {memory_id for memory_id in expected if memory_id.startswith(prefix)}
-            assert_pages(queries.MemoryFilter(search=words, id_prefix=prefix), ordering, own)
+            assert_pages(MemoryFilter(search=words, id_prefix=prefix), ordering, own)
 
 
-def assert_pages(which: queries.MemoryFilter, ordering: str, expected: set[str]) -> None:
+def assert_pages(which: MemoryFilter, ordering: str, expected: set[str]) -> None:
     """Read all pages to the last and back, and compare them with the exact rows."""
-    every = queries.memory_page(ordering=ordering, size=100).rows
+    every = memory_page(ordering=ordering, size=100).rows
     in_order = [row.id for row in every if row.id in expected]
-    pages = [queries.memory_page(which, ordering=ordering, size=4)]
+    pages = [memory_page(which, ordering=ordering, size=4)]
     while cursor := pages[-1].next:
-        pages.append(queries.memory_page(which, ordering=ordering, size=4, cursor=cursor))
+        pages.append(memory_page(which, ordering=ordering, size=4, cursor=cursor))
     assert [row.id for page in pages for row in page.rows] == in_order, which
     if len(pages) > 1:
-        before = queries.memory_page(which, ordering=ordering, size=4, cursor=pages[-1].previous)
+        before = memory_page(which, ordering=ordering, size=4, cursor=pages[-1].previous)
         assert before.rows == pages[-2].rows
 
 
@@ -325,7 +335,7 @@ def at_the_edge(near: str, far: str) -> UserMessage:
 def test_every_search_of_conversations_ends_at_the_same_character(db, way, near, far):
     create_and_add("m", MessageWindow(9), [at_the_edge(near, far), UserMessage("hello")])
     for words, ids in ((near, ["m"]), (far, [])):
-        page = queries.overview_page(queries.MemoryFilter(search=words))
+        page = overview_page(MemoryFilter(search=words))
         assert [row.memory.id for row in page.rows] == ids
         assert all(row.mention and words in row.mention.text for row in page.rows)
         assert found(words) == ids
@@ -341,18 +351,18 @@ def test_every_search_in_a_conversation_ends_at_the_same_character(db, monkeypat
     drafts = WhatIf(drafts=(said[0],))
 
     def counts(words: str) -> list[int]:
-        asked = queries.ConversationQuery(find=words)
+        asked = ConversationQuery(find=words)
         return [
-            queries.conversation_state("m", asked).mentions.count,
+            conversation_state("m", asked).mentions.count,
             simulated_state("m", asked, drafts).mentions.count,
-            len(queries.comparison("m", [MessageWindow(3)], phrase=words).mentions),
+            len(recall.comparison("m", [MessageWindow(3)], phrase=words).mentions),
         ]
 
     assert counts(near) == [1, 2, 1]
     assert counts(far) == [0, 0, 0]
     services.add("m", [at_the_edge("needles", "needle")])
     assert nearest("m", "needlexy", 3) == "needles"
-    monkeypatch.setattr("chatmemory.queries.phrase.MATCHES_MAX", 1)
+    monkeypatch.setattr("inspector.conversation.phrase.MATCHES_MAX", 1)
     services.add("m", [UserMessage(f"{near} {far}")] * 2)
     assert [counts(words)[0] for words in (near, far)] == [3 + (near == "needle"), 2]
 

@@ -6,8 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from chatmemory import MessageWindow, TokenWindow, UserMessage, queries, services
-from chatmemory.core.policies import KINDS
+from chatmemory import (
+    MessageWindow,
+    TokenWindow,
+    UserMessage,
+    services,
+)
+from chatmemory.reading import conversations, steps
+from chatmemory.windows.policies import KINDS
 from tests.test_policy_kinds import FrugalWindow
 
 from ...conversations import create_and_add, numbered
@@ -52,7 +58,9 @@ def test_the_page_shows_the_policy_the_labels_and_the_newest_digest(operator_cli
     assert '<option value="message_window" selected>Message window</option>' in html
     assert "Limit in messages" in html
     assert 'value="team"' in html
-    assert f'<pre class="code" tabindex="0" dir="ltr">{queries.memory("c").head}</pre>' in html
+    assert (
+        f'<pre class="code" tabindex="0" dir="ltr">{conversations.memory("c").head}</pre>' in html
+    )
 
 
 def test_the_label_of_an_import_is_not_in_the_form(operator_client, imported):
@@ -68,7 +76,7 @@ class TestThePreview:
         assert "It sees 9 messages now." in html
         assert "The policy stays as it is." in page(operator_client)
         assert "nothing comes back" in page(operator_client, limit="12")
-        assert queries.memory("c").policy == MessageWindow(9)
+        assert conversations.memory("c").policy == MessageWindow(9)
 
     def test_counts_in_the_unit_of_another_kind(self, operator_client):
         html = page(operator_client, kind="token_window", limit="30")
@@ -77,7 +85,7 @@ class TestThePreview:
         assert "It sees 9 messages now." in html
 
     def test_counts_very_many_messages_anew_only_if_asked(self, operator_client, monkeypatch):
-        monkeypatch.setattr("chatmemory.queries.simulation.RECOUNTED_AT_ONCE", 8)
+        monkeypatch.setattr("chatmemory.reading.simulation.RECOUNTED_AT_ONCE", 8)
         html = page(operator_client, estimator="gpt-4", limit="2")
         assert "all 9 messages in memory are counted anew" in html
         assert "the model would see" not in html
@@ -106,18 +114,18 @@ class TestSaving:
     def test_stores_the_policy_in_a_step(self, operator_client):
         response = operator_client.post(SAVE, form(limit="4"))
         assert response["Location"] == "/c/c/"
-        assert queries.memory("c").policy == MessageWindow(4)
-        assert queries.memory("c").last_step == 10
-        assert queries.step("c", 10).row.actor == "operator"
+        assert conversations.memory("c").policy == MessageWindow(4)
+        assert conversations.memory("c").last_step == 10
+        assert steps.step("c", 10).row.actor == "operator"
         assert operator_client.get(SAVE).status_code == 405
 
     def test_stores_the_labels(self, operator_client):
         operator_client.post(SAVE, form())
-        assert queries.memory("c").last_step == 9, "what is already so is no step"
+        assert conversations.memory("c").last_step == 9, "what is already so is no step"
         labels = {"name": ["team", "", "shop: Lyon"], "value": ["sales", "lost", "a:b"]}
         operator_client.post(SAVE, form(**labels))
-        assert queries.memory("c").labels == {"team": "sales", "shop: Lyon": "a:b"}
-        assert queries.memory("c").policy == MessageWindow(9)
+        assert conversations.memory("c").labels == {"team": "sales", "shop: Lyon": "a:b"}
+        assert conversations.memory("c").policy == MessageWindow(9)
 
     def test_keeps_what_others_changed_meanwhile(self, operator_client):
         seen = operator_client.get(URL).context["form"].digest
@@ -125,11 +133,11 @@ class TestSaving:
         response = operator_client.post(SAVE, form(limit="4", seen=seen))
         assert response.status_code == 412
         assert "Someone changed these settings meanwhile." in response.content.decode()
-        assert queries.memory("c").policy == MessageWindow(5)
+        assert conversations.memory("c").policy == MessageWindow(5)
         again = response.context["form"].digest
         services.add("c", [UserMessage("a message changes no settings")])
         operator_client.post(SAVE, form(limit="4", seen=again))
-        assert queries.memory("c").policy == MessageWindow(4)
+        assert conversations.memory("c").policy == MessageWindow(4)
 
     @pytest.mark.parametrize("address", [URL, SAVE])
     def test_refuses_two_labels_of_one_name_and_keeps_both_to_be_changed(
@@ -141,8 +149,8 @@ class TestSaving:
         assert "The label “team” is there twice." in response.content.decode()
         typed = response.context["form"].label_rows
         assert typed[:2] == [("team", "support"), ("team", "sales")]
-        assert queries.memory("c").labels == {"team": "support"}
-        assert queries.policy("c") == MessageWindow(9)
+        assert conversations.memory("c").labels == {"team": "support"}
+        assert conversations.policy("c") == MessageWindow(9)
 
 
 class TestOptions:
@@ -155,7 +163,7 @@ class TestOptions:
         operator_client.post(SAVE, form(**typed))
         options = {"low_water": "0.5", "oversized": "keep"}
         policy = MessageWindow(8, always_keep_system_message_first=True, **options)
-        assert queries.memory("c").policy == policy
+        assert conversations.memory("c").policy == policy
         html = operator_client.get(URL).content.decode()
         assert 'value="0.5"' in html
         assert '<option value="keep" selected>' in html
@@ -167,7 +175,7 @@ class TestOptions:
         assert 'name="option_surcharge" value="5"' in html
         typed = {"kind": "frugal_window", "options_of": "frugal_window", "option_surcharge": "7"}
         operator_client.post(SAVE, form(**typed))
-        assert queries.memory("c").policy == FrugalWindow(9, surcharge=7)
+        assert conversations.memory("c").policy == FrugalWindow(9, surcharge=7)
 
 
 class TestWhatTheFormCannotShow:
@@ -179,26 +187,26 @@ class TestWhatTheFormCannotShow:
         assert '<option value="" selected>The client decides</option>' in html
         typed = {"kind": "", "limit": "", "estimator": "", "name": "team", "value": "a"}
         assert operator_client.post("/c/free/change/", typed).status_code == 302
-        row = queries.memory("free")
+        row = conversations.memory("free")
         assert (row.policy, row.labels) == (None, {"team": "a"})
         typed |= {"kind": "token_window", "options_of": "token_window"}
         refused = operator_client.post("/c/free/change/", typed)
         assert "Give the policy a limit." in refused.content.decode()
         operator_client.post("/c/free/change/", typed | {"limit": "500"})
-        assert queries.memory("free").policy == TokenWindow(500)
+        assert conversations.memory("free").policy == TokenWindow(500)
 
     def test_a_policy_that_is_not_installed_stays_or_is_replaced(
         self, operator_client, not_installed
     ):
-        before = queries.memory("c").policy
+        before = conversations.memory("c").policy
         html = operator_client.get(URL).content.decode()
         assert "As it is: frugal_window, not installed" in html
         typed = {"kind": "", "limit": "900", "estimator": "gpt-4o", "name": "team", "value": "b"}
         assert operator_client.post(SAVE, typed).status_code == 302
-        row = queries.memory("c")
+        row = conversations.memory("c")
         assert (row.policy, row.labels) == (before, {"team": "b"})
         operator_client.post(SAVE, form(limit="4"))
-        assert queries.memory("c").policy == MessageWindow(4)
+        assert conversations.memory("c").policy == MessageWindow(4)
 
     def test_a_policy_that_is_not_installed_has_no_limit_to_try(
         self, operator_client, not_installed

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from chatmemory import MessageWindow, queries
+from chatmemory import MessageWindow
+from chatmemory.reading import conversations
 from tests.api.said import URL, add, user
 
 
@@ -12,8 +13,8 @@ def test_a_simulation_changes_nothing(api, memory_id):
     answer = api.post(f"{URL}simulate/", body).json()
     assert [left["seq"] for left in answer["changes"][0]["evicted"]] == [1, 2]
     assert answer["window"] == {"count": 2, "tokens": 10}
-    assert queries.memory(memory_id).last_step == 3
-    assert queries.memory(memory_id).policy == MessageWindow(3)
+    assert conversations.memory(memory_id).last_step == 3
+    assert conversations.memory(memory_id).policy == MessageWindow(3)
 
 
 def test_a_simulation_can_start_at_any_step(api, memory_id):
@@ -41,7 +42,7 @@ def test_no_policy_is_named_before_a_first_step_that_changed_it(api, memory_id):
 
 
 def test_very_many_messages_are_counted_anew_only_if_asked(api, memory_id, monkeypatch):
-    monkeypatch.setattr("chatmemory.queries.simulation.RECOUNTED_AT_ONCE", 2)
+    monkeypatch.setattr("chatmemory.reading.simulation.RECOUNTED_AT_ONCE", 2)
     add(api, "a", "b", "c")
     policy = {"kind": "token_window", "max_tokens": 12, "estimator": "gpt-4"}
     body = {"messages": [user("d")], "policy": policy}

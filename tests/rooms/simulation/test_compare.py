@@ -17,9 +17,11 @@ from chatmemory import (
     SystemMessage,
     TokenWindow,
     UserMessage,
-    queries,
     services,
 )
+from chatmemory.reading import conversations, history, windows
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.recall import recall_of_stored
 from tests.conversations import create_and_add, numbered, users
 from tests.inspector.markup import tree
 
@@ -57,8 +59,8 @@ def told(page, query: str = POLICIES) -> list[dict]:
 
 def test_the_numbers_are_those_of_commands_and_the_api(page):
     policies = [MessageWindow(3), TokenWindow(1_000), None]
-    which = queries.MemoryFilter(id_prefix="order-7741")
-    for row, found in zip(told(page), queries.recall_of_stored(which, policies).rows, strict=True):
+    which = MemoryFilter(id_prefix="order-7741")
+    for row, found in zip(told(page), recall_of_stored(which, policies).rows, strict=True):
         for name in NUMBERS:
             assert row[name] == getattr(found, name), name
 
@@ -185,10 +187,10 @@ def test_the_tokens_in_memory_are_those_that_the_conversation_shows(page, operat
     def shown(query: str) -> list[str]:
         return re.findall(r'<span class="n">([0-9,]+) tok</span>', page(query))
 
-    load = f"{queries.window('order-7741').load:,}"
+    load = f"{windows.window('order-7741').load:,}"
     assert shown("?policy=token_window:800") == [load]
     assert load in operator_client.get("/c/order-7741/").content.decode()
-    everything = queries.memory("order-7741").history_tokens + 3
+    everything = conversations.memory("order-7741").history_tokens + 3
     assert shown("?policy=everything") == [f"{everything:,}"]
     assert shown("?policy=token_window:1&policy=everything&at=0") == ["0", "0"]
 
@@ -200,7 +202,7 @@ def test_the_form_adds_a_policy(page):
 
 def test_of_a_long_conversation_the_latest_part_is_replayed(page, monkeypatch):
     """A phrase that was said before it is not called unsaid."""
-    monkeypatch.setattr("chatmemory.queries.recall.COMPARED_MAX", 10)
+    monkeypatch.setattr("chatmemory.reading.recall.COMPARED_MAX", 10)
     html = page(f"{POLICIES}&phrase=order+number+is+A-1182")
     assert "The latest 10 of 58 messages" in html
     assert "not said in the latest 10 messages" in html
@@ -230,10 +232,10 @@ FORM = {"policy": "token_window:4000"}
 def test_a_policy_is_adopted_after_a_confirmation(page, operator_client):
     asked = operator_client.post(ADOPT, FORM).content.decode()
     assert "Use Token window 4,000 for order-7741?" in asked
-    assert queries.policy("order-7741") == TokenWindow(800)
+    assert conversations.policy("order-7741") == TokenWindow(800)
     answer = operator_client.post(ADOPT, FORM | {"confirmed": "1"})
     assert answer["Location"] == "/c/order-7741/"
-    assert queries.policy("order-7741") == TokenWindow(4_000)
+    assert conversations.policy("order-7741") == TokenWindow(4_000)
 
 
 def test_the_way_back_from_adopting_leads_to_the_same_comparison(page, operator_client):
@@ -256,9 +258,9 @@ def test_what_others_set_meanwhile_is_not_replaced_before_it_is_seen(page, opera
     assert refused.status_code == 412
     assert "Someone set another policy meanwhile." in refused.content.decode()
     assert "come back" in refused.content.decode()
-    assert queries.policy("order-7741") == TokenWindow(600)
+    assert conversations.policy("order-7741") == TokenWindow(600)
     operator_client.post(ADOPT, sent(refused) | {"confirmed": "1"})
-    assert queries.policy("order-7741") == TokenWindow(4_000)
+    assert conversations.policy("order-7741") == TokenWindow(4_000)
 
 
 def test_messages_and_labels_of_others_keep_no_policy_from_being_adopted(page, operator_client):
@@ -266,18 +268,18 @@ def test_messages_and_labels_of_others_keep_no_policy_from_being_adopted(page, o
     services.add("order-7741", [UserMessage("one more")])
     services.change("order-7741", labels={"team": "sales"})
     assert operator_client.post(ADOPT, seen | {"confirmed": "1"}).status_code == 302
-    assert queries.policy("order-7741") == TokenWindow(4_000)
+    assert conversations.policy("order-7741") == TokenWindow(4_000)
 
 
 def test_a_policy_is_adopted_where_the_client_decided(operator_client, db):
     services.create("theirs", None)
     seen = sent(operator_client.post("/c/theirs/adopt/", FORM))
     operator_client.post("/c/theirs/adopt/", seen | {"confirmed": "1"})
-    assert queries.policy("theirs") == TokenWindow(4_000)
+    assert conversations.policy("theirs") == TokenWindow(4_000)
 
 
 def test_very_many_messages_are_counted_anew_only_if_asked(page, operator_client, monkeypatch):
-    monkeypatch.setattr("chatmemory.queries.simulation.RECOUNTED_AT_ONCE", 5)
+    monkeypatch.setattr("chatmemory.reading.simulation.RECOUNTED_AT_ONCE", 5)
     form = {"policy": "message_window:2,estimator=gpt-4"}
     asked = operator_client.post(ADOPT, form).content.decode()
     assert "gpt-4 counts differently from the estimator in force" in asked
@@ -286,18 +288,18 @@ def test_very_many_messages_are_counted_anew_only_if_asked(page, operator_client
     assert "would leave at the next add" in asked
     assert "counted anew" not in asked
     operator_client.post(ADOPT, form | {"confirmed": "1"})
-    assert queries.policy("order-7741").estimator == "gpt-4"
+    assert conversations.policy("order-7741").estimator == "gpt-4"
 
 
 @pytest.mark.parametrize("text", ["", "everything", "nonsense", "token_window:0"])
 def test_what_is_no_limit_is_not_adopted(page, operator_client, text):
     form = {"policy": text, "confirmed": "1"}
     assert operator_client.post(ADOPT, form).status_code == 422
-    assert queries.policy("order-7741") == TokenWindow(800)
+    assert conversations.policy("order-7741") == TokenWindow(800)
 
 
 def test_a_limit_that_is_only_measured_is_replayed_as_if_it_held(operator_client):
-    said = queries.said("order-7741")
+    said = history.said("order-7741")
     for name, policy in (("held", TokenWindow(100)), ("measured", TokenWindow(100).metering())):
         create_and_add(name, policy, said)
     held, measured = (

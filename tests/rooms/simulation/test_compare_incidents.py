@@ -15,17 +15,17 @@ from chatmemory import (
     SystemMessage,
     TokenWindow,
     UserMessage,
-    queries,
     services,
 )
-from chatmemory.core.recall.history import REPEATS
-from chatmemory.core.recall.incidents import incidents_under
 from chatmemory.formats import read_transcripts
+from chatmemory.reading import recall
+from chatmemory.recall.history import REPEATS
+from chatmemory.recall.incidents import incidents_under
 from inspector import demo
 from tests.conversations import create_and_add, users
-from tests.core.test_incidents import conversations, installed_policies
 from tests.inspector.markup import words
 from tests.properties import examples
+from tests.recall.test_incidents import conversations, installed_policies
 from tests.rooms.evidence.test_incidents import incidents_anew, without_ignored
 
 pytestmark = pytest.mark.django_db
@@ -38,7 +38,7 @@ def of_user_or_tool(found):
 
 def compared(memory_id, *policies):
     """The incidents of a comparison under each policy, as numbers of messages and kinds."""
-    found = queries.comparison(memory_id, policies)
+    found = recall.comparison(memory_id, policies)
     numbers = found.history.numbers
     return [
         {(numbers[use.position], use.kind) for use in each.incidents} for each in found.policies
@@ -46,7 +46,7 @@ def compared(memory_id, *policies):
 
 
 def headline(memory_id):
-    offered = queries.comparison(memory_id, []).offered
+    offered = recall.comparison(memory_id, []).offered
     return offered.limit if offered else None
 
 
@@ -73,7 +73,7 @@ def test_a_comparison_has_the_incidents_of_the_ledger(messages, policy):
 def test_what_is_needed_is_the_same_under_every_limit():
     demo.load()
     policies = [TokenWindow(n) for n in (1, 800, 902)]
-    found = queries.comparison("order-7741", [*policies, None]).policies
+    found = recall.comparison("order-7741", [*policies, None]).policies
     assert {each.recalls for each in found} == {5}, "four of the assistant, and A-1182"
     assert {use.fact for use in found[1].lost} == {"A-1182", "SAUCER"}
     assert {use.fact for use in found[2].lost} == {"SAUCER"}
@@ -92,7 +92,7 @@ def test_no_headline_of_the_tau_bench_runs_is_a_limit_that_failed(data_file):
         ]
         limit = failed_at[n % 2]
         create_and_add(f"run-{n}", TokenWindow(limit), run.messages)
-        offered = queries.comparison(f"run-{n}", []).offered
+        offered = recall.comparison(f"run-{n}", []).offered
         for found in filter(None, (headline(f"run-{n}"), offered and offered.limit)):
             assert found > max(failed, default=0), run.name
         assert offered or not failed

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import SystemMessage, queries, services
-from chatmemory.core.policies import MessageWindow, TokenWindow
-from chatmemory.core.texts import readable_text
-from chatmemory.services import protocol
+from chatmemory import SystemMessage, services
+from chatmemory.ledger import protocol
+from chatmemory.messages.texts import readable_text
+from chatmemory.reading import conversations, overview, steps, windows
+from chatmemory.reading import history as history_reads
+from chatmemory.windows.policies import MessageWindow, TokenWindow
 from inspector.conversation.timeline.chart import HEIGHT
 from inspector.rooms.simulation.models import Trial
 from inspector.rooms.simulation.presenting import SimulationView
@@ -49,7 +51,7 @@ def seen(response) -> list[str]:
 
 
 def window(memory_id: str) -> list[str]:
-    return [row.text for row in queries.window(memory_id).rows]
+    return [row.text for row in windows.window(memory_id).rows]
 
 
 class TestAPreview:
@@ -65,15 +67,15 @@ class TestAPreview:
         assert "is-draft" in page.history_pane.rows[-1].css
         assert next(cell for cell in page.timeline.cells if cell.is_head).is_draft
         assert "Nothing here is saved" in response.content.decode()
-        assert queries.memory(full).last_step == 3
+        assert conversations.memory(full).last_step == 3
 
     def test_foretells_what_adding_does(self, operator_client, full):
         script = "user: one\ncall: find(7)\nresult: found\nai: two"
         foreseen = seen(preview(operator_client, role="script", text=script))
         response = draft(operator_client, ADD, role="script", text=script)
         assert response["Location"] == PAGE
-        assert [readable_text(row.message) for row in queries.window(full).rows] == foreseen
-        assert queries.step(full, 7).row.actor == "operator"
+        assert [readable_text(row.message) for row in windows.window(full).rows] == foreseen
+        assert steps.step(full, 7).row.actor == "operator"
 
     def test_starts_at_a_past_step_too(self, operator_client, full):
         response = preview(operator_client, text="x", at="1")
@@ -115,7 +117,7 @@ class TestALimit:
         response = preview(operator_client, text="", limit="1")
         page, why = response.context["page"], said(response, "why")
         assert seen(response) == ["c"]
-        assert queries.memory(full).policy == MessageWindow(3)
+        assert conversations.memory(full).policy == MessageWindow(3)
         words = "With a limit of 1, 2 messages would leave at the next add: #1 and #2."
         assert words in said(response, "tape-bar")
         assert words in why
@@ -138,18 +140,18 @@ class TestALimit:
 
     def test_and_a_draft_are_put_in_force_together(self, operator_client, full):
         draft(operator_client, ADD, limit="2")
-        assert queries.memory(full).policy == MessageWindow(2)
+        assert conversations.memory(full).policy == MessageWindow(2)
         assert window(full) == ["c", "d"]
 
     def test_that_is_in_force_or_that_nobody_touched_is_not_a_change(self, operator_client, full):
         """Somebody else may have raised it while the page was open."""
         draft(operator_client, ADD, limit="3")
-        assert [step.kind for step in queries.steps(full)] == ["add"] * 4
+        assert [step.kind for step in steps.steps(full)] == ["add"] * 4
         services.change(full, policy=MessageWindow(24))
         draft(operator_client, ADD, limit="3", shown="3")
-        assert queries.memory(full).policy == MessageWindow(24)
+        assert conversations.memory(full).policy == MessageWindow(24)
         draft(operator_client, ADD, limit="5", shown="3")
-        assert queries.memory(full).policy == MessageWindow(5)
+        assert conversations.memory(full).policy == MessageWindow(5)
 
     def test_is_kept_by_the_trial_that_shows_it(self, operator_client, full):
         page = tree(operator_client.get(PAGE).content.decode())
@@ -184,7 +186,7 @@ class TestDrafts:
         assert words in response.content.decode()
         assert response.context["form"]["text"].value() == values.get("text", "d")
         assert response["HX-Push-Url"] == "false"
-        assert queries.memory(full).last_step == 3
+        assert conversations.memory(full).last_step == 3
 
     def test_gather_until_they_are_added_also_over_a_refusal(self, operator_client, full):
         trial = key_of(preview(operator_client, text="d"))
@@ -239,7 +241,7 @@ class TestDrafts:
     ):
         services.add(full, [SystemMessage("Be brief.\nBe kind.")])
         draft(operator_client, ADD, role="system", text="Be brief.\r\nBe kind.")
-        assert queries.memory(full).last_step == 4
+        assert conversations.memory(full).last_step == 4
         draft(operator_client, ADD, text="one\r\ntwo")
         assert window(full)[-1] == "one\ntwo"
 
@@ -318,16 +320,16 @@ class TestSavingAsANewConversation:
         response = draft(operator_client, BRANCH, at="4", new_id="other/one")
         assert response["Location"] == "/c/other~2Fone/"
         assert window("other/one") == foreseen == ["c", "b", "d"]
-        said = [row.text for row in queries.history("other/one").rows]
+        said = [row.text for row in history_reads.history("other/one").rows]
         assert said == ["a", "b", "c", "d"]
-        assert queries.memory("other/one").labels == {"from": "step 4"}
-        assert queries.memory(full).last_step == 4
+        assert conversations.memory("other/one").labels == {"from": "step 4"}
+        assert conversations.memory(full).last_step == 4
 
     def test_saves_the_limit_that_was_tried(self, operator_client, full):
         """The bar of a simulation has a form of its own, which does not send the composer."""
         key = key_of(preview(operator_client, limit="2"))
         operator_client.post(BRANCH, {"trial": key, "new_id": "two"})
-        assert queries.memory("two").policy == MessageWindow(2)
+        assert conversations.memory("two").policy == MessageWindow(2)
         assert window("two") == ["c", "d"]
 
     @pytest.mark.parametrize("at", [{}, {"at": "2"}])
@@ -337,8 +339,8 @@ class TestSavingAsANewConversation:
         services.add(full, users("later"))
         saved = operator_client.post(BRANCH, sent_by(response, "branch") | {"new_id": "saved"})
         assert saved["Location"] == "/c/saved/"
-        assert "later" not in [row.text for row in queries.history("saved").rows]
-        assert queries.memory("saved").labels == {"from": f"step {shown}"}
+        assert "later" not in [row.text for row in history_reads.history("saved").rows]
+        assert conversations.memory("saved").labels == {"from": f"step {shown}"}
 
     @pytest.mark.parametrize(
         ("new_id", "words"),
@@ -356,4 +358,4 @@ class TestSavingAsANewConversation:
         assert (field.get("value"), field.get("aria-invalid")) == (new_id, "true")
         assert said(response, field.get("aria-describedby")) == words
         assert response.content.decode().count("already exists") + (not new_id) == 1
-        assert queries.count() == 1
+        assert overview.count() == 1

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from chatmemory import MemoryNotFound, MessageWindow, UserMessage, services
 from chatmemory.models import Memory
-from chatmemory.queries import ConversationQuery
+from inspector.conversation.state import ConversationQuery
 from inspector.rooms.simulation import trials
 from inspector.rooms.simulation.models import Trial
 from inspector.rooms.simulation.showing import simulated_state

@@ -11,9 +11,16 @@ from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import MessageWindow, TokenWindow, UserMessage, queries, services
+from chatmemory import (
+    MessageWindow,
+    TokenWindow,
+    UserMessage,
+    services,
+)
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+from chatmemory.reading import conversations
+from chatmemory.reading.windows import window
 from inspector.rooms.transfer.archives import import_archive
 from inspector.rooms.transfer.exports import archive_lines
 from inspector.rooms.transfer.imports import Imported
@@ -41,9 +48,9 @@ def forget(*memory_ids: str) -> None:
 
 
 def windows(memory_id: str) -> list[list[tuple]]:
-    steps = range(queries.memory(memory_id).last_step + 1)
+    steps = range(conversations.memory(memory_id).last_step + 1)
     return [
-        [(row.seq, row.text, row.tokens, row.pinned) for row in queries.window(memory_id, n).rows]
+        [(row.seq, row.text, row.tokens, row.pinned) for row in window(memory_id, n).rows]
         for n in steps
     ]
 
@@ -62,7 +69,7 @@ def chat() -> str:
     services.add("chat", numbered(2, "later"))
     services.redact("chat", 4, actor="ada")
     services.change("chat", policy=TokenWindow(40, estimator="gpt-4"), labels={"team": "blue"})
-    services.set_messages("chat", [*queries.window("chat").messages, UserMessage("set")])
+    services.set_messages("chat", [*window("chat").messages, UserMessage("set")])
     services.unpin("chat", 5)
     services.clear_messages("chat")
     services.add("chat", [services.NewMessage(UserMessage("a needle"), client_id="c1")])
@@ -104,8 +111,8 @@ def test_under_another_id_only_the_digests_differ(chat):
     assert import_lines(lines, "a-") == [Imported("a-chat", 9)]
     assert verify("a-chat") is None
     assert windows("a-chat") == windows(chat)
-    assert queries.memory("a-chat").head != queries.memory(chat).head
-    assert queries.memory("a-chat").labels == queries.memory(chat).labels
+    assert conversations.memory("a-chat").head != conversations.memory(chat).head
+    assert conversations.memory("a-chat").labels == conversations.memory(chat).labels
     assert import_lines(lines, "a-") == [Imported("a-chat", already=True)]
 
 
@@ -115,9 +122,9 @@ def test_a_branch_is_one_of_its_source_again(chat):
     forget(chat, "branch")
     assert [each.memory_id for each in import_lines(lines)] == [chat, "branch"]
     assert exported(chat, "branch") == lines
-    assert queries.branches([chat]) == ["branch"]
+    assert conversations.branches([chat]) == ["branch"]
     import_lines(lines, "a-")
-    assert queries.branches(["a-chat"]) == ["a-branch"]
+    assert conversations.branches(["a-chat"]) == ["a-branch"]
 
 
 def test_a_deleted_conversation_can_be_imported_again(chat):
@@ -174,7 +181,7 @@ def test_another_conversation_with_its_id_stays(chat):
     create_and_add(chat, MessageWindow(3), numbered(1))
     (result,) = import_lines(lines)
     assert "already exists" in result.refused
-    assert queries.memory(chat).said_count == 1
+    assert conversations.memory(chat).said_count == 1
 
 
 # What is refused

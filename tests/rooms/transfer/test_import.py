@@ -13,12 +13,19 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatmemory import AiMessage, MessageWindow, UserMessage, queries, services
-from chatmemory.core.contents import Image, ImageContent
+from chatmemory import (
+    AiMessage,
+    MessageWindow,
+    UserMessage,
+    services,
+)
 from chatmemory.formats import Refused, stream_transcripts
+from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.contents import Image, ImageContent
 from chatmemory.models import Memory
-from chatmemory.services import protocol
+from chatmemory.reading import conversations, windows
+from chatmemory.reading.history import history
 
 from ... import processes
 from ...connecting import connected_to
@@ -44,12 +51,12 @@ def write(folder, content) -> Path:
 
 def test_each_message_is_a_step_and_a_second_run_changes_nothing(two_chats, capsys):
     call_command("import_transcripts", two_chats, policy="message_window:1")
-    assert queries.memory("chats-one").last_step == 2
-    assert [row.text for row in queries.window("chats-one", 1).rows] == ["hi"]
+    assert conversations.memory("chats-one").last_step == 2
+    assert [row.text for row in windows.window("chats-one", 1).rows] == ["hi"]
     assert verify("chats-one") is None
     call_command("import_transcripts", two_chats)
     assert "0 conversations with 0 messages imported, 2 already imported" in capsys.readouterr().out
-    assert queries.memory("chats-one").last_step == 2
+    assert conversations.memory("chats-one").last_step == 2
 
 
 def test_it_is_known_again_after_its_labels_were_changed(two_chats, capsys, api):
@@ -58,14 +65,17 @@ def test_it_is_known_again_after_its_labels_were_changed(two_chats, capsys, api)
     assert api.get(url).data["labels"] == {}
     assert api.patch(url, {"labels": {"team": "red"}}).data["labels"] == {"team": "red"}
     services.change("chats-two", labels={})
-    assert (queries.memory("chats-one").version, queries.memory("chats-two").version) == (3, 2)
+    assert (
+        conversations.memory("chats-one").version,
+        conversations.memory("chats-two").version,
+    ) == (3, 2)
     conflict = api.patch(url, {"labels": {}}, headers={"If-Match": '"2"'})
     assert conflict.data["current"]["labels"] == {"team": "red"}
     capsys.readouterr()
     call_command("import_transcripts", two_chats)
     assert "0 conversations with 0 messages imported, 2 already imported" in capsys.readouterr().out
     services.redact("chats-one", 1)
-    assert queries.memory("chats-one").labels == {"team": "red"}
+    assert conversations.memory("chats-one").labels == {"team": "red"}
     assert verify("chats-one") is None
 
 
@@ -73,9 +83,7 @@ def test_a_name_that_is_taken_in_the_file_gets_the_next_free_number(tmp_path):
     said = [("a", "1"), ("a-2", "2"), ("a", "3"), ("a", "4"), ("a-3", "5")]
     chats = [{"id": id, "messages": [{"role": "user", "content": text}]} for id, text in said]
     call_command("import_transcripts", write(tmp_path, chats), prefix="")
-    found = {
-        pk: queries.history(pk).rows[0].text for pk in Memory.objects.values_list("pk", flat=True)
-    }
+    found = {pk: history(pk).rows[0].text for pk in Memory.objects.values_list("pk", flat=True)}
     assert found == {"a": "1", "a-2": "2", "a-3": "3", "a-4": "4", "a-3-2": "5"}
 
 
@@ -96,7 +104,10 @@ def test_a_taken_id_is_refused_and_the_others_are_imported(two_chats, capsys):
     with pytest.raises(CommandError, match="1 refused, 1 conversation imported"):
         call_command("import_transcripts", two_chats, prefix="p-")
     assert "p-one" in capsys.readouterr().err
-    assert (queries.memory("p-one").said_count, queries.memory("p-two").said_count) == (1, 2)
+    assert (conversations.memory("p-one").said_count, conversations.memory("p-two").said_count) == (
+        1,
+        2,
+    )
     two_chats.write_text(two_chats.read_text().replace("hello", "hullo"))
     with pytest.raises(CommandError, match="2 refused, no conversation imported"):
         call_command("import_transcripts", two_chats, prefix="p-")

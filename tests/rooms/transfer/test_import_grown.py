@@ -11,10 +11,16 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatmemory import AiMessage, UserMessage, queries, services
-from chatmemory.core.messages import text_of
+from chatmemory import (
+    AiMessage,
+    UserMessage,
+    services,
+)
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.message import text_of
 from chatmemory.models import Memory
+from chatmemory.reading import conversations, windows
+from chatmemory.reading.history import whole_history
 
 pytestmark = pytest.mark.django_db
 
@@ -60,7 +66,7 @@ def imported(path: Path, capsys) -> str:
 
 
 def said(memory_id: str) -> list[str]:
-    return [text_of(message) for message in queries.whole_history(memory_id)]
+    return [text_of(message) for message in whole_history(memory_id)]
 
 
 def test_what_a_file_has_more_is_added_with_its_compactions(file, capsys):
@@ -70,7 +76,7 @@ def test_what_a_file_has_more_is_added_with_its_compactions(file, capsys):
     file.compact("b", "They keep a list.")
     file.say("u3", "Add bread")
     assert "1 conversation with 3 messages imported" in imported(file.write(), capsys)
-    assert [*map(text_of, queries.window("x-s").messages)] == ["They keep a list.", "Add bread"]
+    assert [*map(text_of, windows.window("x-s").messages)] == ["They keep a list.", "Add bread"]
     assert "0 conversations with 0 messages imported" in imported(file.write(), capsys)
     file.say("a3", "Bread added.")
     assert "1 conversation with 1 message imported" in imported(file.write(), capsys)
@@ -114,7 +120,7 @@ def test_a_file_is_known_after_its_conversation_has_gone_on(tmp_path, settings, 
 
 
 def test_a_long_rest_is_added_in_slices(file, capsys, monkeypatch):
-    monkeypatch.setattr("chatmemory.services.slices.SLICE", 3)
+    monkeypatch.setattr("chatmemory.ledger.slices.SLICE", 3)
     imported(file.write(), capsys)
     for n in range(2, 9):
         file.say(f"u{n}", f"said {n}")
@@ -148,7 +154,7 @@ def test_a_fork_is_stored_as_a_branch(file, capsys):
     assert said("x-s-branch-1") == ["Begin the list", "List begun.", "Add tea", "Tea added."]
     branch = Memory.objects.get(pk="x-s-branch-1")
     assert (branch.branched_from, branch.labels["from"]) == ("x-s", "x-s step 2")
-    assert queries.copies("x-s", 1) == [("x-s-branch-1", 1)]
+    assert conversations.copies("x-s", 1) == [("x-s-branch-1", 1)]
     assert verify("x-s-branch-1") is None
     assert "0 conversations" in imported(file.write(), capsys)
 

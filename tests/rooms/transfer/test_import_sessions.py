@@ -14,15 +14,20 @@ from hypothesis import strategies as st
 from chatmemory import (
     MessageWindow,
     UserMessage,
-    queries,
     services,
 )
-from chatmemory.core.messages import text_of
-from chatmemory.core.sessions import Compaction, Session, SessionBuilder
 from chatmemory.formats import Loss, Reading, Transcript, read_transcripts
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.message import text_of
+from chatmemory.messages.sessions import (
+    Compaction,
+    Session,
+    SessionBuilder,
+)
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.queries import ConversationQuery
+from chatmemory.reading.summaries import stands_for
+from chatmemory.reading.windows import window
+from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.rooms.transfer.imports import import_all
 
 from ...conversations import CALL, RESULT, window_of
@@ -47,7 +52,7 @@ def imported(session: Session, policy=None) -> services.Imported:
 
 def seen(memory_id: str, at: int | None = None) -> list[int]:
     """The positions that memory holds after a step: each message is a step and a seq."""
-    return [row.seq - 1 for row in queries.window(memory_id, at).rows]
+    return [row.seq - 1 for row in window(memory_id, at).rows]
 
 
 def built(*said: str) -> SessionBuilder:
@@ -83,7 +88,7 @@ def test_memory_is_what_the_agent_saw_at_each_step():
         "S2",
     ]
     assert verify("s") is None
-    said = queries.stands_for("s", [4, 6])
+    said = stands_for("s", [4, 6])
     assert said[4].runs == said[6].runs == (range(1, 3),)
 
 
@@ -97,7 +102,7 @@ def test_it_is_known_again_and_goes_on_as_any_memory():
     assert "already exists" in imported(other.session()).refused
     services.change("s", policy=MessageWindow(10))
     services.compact("s", "T", keep_last=0)
-    assert [row.text for row in queries.window("s").rows] == ["T"]
+    assert [row.text for row in window("s").rows] == ["T"]
     assert verify("s") is None
 
 
@@ -136,12 +141,12 @@ def test_what_memory_cannot_say_is_lost():
 
 @pytest.mark.parametrize("slice", [3, 500])
 def test_a_call_whose_result_comes_after_a_compaction_waits(monkeypatch, slice):
-    monkeypatch.setattr(services.slices, "SLICE", slice)
+    monkeypatch.setattr("chatmemory.ledger.slices.SLICE", slice)
     builder = built("a", "b")
     call = builder.add(CALL)
     builder.compact(UserMessage("S"), kept=[call])
     assert imported(builder.session()).refused == ""
-    assert queries.conversation_state("s", ConversationQuery()).waiting_call == 3
+    assert conversation_state("s", ConversationQuery()).waiting_call == 3
     assert verify("s") is None
 
 
@@ -195,7 +200,7 @@ def test_a_long_session_takes_seconds_and_goes_on_where_it_was_interrupted(monke
 
     begun = time.monotonic()
     with monkeypatch.context() as patched:
-        patched.setattr(services.slices, "add_recorded", once)
+        patched.setattr("chatmemory.ledger.slices.add_recorded", once)
         with pytest.raises(Interrupted):
             imported(session)
     assert Memory.objects.get(pk="s").imported == 1_000
@@ -236,7 +241,7 @@ def test_the_real_sessions_are_what_the_agent_saw(request, capsys):
         for each in session.compactions:
             for at in (each.summary, each.summary + 1):
                 assert seen(memory.pk, at) == window_of(session, at)
-            found = queries.window(memory.pk, each.summary + 1)
+            found = window(memory.pk, each.summary + 1)
             assert [text_of(message) for message in found.messages] == [
                 text_of(session.messages[place]) for place in each.window
             ]

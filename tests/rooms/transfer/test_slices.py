@@ -23,18 +23,18 @@ from chatmemory import (
     UserMessage,
     WindowTooLarge,
     database,
-    queries,
     services,
 )
-from chatmemory.core.exceptions import (
+from chatmemory.exceptions import (
     DeletionUnfinished,
     ImportUnfinished,
     MemoryExists,
 )
-from chatmemory.core.phrases import SEARCHED
 from chatmemory.formats import read_transcripts
 from chatmemory.ledger.verification import verify
+from chatmemory.messages.phrases import SEARCHED
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
+from chatmemory.reading import conversations, history, windows
 from chatmemory.search import INDEXED_AT_ONCE
 from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector.rooms.simulation.models import Trial
@@ -47,9 +47,9 @@ URL = "/api/v1/memories/long/"
 
 @pytest.fixture(autouse=True)
 def _short_slices(db, monkeypatch):
-    monkeypatch.setattr("chatmemory.services.erasure.AT_ONCE", 12)
-    monkeypatch.setattr("chatmemory.services.erasure.SLICE", 4)
-    monkeypatch.setattr("chatmemory.services.slices.SLICE", 4)
+    monkeypatch.setattr("chatmemory.ledger.erasure.AT_ONCE", 12)
+    monkeypatch.setattr("chatmemory.ledger.erasure.SLICE", 4)
+    monkeypatch.setattr("chatmemory.ledger.slices.SLICE", 4)
 
 
 def rows() -> int:
@@ -102,7 +102,7 @@ def test_an_interrupted_deletion_is_finished_by_the_command(begun, capsys):
     assert AuditEntry.objects.filter(action="delete", actor="ada").count() == 1
     create_and_add("long", MessageWindow(3), numbered(5))
     services.erasure._purge("long")  # by a process that has not heard of the end
-    assert (queries.memory("long").said_count, rows()) == (5, 15)
+    assert (conversations.memory("long").said_count, rows()) == (5, 15)
     assert verify("long") is None
 
 
@@ -123,7 +123,7 @@ def test_each_transaction_of_a_purge_removes_few_rows(begun, monkeypatch):
         seen.append(rows())
         return is_done
 
-    monkeypatch.setattr("chatmemory.services.erasure._purge_slice", counted)
+    monkeypatch.setattr("chatmemory.ledger.erasure._purge_slice", counted)
     services.finish_deletions()
     assert seen[-1] == 0
     assert max(before - after for before, after in pairwise(seen)) == 4
@@ -157,7 +157,7 @@ def interrupted_after_a_slice(monkeypatch) -> Iterator[None]:
     with monkeypatch.context() as patched:
         for name in ("add_all", "add_copies"):
             add = getattr(services.slices, name)
-            patched.setattr(services.slices, name, partial(once, add))
+            patched.setattr(slices, name, partial(once, add))
         with pytest.raises(Interrupted):
             yield
 
@@ -167,7 +167,7 @@ def half(monkeypatch) -> None:
     """An import that was interrupted after the first of three slices."""
     with interrupted_after_a_slice(monkeypatch):
         list(import_all(reading(), MessageWindow(3)))
-    assert queries.memory("long").said_count == 4
+    assert conversations.memory("long").said_count == 4
     assert verify("long") is None
 
 
@@ -199,14 +199,14 @@ def test_only_the_same_file_and_policy_go_on(half):
     assert "already exists" in other.refused
     (policy,) = import_all(reading(), TokenWindow(100))
     assert "under another policy" in policy.refused
-    assert queries.memory("long").said_count == 4
+    assert conversations.memory("long").said_count == 4
     with pytest.raises(ImportUnfinished):  # another process begins with the first slice
         list(
             services.slices.add_slices("long", [services.NewMessage(each) for each in numbered(9)])
         )
     (same,) = import_all(reading(), MessageWindow(3))
     assert (same.messages, same.refused) == (10, "")
-    assert queries.said("long") == numbered(10)
+    assert history.said("long") == numbered(10)
     assert verify("long") is None
     services.add("long", numbered(1))
 
@@ -218,8 +218,8 @@ def test_a_long_import_is_the_same_as_a_short_one(request, is_begun):
         services.delete("long")
         services.finish_deletions()
     (result,) = import_all(reading(), MessageWindow(3))
-    assert (result.messages, queries.memory("long").last_step) == (10, 10)
-    assert queries.said("long") == numbered(10)
+    assert (result.messages, conversations.memory("long").last_step) == (10, 10)
+    assert history.said("long") == numbered(10)
     assert verify("long") is None
     (again,) = import_all(reading(), MessageWindow(3))
     assert again.already
@@ -260,7 +260,7 @@ def half_a_branch(monkeypatch) -> None:
     create_and_add("source", MessageWindow(3), numbered(10))
     with interrupted_after_a_slice(monkeypatch):
         services.branch("source", "long", numbered(1))
-    assert queries.memory("long").said_count == 4
+    assert conversations.memory("long").said_count == 4
 
 
 def test_only_the_same_call_goes_on_with_an_interrupted_branch(half_a_branch):
@@ -271,10 +271,10 @@ def test_only_the_same_call_goes_on_with_an_interrupted_branch(half_a_branch):
     for source, at in (("source", 9), ("other", 10)):
         with pytest.raises(MemoryExists):
             services.branch(source, "long", numbered(1), at=at)
-    assert queries.memory("long").said_count == 4
+    assert conversations.memory("long").said_count == 4
     services.branch("source", "long", numbered(1))
-    assert queries.said("long") == [*numbered(10), *numbered(1)]
-    assert queries.window("long").messages == [*numbered(10)[8:], *numbered(1)]
+    assert history.said("long") == [*numbered(10), *numbered(1)]
+    assert windows.window("long").messages == [*numbered(10)[8:], *numbered(1)]
     assert verify("long") is None
     services.add("long", numbered(1))
 
@@ -294,14 +294,14 @@ def test_a_branch_that_was_interrupted_at_its_end_goes_on_there(monkeypatch):
     create_and_add("source", MessageWindow(3), numbered(10))
     services.pin("source", 9)
     with monkeypatch.context() as patched:
-        patched.setattr("chatmemory.services.branches.add_all", interrupt)
+        patched.setattr("chatmemory.ledger.branches.add_all", interrupt)
         with pytest.raises(Interrupted):
             services.branch("source", "long", numbered(1))
-    assert queries.memory("long").said_count == 10
+    assert conversations.memory("long").said_count == 10
     with pytest.raises(ImportUnfinished):
         services.add("long", numbered(1))
     services.branch("source", "long", numbered(1))
-    assert queries.window("long").messages == [numbered(10)[8], numbered(10)[9], *numbered(1)]
+    assert windows.window("long").messages == [numbered(10)[8], numbered(10)[9], *numbered(1)]
     assert verify("long") is None
     services.add("long", numbered(1))
 
@@ -315,7 +315,7 @@ def test_an_interrupted_branch_of_a_memory_that_was_cleared_is_verified(monkeypa
         services.branch("source", "long", [])
     assert verify("long") is None
     services.branch("source", "long", [])
-    assert queries.said("long") == queries.said("source")
+    assert history.said("long") == history.said("source")
     assert verify("long") is None
 
 
@@ -379,8 +379,8 @@ def indexed_characters() -> int:
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL indexes the texts themselves")
 def test_long_texts_are_imported_and_deleted_a_few_at_a_time(transactional_db, monkeypatch):
-    monkeypatch.setattr("chatmemory.services.slices.SLICE", 50)
-    monkeypatch.setattr("chatmemory.services.erasure.SLICE", 50)
+    monkeypatch.setattr("chatmemory.ledger.slices.SLICE", 50)
+    monkeypatch.setattr("chatmemory.ledger.erasure.SLICE", 50)
     indexed = [0]
 
     def note(execute, sql, params, many, context):

@@ -8,10 +8,18 @@ from html import unescape
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from chatmemory import AiMessage, SystemMessage, UserMessage, policy_kinds, queries, services
+from chatmemory import (
+    AiMessage,
+    SystemMessage,
+    UserMessage,
+    policy_kinds,
+    services,
+)
 from chatmemory.converters import address
-from chatmemory.core.policies import MessageWindow, TokenWindow
 from chatmemory.formats import read_transcripts, readable_formats, writable_formats
+from chatmemory.reading import conversations, steps, windows
+from chatmemory.reading.conversations import any_memory
+from chatmemory.windows.policies import MessageWindow, TokenWindow
 from inspector.rooms.transfer.exports import archive_lines
 from inspector.rooms.transfer.forms import ExportForm, ImportForm
 
@@ -64,7 +72,7 @@ def test_a_format_that_is_an_object_is_downloaded_whole(operator_client, said, o
         "lines": [{"said": "a"}, {"said": "b"}],
     }
     (transcript,) = read_transcripts(response.content).transcripts
-    assert list(transcript.messages) == queries.window(said).messages
+    assert list(transcript.messages) == windows.window(said).messages
 
 
 def test_markdown_is_downloaded_as_text(operator_client, said):
@@ -112,8 +120,8 @@ def test_it_imports_and_reports_like_the_command(operator_client):
     page = " ".join(response.content.decode().split())
     assert "1 conversation imported (openai_chat), 0 already there, 1 refused." in page
     assert "robot" in page
-    assert queries.memory("chats-1").policy == TokenWindow(99)
-    assert queries.step("chats-1", 1).row.actor == "operator"
+    assert conversations.memory("chats-1").policy == TokenWindow(99)
+    assert steps.step("chats-1", 1).row.actor == "operator"
 
 
 def test_the_report_lists_what_was_lost(operator_client):
@@ -128,7 +136,7 @@ def test_the_report_lists_what_was_lost(operator_client):
 
 def test_the_prefix_can_be_chosen(operator_client):
     post(operator_client, json.dumps(CHAT[:1]), begin="team/")
-    assert queries.memory("team/1").said_count == 1
+    assert conversations.memory("team/1").said_count == 1
 
 
 @pytest.mark.parametrize(
@@ -139,13 +147,13 @@ def test_an_unreadable_file_says_why(operator_client, content, words):
     response = post(operator_client, content)
     assert response.status_code == 422
     assert words in response.content.decode()
-    assert not queries.any_memory()
+    assert not any_memory()
 
 
 @pytest.mark.parametrize("fields", [{"limit": "0"}, {"kind": "x"}, {"format": "xml"}])
 def test_bad_fields_say_why(operator_client, fields):
     assert post(operator_client, json.dumps(CHAT[:1]), **fields).status_code == 422
-    assert not queries.any_memory()
+    assert not any_memory()
 
 
 def test_a_large_file_is_sent_to_the_command(operator_client, settings):
@@ -155,7 +163,7 @@ def test_a_large_file_is_sent_to_the_command(operator_client, settings):
     told = unescape(response.content.decode())
     assert 'larger than 10 bytes, the limit of INSPECTOR["UPLOAD_BYTES"]' in told
     assert "import_transcripts" in told
-    assert not queries.any_memory()
+    assert not any_memory()
 
 
 def test_the_form_offers_every_kind_of_policy_and_every_format():
@@ -169,9 +177,9 @@ def test_options_of_the_policy_can_be_chosen(operator_client):
     chat = json.dumps([{"role": "user", "content": str(n)} for n in range(5)])
     fields = {"limit": "4", "low_water": "0.5", "oversized": "keep", "snap_to_user": "on"}
     post(operator_client, chat, **fields)
-    policy = queries.memory("chats-1").policy
+    policy = conversations.memory("chats-1").policy
     assert policy == MessageWindow(4, low_water="0.5", oversized="keep", snap_to_user=True)
-    assert len(queries.window("chats-1").rows) == 2
+    assert len(windows.window("chats-1").rows) == 2
     page = post(operator_client, chat, limit="4", low_water="0.1").content.decode()
     assert "max_messages 4 and low_water 0.1 do not go together" in page
 
@@ -180,4 +188,4 @@ def test_importing_again_is_safe(operator_client):
     for _ in range(2):
         response = post(operator_client, json.dumps(CHAT[:1]))
     assert "1 already there" in response.content.decode()
-    assert queries.memory("chats-1").last_step == 1
+    assert conversations.memory("chats-1").last_step == 1

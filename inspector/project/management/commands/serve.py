@@ -11,8 +11,8 @@ from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 from django.db import connections
 
-from chatmemory import queries
 from chatmemory.management.base import DatabaseCommand
+from chatmemory.reading.conversations import is_writable
 from inspector.access import OPERATOR, sign_in_link
 from inspector.conf import inspector_configuration
 from inspector.project.server import Server
@@ -73,7 +73,7 @@ def _port(text: str) -> int:
 
 
 def _announcement(port: int) -> str:
-    if not queries.is_writable():
+    if not is_writable():
         return (
             f"\nMemory inspector: http://{HOST}:{port}/\n"
             "The database is read-only: nobody can sign in, and tokens read. Ctrl-C stops.\n"
@@ -87,7 +87,7 @@ def _announcement(port: int) -> str:
 
 def _links(port: int) -> str:
     """Return the addresses as JSON; `sign_in` is null where the database is read-only."""
-    link = sign_in_link(OPERATOR, port) if queries.is_writable() else None
+    link = sign_in_link(OPERATOR, port) if is_writable() else None
     return json.dumps({"url": f"http://{HOST}:{port}/", "sign_in": link})
 
 

@@ -10,7 +10,7 @@ from time import monotonic
 
 from django.db import DatabaseError, InterfaceError, close_old_connections
 
-from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.exceptions import ChatMemoryError
 from inspector.rooms.calls.call import Dropped, Source, Why
 from inspector.rooms.calls.recorder import spool
 from inspector.rooms.calls.writes import count_dropped, store

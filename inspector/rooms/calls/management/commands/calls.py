@@ -5,8 +5,8 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from chatmemory.core.texts import printable
 from chatmemory.management.base import DatabaseCommand
+from chatmemory.messages.texts import printable
 from inspector.rooms.calls.agents import line_of
 from inspector.rooms.calls.api import CallSerializer, whole
 from inspector.rooms.calls.models import ModelCall

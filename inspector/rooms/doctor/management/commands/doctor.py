@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chatmemory.core.exceptions import ChatMemoryError
+from chatmemory.exceptions import ChatMemoryError
 from chatmemory.management.base import ReportCommand
 from chatmemory.reports import doctor
 from chatmemory.reports.doctor import Complaint

@@ -9,14 +9,15 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.utils import timezone
 
-from chatmemory import queries, services
-from chatmemory.core.exceptions import MemoryNotFound, VersionConflict
-from chatmemory.core.texts import printable
-from chatmemory.explain import counted
+from chatmemory import services
+from chatmemory.exceptions import MemoryNotFound, VersionConflict
+from chatmemory.explain.wording import counted
+from chatmemory.ledger.validation import ACTOR_LENGTH
 from chatmemory.management.base import DatabaseCommand, check_ignored, confirmed
 from chatmemory.managers import MemoryQuerySet
+from chatmemory.messages.texts import printable
 from chatmemory.models import Memory
-from chatmemory.services.validation import ACTOR_LENGTH
+from chatmemory.reading import conversations
 
 SHOWN = 20
 AGE = re.compile(r"(\d{1,5})d")
@@ -50,7 +51,7 @@ class Command(DatabaseCommand):
         found = self.selected(options["older_than"], options["label"])
         ids = list(found.order_by("pk").values_list("pk", flat=True))
         self.stdout.write(f"{counted(len(ids), 'conversation')}: {_shown(ids)}")
-        branches = queries.branches(ids)
+        branches = conversations.branches(ids)
         if branches:
             fate = "are deleted, too" if options["with_branches"] else "stay, see --with-branches"
             self.stdout.write(

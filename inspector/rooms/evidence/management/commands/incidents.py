@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from chatmemory.core.exceptions import MemoryNotFound
-from chatmemory.core.recall.incidents import Incident
+from chatmemory.exceptions import MemoryNotFound
 from chatmemory.management.base import ReportCommand
 from chatmemory.models import Memory
+from chatmemory.recall.incidents import Incident
 from chatmemory.reports import incidents
 from chatmemory.reports.printing import Printer
 from inspector.rooms.evidence.writes import current_incidents

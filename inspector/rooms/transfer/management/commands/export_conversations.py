@@ -9,12 +9,12 @@ from typing import Any
 from django.core.management import call_command, get_commands
 from django.core.management.base import CommandParser
 
-from chatmemory import queries
-from chatmemory.explain import counted
+from chatmemory.explain.wording import counted
 from chatmemory.formats import render_each, writable_formats
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arguments
 from chatmemory.models import Memory
+from chatmemory.reading.history import whole_history
 from chatmemory.reports.printing import add_json_argument
 from chatmemory.streaming import rendered_file
 from inspector.rooms.transfer.exports import archive_lines
@@ -84,7 +84,7 @@ class Command(DatabaseCommand):
             return archive_lines(ids)
         if len(ids) != 1:
             raise wrong_arguments("--format writes one conversation: name its id")
-        return iter(["".join(rendered_file(render_each(queries.whole_history(ids[0]), format)))])
+        return iter(["".join(rendered_file(render_each(whole_history(ids[0]), format)))])
 
     def selected(self, label: str | None) -> list[str]:
         """Return the ids of those with a label, or of all."""

@@ -10,15 +10,15 @@ from django.core.management.base import CommandError, CommandParser
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from chatmemory.core.exceptions import ChatMemoryError, InvalidValue
-from chatmemory.core.policies import Policy
-from chatmemory.core.texts import one_line
-from chatmemory.core.written_policies import policy_from_text
-from chatmemory.explain import counted
+from chatmemory.exceptions import ChatMemoryError, InvalidValue
+from chatmemory.explain.wording import counted
 from chatmemory.formats import stream_transcripts
 from chatmemory.management.base import DatabaseCommand
+from chatmemory.messages.texts import one_line
 from chatmemory.reports.files import TranscriptFile, add_file_arguments, opened, transcript_files
 from chatmemory.reports.printing import Printer, add_json_argument
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.written_policies import policy_from_text
 from inspector.rooms.transfer.archives import FORMAT, import_archive, is_archive
 from inspector.rooms.transfer.imports import Imported, Report, import_each, lost_at
 

@@ -1,0 +1,153 @@
+"""Database outages: errors that the request did not cause and that may end by themselves.
+
+The transaction of the request was rolled back, so the caller can repeat it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from django.core.exceptions import SynchronousOnlyOperation
+from django.db import DatabaseError, InterfaceError, OperationalError
+
+from chatmemory import database
+from chatmemory.sqlite_files import is_damage
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A state of the database in a word, and a sentence about it. `is_of_node` tells that the
+    database itself answers, and a node of its cluster does not.
+    """
+
+    state: str
+    detail: str
+    is_of_node: bool = False
+
+    def __str__(self) -> str:
+        return f"the database is {self.state}: {self.detail}"
+
+
+_BUSY = Outage("busy", "other clients are writing: try again in a moment")
+_CROWDED = Outage("busy", "there are too many connections: try again in a moment")
+_FULL = Outage("full", "the disk is full: nothing can be stored until there is space")
+_READ_ONLY = Outage("read-only", "nothing can be written at present: try again later")
+_NOT_MIGRATED = Outage(
+    "not migrated",
+    "a table or column is missing: run manage.py migrate, or chatmemory migrate",
+)
+_SLOW = Outage("slow", "the query took too long: try again in a moment")
+_CLOSED = Outage(
+    "down", "its file cannot be opened: check that its folder exists and can be written"
+)
+_DOWN = Outage("down", "it does not respond: try again in a moment")
+_NODE_DOWN = Outage("down", "a node of its cluster does not respond", is_of_node=True)
+
+# Prefixes of SQLite's error names, https://sqlite.org/rescode.html
+_SQLITE = {
+    "SQLITE_BUSY": _BUSY,
+    "SQLITE_LOCKED": _BUSY,
+    "SQLITE_FULL": _FULL,
+    "SQLITE_READONLY": _READ_ONLY,
+    "SQLITE_INTERRUPT": _SLOW,
+    "SQLITE_CANTOPEN": _CLOSED,
+    "SQLITE_IOERR_SHMSIZE": _FULL,  # of the file that connections share
+    "SQLITE_IOERR": _DOWN,
+    "SQLITE_PROTOCOL": _DOWN,
+}
+# Prefixes of SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html
+_POSTGRESQL = {
+    "55P03": _BUSY,  # lock_not_available
+    "40P01": _BUSY,  # deadlock_detected
+    "53300": _CROWDED,  # too_many_connections
+    "53100": _FULL,  # disk_full
+    "25006": _READ_ONLY,  # read_only_sql_transaction
+    "42P01": _NOT_MIGRATED,  # undefined_table
+    "42703": _NOT_MIGRATED,  # undefined_column
+    "57014": _SLOW,  # query_canceled
+    "57P": _DOWN,  # admin_shutdown, crash_shutdown, cannot_connect_now
+    "08": _NODE_DOWN,  # connection exceptions, told by a server: it has lost another one
+}
+# Citus has no code of its own for a node that ends while it carries out a command.
+_INTERNAL = "XX000"
+_NODE_LOST = re.compile(
+    "closed the connection|SSL SYSCALL|connection not open|could not (send|receive) data"
+    "|failure on connection"
+)
+RETRY_SECONDS = 2
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def outage(error: BaseException | None) -> Outage | None:
+    """Return the outage that an error reports, or None.
+
+    An error that the database reports for a statement is not an outage, but a bug of this program.
+    """
+    if not isinstance(error, (DatabaseError, InterfaceError)):
+        return None
+    cause = error.__cause__
+    if name := getattr(cause, "sqlite_errorname", None):
+        if re.search("no such (table|column)", str(error)):  # SQLite has no code for these
+            return _NOT_MIGRATED
+        return next((found for code, found in _SQLITE.items() if name.startswith(code)), None)
+    if state := getattr(cause, "sqlstate", None):
+        if state == _INTERNAL and _NODE_LOST.search(str(error)):
+            return _NODE_DOWN
+        return next((found for code, found in _POSTGRESQL.items() if state.startswith(code)), None)
+    # There is no code if the connection failed or was lost.
+    return _DOWN if isinstance(error, (OperationalError, InterfaceError)) else None
+
+
+def explained(call: Callable[P, T]) -> Callable[P, T]:
+    """Add a note to the errors of a call that say what is wrong with the database."""
+
+    @wraps(call)
+    def noting(*args: P.args, **options: P.kwargs) -> T:
+        try:
+            return call(*args, **options)
+        except (DatabaseError, InterfaceError) as error:
+            if found := outage(error):
+                error.add_note(f"chatmemory: {found}")
+            raise
+        except SynchronousOnlyOperation as error:
+            error.add_note("chatmemory: await the method whose name begins with an a: aadd for add")
+            raise
+
+    return noting
+
+
+@contextmanager
+def leaving_out_lost_nodes() -> Iterator[None]:
+    """If a node of a cluster is down, roll back what the block did, and go on after the block.
+
+    If the whole database is down, the code after the block fails.
+    """
+    try:
+        with database.atomic():
+            yield
+    except (DatabaseError, InterfaceError) as error:
+        found = outage(error)
+        if found is None or found.state != "down":
+            raise
+
+
+def explain_error(error: BaseException) -> str | None:
+    """Return the words that a command prints for a database error, None for a bug of this program.
+
+    The driver's own text says why a database is down. It has no password.
+    """
+    if is_damage(error.__cause__):
+        return f"the database is damaged: {error}: restore a backup"
+    found = outage(error)
+    if found is not None and found.state == "down":
+        found = Outage(found.state, database.refusal() or str(error))
+    if found is _NOT_MIGRATED:
+        found = Outage(f"not migrated ({database.described()})", found.detail)
+    return str(found) if found else None

@@ -1,0 +1,56 @@
+"""What is known of models by their names, from `known_models.toml`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+
+@dataclass(frozen=True)
+class KnownModel:
+    """Models with some `names`, a pattern: the most tokens of a prompt, and the shares of the input
+    price that a cached and a written token cost; None where a share is not known.
+
+    `source` is an address, which was read on the day `as_of`.
+    """
+
+    names: re.Pattern[str]
+    prompt: int
+    cached: Decimal | None
+    write: Decimal | None
+    source: str
+    as_of: date
+
+
+@cache
+def known_models() -> Sequence[KnownModel]:
+    """Return all models that are known; the first whose names match a model applies."""
+    text = files("chatmemory").joinpath("known_models.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    return tuple(_model(each, data["source"], data["as_of"]) for each in data["models"])
+
+
+def _model(data: Mapping[str, Any], source: str, as_of: date) -> KnownModel:
+    cached, write = (Decimal(data[name]) if name in data else None for name in ("cached", "write"))
+    return KnownModel(re.compile(data["names"]), data["prompt"], cached, write, source, as_of)
+
+
+def known_model(name: str | None) -> KnownModel | None:
+    """Return the entry of a known model, or None."""
+    return next((each for each in known_models() if name and each.names.search(name)), None)
+
+
+def smallest_prompt(names: Iterable[str]) -> int | None:
+    """Return the most tokens of a prompt that each of some models takes; None if one is not known,
+    or none is named.
+    """
+    found = [known_model(name) for name in names]
+    known = [each.prompt for each in found if each is not None]
+    return min(known) if known and len(known) == len(found) else None

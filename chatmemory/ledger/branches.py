@@ -1,0 +1,212 @@
+"""Branches: new conversations with the history and the window of another one at a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from chatmemory import database
+from chatmemory.exceptions import (
+    ChatMemoryError,
+    ImportUnfinished,
+    MemoryExists,
+)
+from chatmemory.ledger.adding import (
+    add_all,
+    change_policy,
+    count_all,
+    counted_entries,
+    required_policy,
+)
+from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.conversations import create
+from chatmemory.ledger.erasure import delete
+from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.messages import new_messages
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.redaction import is_redacted
+from chatmemory.ledger.slices import (
+    SLICE,
+    add_slices,
+    is_long,
+)
+from chatmemory.ledger.transaction import locked
+from chatmemory.ledger.validation import check_policy, storable_additions
+from chatmemory.ledger.windows import shown_message, stay_entries, stay_entry, stays_at
+from chatmemory.messages.codec import stored_json
+from chatmemory.messages.estimators import family_named, remember_tokens
+from chatmemory.messages.message import ChatMessage
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.reading.conversations import source_of
+from chatmemory.windows.policies import Oversized, Policy
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.transitions import refill
+
+
+@dataclass(frozen=True)
+class _Copied:
+    """What a branch copies: the history at a step, the stays of the window, and their messages."""
+
+    history: Sequence[NewMessage]
+    window: Sequence[Stay]
+    said: Sequence[ChatMessage]
+
+    @classmethod
+    def at(cls, step: Step, policy: Policy) -> _Copied:
+        """Read what is to be counted under a policy. A message of both is the same object."""
+        window = list(stays_at(step).select_related("message"))
+        history = _history(step, window, policy)
+        said = [
+            history[stay.seq].message
+            if stay.seq in history and stay.overrides is None
+            else _copy(stay.message, stay.tokens, policy, stay.overrides)
+            for stay in window
+        ]
+        return cls(list(history.values()), window, said)
+
+    def count(self, first: Policy, in_force: Policy) -> None:
+        """Count the history and the window by the first policy, and the window by the other."""
+        count_all((each.message for each in self.history), first.estimator)
+        count_all(self.said, first.estimator)
+        count_all(self.said, in_force.estimator)
+
+
+def branch(
+    memory_id: str,
+    new_id: str,
+    messages: Iterable[ChatMessage],
+    *,
+    at: int | None = None,
+    policy: Policy | None = None,
+    actor: str = "",
+) -> list[ChangeResult]:
+    """Create a conversation with the history and the window at step `at`, then add `messages`.
+
+    The source is not changed. The new conversation has the step as its label `from`; the source's
+    id is only in `branched_from`, because labels are shown to tokens that may not see the source. A
+    long history is added in several transactions; until the last, other changes of the branch raise
+    ImportUnfinished, and repeating the call goes on where it was interrupted. Raises the exceptions
+    of `simulation.simulate` and `create`.
+    """
+    new = storable_additions(messages)
+    source = find_memory(memory_id)
+    step = find_step(source, source.last_step if at is None else at)
+    advice = "give the new conversation a policy"
+    in_force = check_policy(
+        policy or step.policy or required_policy(source.pk, source.policy, advice)
+    )
+    first = _admitting(check_policy(step.policy or in_force))
+    copied = _Copied.at(step, first)
+    copied.count(first, in_force)
+    new = new_messages(new_id, messages, in_force)
+    label = {"from": f"step {step.n}"}
+    with database.atomic():
+        stored = _begin(source.pk, new_id, first, label, actor)
+        characters = sum(len(stored_json(each.message)) for each in copied.history)
+        if not is_long(copied.history, characters) and len(copied.window) <= SLICE:
+            _copy_history(new_id, copied, 0, actor)
+            return _end_branch(new_id, copied, new, in_force, actor)
+    try:
+        _copy_history(new_id, copied, stored, actor)
+        return _end_branch(new_id, copied, new, in_force, actor)
+    except ImportUnfinished:  # another process goes on with it
+        raise
+    except ChatMemoryError:
+        delete(new_id, actor=actor)
+        raise
+
+
+def _history(step: Step, window: Iterable[Stay], policy: Policy) -> dict[int, NewMessage]:
+    """Return the history at a step by seq, as it is to be counted under a policy."""
+    said = Message.objects.filter(memory=step.memory_id, origin=Message.Origin.SAID)
+    rows = said.filter(seq__lte=step.last_seq).order_by("seq")
+    tokens = {stay.seq: stay.tokens for stay in window}
+    return {
+        row.seq: NewMessage(
+            _copy(row, tokens.get(row.seq, row.tokens), policy), said_at=row.said_at
+        )
+        for row in rows
+    }
+
+
+def _copy(row: Message, tokens: int, policy: Policy, overrides: str | None = None) -> ChatMessage:
+    """Return a message; a redacted one with the tokens of the words that it had."""
+    message = shown_message(row, overrides)
+    if is_redacted(message):
+        remember_tokens(message, family_named(policy.estimator), tokens)
+    return message
+
+
+def _copy_history(new_id: str, copied: _Copied, stored: int, actor: str) -> None:
+    for _ in add_slices(new_id, copied.history, stored=stored, actor=actor, copied=True):
+        pass
+
+
+def _begin(source_id: str, new_id: str, policy: Policy, labels: dict[str, str], actor: str) -> int:
+    """Create a branch, and return how much of the history an interrupted call has stored in it.
+
+    Raises MemoryExists unless it is the same branch.
+    """
+    try:
+        create(new_id, policy, labels, actor)
+    except MemoryExists:
+        begun = Memory.objects.filter(pk=new_id, branched_from=source_id).first()
+        if begun is None or begun.imported is None or source_of(begun) is None:
+            raise
+        if (begun.labels, begun.policy) != (labels, policy):
+            raise
+        return int(begun.imported)
+    Memory.objects.filter(pk=new_id).update(branched_from=source_id, imported=0)
+    return 0
+
+
+def _admitting(policy: Policy) -> Policy:
+    """Return a policy that refuses nothing of a history that another one may have admitted."""
+    return replace(policy, oversized=Oversized.EVICT) if policy.rejects_oversized else policy
+
+
+def _end_branch(
+    new_id: str, copied: _Copied, new: Sequence[NewMessage], policy: Policy, actor: str
+) -> list[ChangeResult]:
+    """Give a branch that has its history the window of its source, and add what is new.
+
+    Then other changes are allowed. Raises ImportUnfinished if another process did it meanwhile.
+    """
+    stored = len(copied.history)
+    with locked(new_id, actor=actor, imported=stored, note=Step.BRANCHED) as recorder:
+        own = recorder.window
+        # What is not written yet could not be read later. In a branch, seqs have no gaps
+        own.refill(
+            replace(entry, message=copied.history[entry.seq - 1].message)
+            for entry in stay_entries(own)
+        )
+        _make_room(recorder, copied.window)
+        arrivals = counted_entries(recorder.memory, copied.said)
+        recorder.record(refill(own, arrivals, recorder.policy))
+        _pin(recorder, copied.window)
+        change_policy(recorder, policy)
+        recorder.memory.imported = None
+        results = add_all(recorder, new)
+    # If nothing was changed, nothing was written either.
+    Memory.objects.filter(pk=new_id, imported=stored).update(imported=None)
+    return results
+
+
+def _make_room(recorder: Recorder, window: Sequence[Stay]) -> None:
+    """Raise the limit so far that all of the window stays: what will be pinned, and what a lowered
+    limit hides until the next add.
+    """
+    policy = recorder.policy
+    if not can_decide(policy):
+        return
+    needed = policy.load(policy.total(map(stay_entry, window)))
+    if needed > policy.limit:
+        change_policy(recorder, replace(policy, limit=needed))
+
+
+def _pin(recorder: Recorder, window: Sequence[Stay]) -> None:
+    """Pin what is pinned in the source."""
+    for position in [position for position, stay in enumerate(window) if stay.pinned]:
+        entry = list(stay_entries(recorder.window))[position]
+        if not entry.pinned:
+            recorder.pin(entry, pinned=True)

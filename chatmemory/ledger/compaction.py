@@ -1,0 +1,103 @@
+"""The service that puts a summary in the place of messages that are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Unpack
+
+from chatmemory.conf import fact_words
+from chatmemory.ledger.adding import appended_count, summarized
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.transaction import (
+    Planned,
+    change_as_planned,
+    planned,
+)
+from chatmemory.ledger.validation import storable_messages
+from chatmemory.ledger.windows import stay_entries
+from chatmemory.recall.compactions import LIMIT, dropped_terms
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.compaction import (
+    SummaryOptions,
+    SummaryPlan,
+    messages_of,
+    summary_message,
+)
+from chatmemory.windows.transitions import Transition
+
+
+def compact(
+    memory_id: str,
+    summary: str,
+    *,
+    trigger: str = "",
+    actor: str = "",
+    expected_version: int | None = None,
+    ahead: Planned[Transition] | None = None,
+    **options: Unpack[SummaryOptions],
+) -> ChangeResult:
+    """Replace messages of the window by a summary, as one step.
+
+        services.compact("order-7741", "They ask for their parcel.", keep_last=4)
+
+    The summary covers the messages with the seqs `covering`, or all but the last `keep_last`
+    messages or `keep_tokens` tokens; a tool call stays with its results. Up to `append_terms` exact
+    terms that the summary would lose are appended to it, if there is room. `trigger` is the note of
+    the step, such as "auto", which a redaction keeps. It may be planned `ahead` with the same
+    arguments. Raises InvalidValue, InvalidMessage, MessageTooLarge, MemoryNotFound, MessageNotFound
+    (not in memory), NotCompactable, VersionConflict.
+    """
+    return change_as_planned(
+        memory_id,
+        _planning(summary, options),
+        Recorder.record,
+        actor=actor,
+        expected_version=expected_version,
+        note=trigger,
+        ahead=ahead,
+    )
+
+
+def plan_compaction(
+    memory_id: str, summary: str, **options: Unpack[SummaryOptions]
+) -> Planned[Transition]:
+    """Plan a compaction before anything is locked. Raises the exceptions of `compact`."""
+    return planned(memory_id, _planning(summary, options))
+
+
+def _planning(summary: str, options: SummaryOptions) -> Callable[[Recorder], Transition]:
+    plan, words = SummaryPlan(**options), fact_words()
+    storable_messages([summary_message(summary)])
+    return lambda recorder: summarized(recorder, summary, plan, words)
+
+
+@dataclass(frozen=True)
+class CompactionPreview:
+    """What a compaction would do: the messages that leave, the sums, and the exact terms that the
+    summary would lose, of which the first `appended` would be appended to it.
+    """
+
+    covered: tuple[int, ...]
+    change: ChangeResult
+    terms: tuple[str, ...]
+    appended: int
+
+
+@one_snapshot()
+def preview_compaction(
+    memory_id: str, summary: str, **options: Unpack[SummaryOptions]
+) -> CompactionPreview:
+    """Simulate `compact` with the same arguments. Raises the same exceptions."""
+    plan = SummaryPlan(**options)
+    summary_message(summary)
+    recorder = Recorder(find_memory(memory_id))
+    transition = summarized(recorder, summary, plan, fact_words())
+    covered = [*stay_entries(each.entry for each in transition.evictions)]
+    most = max(LIMIT, plan.append_terms)
+    terms = dropped_terms(messages_of(covered), summary, most, words=fact_words())
+    appended = appended_count(transition, summary, terms)
+    change = recorder.record(transition)
+    return CompactionPreview(tuple(each.seq for each in covered), change, tuple(terms), appended)

@@ -1,0 +1,144 @@
+"""Services that create, change and label conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
+
+from chatmemory import database
+from chatmemory.exceptions import (
+    CorruptRow,
+    DeletionUnfinished,
+    ImportUnfinished,
+    MemoryNotFound,
+)
+from chatmemory.ledger.adding import Recount, change_policy
+from chatmemory.ledger.defaults import Default, chosen_policy
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.transaction import (
+    audit,
+    check_imported,
+    locked,
+    sizes_of,
+    unsaved_memory,
+)
+from chatmemory.ledger.validation import (
+    check_id,
+    check_labels,
+    check_policy,
+)
+from chatmemory.models import Memory
+from chatmemory.reading.adoption import having_another
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.search import DIGEST_LABEL, given_labels
+from chatmemory.windows.policies import Policy
+
+ADOPTION_SECONDS = 2.0
+LABELLED_AT_ONCE = 200  # conversations, in about a third of a second
+
+
+def create(
+    memory_id: str,
+    policy: Policy | Default | None = "default",
+    labels: Mapping[str, str] | None = None,
+    actor: str = "",
+) -> Memory:
+    """Create an empty conversation without a step.
+
+    Without a policy it gets the default policy of its id; with None, the client decides its window.
+    Raises MemoryExists, DeletionUnfinished, InvalidValue, PolicyUnavailable.
+    """
+    check_id(memory_id)
+    policy = check_policy(chosen_policy(memory_id, policy))
+    with created(memory_id, policy, check_labels(labels or {}), actor) as recorder:
+        return recorder.memory
+
+
+@contextmanager
+def created(
+    memory_id: str, policy: Policy | None, labels: dict[str, str], actor: str, note: str = ""
+) -> Iterator[Recorder]:
+    """Create a conversation, and write at the end of the block what the block recorded.
+
+    The policy and the labels are checked, or the labels are an import's own.
+    """
+    create = partial(unsaved_memory, memory_id, labels, policy)
+    with locked(memory_id, actor=actor, create=create, must_be_new=True, note=note) as recorder:
+        audit(f"create {memory_id!r}", action="create", actor=actor, memory_id=memory_id)
+        yield recorder
+
+
+def change(
+    memory_id: str,
+    *,
+    policy: Policy | None = None,
+    labels: Mapping[str, str] | None = None,
+    recount: Recount | None = None,
+    actor: str = "",
+    expected_version: int | None = None,
+) -> Memory:
+    """Change the policy, the labels or both, one step each; an equal value is not a step.
+
+    A lower limit evicts nothing by itself: the messages over it are hidden until the next add
+    evicts them, and a higher limit before that shows them again (LangChain4j trims on reading).
+    The label that identifies an import stays. A `recount` for the policy may be passed; otherwise
+    it is made here, before the lock.
+    Raises MemoryNotFound, InvalidValue, UnknownEstimator, VersionConflict.
+    """
+    policy = check_policy(policy)
+    new_labels = None if labels is None else check_labels(labels)
+    check_id(memory_id)
+    if policy is not None and recount is None:
+        recount = Recount.ahead(memory_id, policy.estimator)
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        if policy is not None:
+            change_policy(recorder, policy, recount)
+        if new_labels is not None:
+            _set_labels(recorder, new_labels)
+        return recorder.memory
+
+
+def adopt_policy(
+    which: MemoryFilter, policy: Policy, *, actor: str = "", seconds: float = ADOPTION_SECONDS
+) -> int:
+    """Set a policy for conversations that have another one; return how many were changed.
+
+    Those that cannot be changed are left out, such as one that is being imported or one that cannot
+    be read. The call ends after about `seconds`; call it again for the rest. Raises InvalidValue,
+    UnknownEstimator.
+    """
+    policy = check_policy(policy)
+    changed = 0
+    ids = list(having_another(which, policy).values_list("id", flat=True))
+    for memory_id in database.for_seconds(seconds, ids):
+        with suppress(CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound):
+            change(memory_id, policy=policy, actor=actor)
+            changed += 1
+    return changed
+
+
+def label(memory_ids: Iterable[str], name: str, value: str, actor: str = "") -> None:
+    """Add a label to some conversations, in short transactions. Those that are deleted in between
+    are left out.
+
+    Raises MemoryNotFound, InvalidValue and ImportUnfinished before any is changed.
+    """
+    sizes = sizes_of(memory_ids)
+    for row in Memory.objects.filter(id__in=list(sizes)):
+        check_labels({**given_labels(row.labels), name: value})
+        check_imported(row)
+    for part in database.pausing_for_writers(
+        database.parts_of(dict.fromkeys(sizes, 1), LABELLED_AT_ONCE)
+    ):
+        with database.atomic():
+            for memory_id in part:
+                with suppress(MemoryNotFound), locked(memory_id, actor=actor) as recorder:
+                    given = given_labels(recorder.memory.labels)
+                    _set_labels(recorder, check_labels({**given, name: value}))
+
+
+def _set_labels(recorder: Recorder, given: dict[str, str]) -> None:
+    """Set the labels that people gave; the one of an import stays."""
+    own = recorder.memory.labels.keys() & {DIGEST_LABEL}
+    recorder.set_labels(given | {name: recorder.memory.labels[name] for name in own})

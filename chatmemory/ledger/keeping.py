@@ -1,0 +1,284 @@
+"""Keeping what is derived from ledgers: after commits, or at once for one conversation.
+
+Rows are made outside of any lock, of one snapshot, and stored several at a time in a short
+transaction, unless their conversation was deleted or redacted meanwhile. A conversation that only
+went on meanwhile is known up to an earlier step than its newest one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from itertools import chain
+from time import monotonic
+
+from django.db import DatabaseError
+from django.db.models import F, Q, Subquery
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from chatmemory import database
+from chatmemory.database_errors import outage
+from chatmemory.exceptions import MemoryNotFound
+from chatmemory.keeper import Keeper
+from chatmemory.kept import KeptRow
+from chatmemory.ledger.keepers import keepers
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.transaction import notify_followers, unless_changing
+from chatmemory.models import Memory, Step
+from chatmemory.reading.conversations import is_writable
+from chatmemory.reading.feed import microseconds
+from chatmemory.snapshots import one_snapshot
+
+STALE_AT_ONCE = 50
+STORED_AT_ONCE = 20  # rows of a transaction
+STORED_AFTER = 0.2  # seconds that a row waits for others
+COMMITTED_WITHIN = timedelta(minutes=1)  # a change is seen after the time that it has
+SLOW, REST = 0.1, 5  # a row that took more seconds rests that many times as long
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RemadeRow:
+    """A new kept row, and the row that it replaces."""
+
+    keeper: Keeper
+    row: KeptRow
+    before: KeptRow | None
+
+
+# One conversation
+
+
+@one_snapshot()
+def made(keeper: Keeper, memory_id: str) -> RemadeRow | None:
+    """Make the row of a conversation; None if the kept one is current. Raises MemoryNotFound, and
+    what `Keeper.make` raises.
+    """
+    memory = find_memory(memory_id)
+    before = keeper.row(memory)
+    if before is not None and before.step == memory.last_step:
+        return None
+    return _made(keeper, memory, before)
+
+
+def _made(keeper: Keeper, memory: Memory, before: KeptRow | None) -> RemadeRow:
+    row = keeper.model(
+        memory=memory,
+        step=memory.last_step,
+        version=keeper.version(),
+        kept_at=microseconds(timezone.now()),
+        **keeper.make(memory, before),
+    )
+    return RemadeRow(keeper, row, before)
+
+
+def current(keeper: Keeper, memory_id: str, most: int | None = None) -> KeptRow | None:
+    """Return the row of the newest step, made and stored now if it was not, where the database can
+    be written. With `most`, a row for which more messages would be read stays as it is kept.
+
+    None if none is kept. Raises MemoryNotFound, and what `Keeper.make` raises.
+    """
+    memory = find_memory(memory_id)
+    if most is not None and keeper.messages_read(memory) > most:
+        return keeper.row(memory)
+    found = made(keeper, memory_id)
+    if found is None:
+        return keeper.row(memory)
+    with suppress(DatabaseError):  # the database cannot be written, or others write for long
+        store([found])
+    return found.row
+
+
+def keep(memory_id: str) -> None:
+    """Make and store all rows of a conversation that are not current. Raises MemoryNotFound."""
+    for keeper in keepers():
+        current(keeper, memory_id)
+
+
+def store(some: Sequence[RemadeRow]) -> None:
+    """Store rows in one transaction, and then tell their keepers and the live streams.
+
+    A row is left out if its conversation was deleted or redacted since, is being changed at this
+    moment, or has a row of a later step.
+    """
+    with database.atomic():
+        kept = [each for each in some if _may_store(each)]
+        for each in kept:
+            each.row.kept_at = microseconds(timezone.now())
+            _upsert(each.row)
+    for each in kept:
+        database.on_commit(partial(_tell, each))
+
+
+def _upsert(row: KeptRow) -> None:
+    names = [field.name for field in row._meta.concrete_fields if not field.primary_key]
+    type(row).objects.bulk_create(
+        [row], update_conflicts=True, unique_fields=["memory"], update_fields=names
+    )
+
+
+def _may_store(each: RemadeRow) -> bool:
+    row, memory = each.row, each.row.memory
+    state = unless_changing(row.pk, "created_at", "last_step")
+    if state is None or state[0] != memory.created_at or state[1] < row.step:
+        return False
+    if state[1] > row.step:
+        later = Step.objects.filter(memory=memory, n__gt=row.step, kind=Step.Kind.REDACT)
+        if later.exists():
+            return False
+    newer = type(row).objects.filter(pk=row.pk, step__gt=row.step, version=row.version)
+    return not newer.exists()
+
+
+def _tell(each: RemadeRow) -> None:
+    each.keeper.kept(each.row, each.before)
+    notify_followers(each.row.pk)
+
+
+def remade(memory_id: str) -> list[str]:
+    """Make the current rows of a conversation anew, and return the names of those that differed.
+
+    They are replaced where the database can be written. Raises MemoryNotFound.
+    """
+    differing: list[RemadeRow] = []
+    with one_snapshot():
+        memory = find_memory(memory_id)
+        for keeper in keepers():
+            kept = keeper.row(memory)
+            if kept is not None and kept.step == memory.last_step:
+                again = _made(keeper, memory, None)
+                if _values(again.row) != _values(kept):
+                    differing.append(again)
+    if differing and is_writable():
+        store(differing)
+    return [str(each.row._meta.verbose_name) for each in differing]
+
+
+def _values(row: KeptRow) -> dict[str, object]:
+    fields = row._meta.concrete_fields
+    return {field.name: getattr(row, field.attname) for field in fields if field.name != "kept_at"}
+
+
+def newest_kept() -> int:
+    """Return when the newest row was stored, in microseconds since 1970; 0 if there are none."""
+    newest = (
+        each.model.objects.order_by("-kept_at").values_list("kept_at", flat=True).first()
+        for each in keepers()
+    )
+    return max(filter(None, newest), default=0)
+
+
+# All conversations, again and again
+
+
+class Rounds:
+    """The rounds of one process over conversations that have changed: those that change now, then
+    those that had changed before the first round, the newest change first. A conversation that
+    fails is logged once, and left to its next reader.
+    """
+
+    def __init__(self, chosen: Sequence[Keeper] | None = None) -> None:
+        followed = keepers() if chosen is None else chosen
+        self._followers = [_Follower(keeper) for keeper in followed]
+
+    def keep_some(self, seconds: float) -> bool:
+        """Make rows for about so many seconds for each keeper, at least one; return whether some
+        are left. Where nothing can be written, none are made.
+        """
+        if not is_writable():
+            return False
+        have_more = [each.keep_some(seconds) for each in self._followers]
+        return any(have_more)
+
+
+class _Follower:
+    """What one keeper has seen of the conversations."""
+
+    def __init__(self, keeper: Keeper) -> None:
+        self._keeper = keeper
+        self._begun_at = self._since = timezone.now() - COMMITTED_WITHIN
+        self._earliest: str | None = ""  # of those before; None once there are no more
+        self._failed: set[str] = set()
+        self._resting: dict[str, float] = {}  # until when, by id
+
+    def keep_some(self, seconds: float) -> bool:
+        now = timezone.now()
+        self._wake_rested()
+        changed = self._stale(Q(updated_at__gte=self._since))
+        is_full = len(changed) == STALE_AT_ONCE
+        earlier = [] if is_full else self._stale_earlier()
+        waiting = chain(_in_own_order(changed), _in_own_order(earlier))
+        for part in _parts(self._made(database.for_seconds(seconds, waiting))):
+            store(part)
+        if next(waiting, None) is not None or is_full:
+            return True
+        if not self._resting:
+            self._since = now - COMMITTED_WITHIN
+        self._earliest = earlier[-1] if earlier else None
+        return bool(earlier)
+
+    def _made(self, memory_ids: Iterable[str]) -> Iterator[RemadeRow]:
+        for memory_id in memory_ids:
+            began = monotonic()
+            try:
+                found = made(self._keeper, memory_id)
+            except MemoryNotFound:  # deleted meanwhile
+                continue
+            except Exception as error:
+                if outage(error):
+                    raise
+                name = self._keeper.model._meta.verbose_name
+                logger.exception("the %s of %r cannot be made", name, memory_id)
+                self._failed.add(memory_id)
+                continue
+            if (took := monotonic() - began) > SLOW:
+                self._resting[memory_id] = monotonic() + REST * took
+            if found is not None:
+                yield found
+
+    def _wake_rested(self) -> None:
+        begun = monotonic()
+        self._resting = {name: until for name, until in self._resting.items() if until > begun}
+
+    def _stale_earlier(self) -> list[str]:
+        """Return conversations that had changed before the first round, from the last of the round
+        before on. Times are compared by the database: one that was altered may be no time.
+        """
+        if self._earliest is None:
+            return []
+        then = Memory.objects.filter(id=self._earliest).values("updated_at")
+        return self._stale(Q(updated_at__lte=Coalesce(Subquery(then), self._begun_at)))
+
+    def _stale(self, when: Q) -> list[str]:
+        """Return conversations whose row is stale, the newest change first."""
+        name = self._keeper.model.__name__.lower()
+        is_current = {f"{name}__step": F("last_step"), f"{name}__version": self._keeper.version()}
+        rows = Memory.objects.filter(when, imported=None).exclude(**is_current)
+        rows = rows.exclude(last_step=0).exclude(id__in=[*self._failed, *self._resting])
+        newest = rows.order_by("-updated_at", "-id").values_list("id", flat=True)
+        return list(newest[:STALE_AT_ONCE])
+
+
+def _parts(found: Iterable[RemadeRow]) -> Iterator[list[RemadeRow]]:
+    """Yield rows in the parts that are stored together."""
+    part: list[RemadeRow] = []
+    began = monotonic()
+    for each in found:
+        part.append(each)
+        if len(part) == STORED_AT_ONCE or monotonic() - began > STORED_AFTER:
+            yield part
+            part, began = [], monotonic()
+    if part:
+        yield part
+
+
+def _in_own_order(memory_ids: Iterable[str]) -> list[str]:
+    """Shuffle ids per process, so that processes rarely make the row of the same conversation."""
+    return sorted(memory_ids, key=lambda memory_id: hash((os.getpid(), memory_id)))

@@ -1,0 +1,229 @@
+"""Services that add, replace and clear the messages of a window, and pin some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from chatmemory import database
+from chatmemory.exceptions import (
+    MessageNotFound,
+    NotPinnable,
+    PolicyRequired,
+)
+from chatmemory.ledger.adding import (
+    Recount,
+    add_all,
+    change_policy,
+    count_ahead,
+    count_all,
+    counted_entries,
+    is_counted_quickly,
+    required_policy,
+)
+from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.transaction import locked
+from chatmemory.ledger.validation import (
+    Storable,
+    check_id,
+    check_policy,
+    check_whole_number,
+    storable_additions,
+    storable_messages,
+)
+from chatmemory.ledger.windows import StayEntry, read_message, shown_message, stay_entries
+from chatmemory.lint.linter import waiting_call
+from chatmemory.messages.message import ChatMessage, MessageType
+from chatmemory.models import Memory, Message
+from chatmemory.windows.compaction import is_summary
+from chatmemory.windows.eviction import group_of
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.transitions import (
+    clear,
+    hidden_by_limit,
+    refill,
+)
+
+
+def add(
+    memory_id: str,
+    messages: Iterable[ChatMessage | NewMessage],
+    *,
+    actor: str = "",
+    expected_version: int | None = None,
+) -> list[ChangeResult]:
+    """Add messages, one step each, in one transaction.
+
+    A message with a known client id and the same content is not added again; its result has its seq
+    and no step. Raises MemoryNotFound, PolicyRequired (the client decides this window),
+    PolicyUnavailable, EstimatorUnavailable, VersionConflict, DuplicateClientId, InvalidValue,
+    MessageTooLarge, UnstorableText.
+    """
+    new = new_messages(memory_id, messages)
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        return add_all(recorder, new)
+
+
+def new_messages(
+    memory_id: str, messages: Iterable[ChatMessage | NewMessage], policy: Policy | None = None
+) -> Storable[NewMessage]:
+    """Return messages that are to be added, checked and counted, for a new policy if one is given.
+
+    Raises the exceptions of `add`.
+    """
+    new = storable_additions(messages)
+    said = [item.message for item in new]
+    check_id(memory_id)
+    if policy is not None:
+        count_all(said, policy.estimator)
+    elif not is_counted_quickly(said):
+        count_ahead(memory_id, said)
+    return new
+
+
+def change_and_add(
+    memory_id: str,
+    messages: Iterable[ChatMessage | NewMessage],
+    *,
+    policy: Policy | None,
+    actor: str = "",
+) -> list[ChangeResult]:
+    """Change the policy, if one is given, and add messages, in one transaction.
+
+    Raises the exceptions of `add`.
+    """
+    policy = check_policy(policy)
+    new = new_messages(memory_id, messages, policy)
+    recount = None if policy is None else Recount.ahead(memory_id, policy.estimator)
+    with locked(memory_id, actor=actor) as recorder:
+        if policy is not None:
+            change_policy(recorder, policy, recount)
+        return add_all(recorder, new)
+
+
+def set_messages(
+    memory_id: str,
+    messages: Sequence[ChatMessage],
+    *,
+    actor: str = "",
+    expected_version: int | None = None,
+) -> ChangeResult:
+    """Replace the window and trim it by the policy. Raises the exceptions of `add`."""
+    check_id(memory_id)
+    messages = storable_messages(messages)
+    count_ahead(memory_id, messages)
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        advice = "set a policy before replacing its messages"
+        policy = required_policy(memory_id, recorder.policy, advice)
+        arrivals = counted_entries(recorder.memory, messages)
+        return recorder.record(refill(recorder.window, arrivals, policy))
+
+
+def clear_messages(
+    memory_id: str, *, actor: str = "", expected_version: int | None = None
+) -> ChangeResult:
+    """Clear the window, but not the history. Raises MemoryNotFound, VersionConflict."""
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        return recorder.record(clear(recorder.window, recorder.policy))
+
+
+# Pins
+
+
+def pin(
+    memory_id: str, seq: int, *, actor: str = "", expected_version: int | None = None
+) -> ChangeResult | None:
+    """Pin a message that is in memory, with what belongs to it: a tool call and its results.
+
+    It then leaves only if memory is cleared, or set to a list without it. Return None if it is
+    pinned already. Raises InvalidValue, MemoryNotFound, MessageNotFound, NotPinnable,
+    PolicyRequired (the client decides this window), VersionConflict.
+    """
+    check_whole_number(seq, "seq")
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        return _set_pinned(recorder, seq, pinned=True)
+
+
+def unpin(
+    memory_id: str, seq: int, *, actor: str = "", expected_version: int | None = None
+) -> ChangeResult | None:
+    """Let a pinned message leave again when there is no room. Return None if it is not pinned.
+
+    Raises InvalidValue, MemoryNotFound, MessageNotFound, NotPinnable (it is not in memory, or a
+    summary, which stays until another one covers it), VersionConflict.
+    """
+    check_whole_number(seq, "seq")
+    with locked(memory_id, actor=actor, expected_version=expected_version) as recorder:
+        return _set_pinned(recorder, seq, pinned=False)
+
+
+def _set_pinned(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | None:
+    memory = recorder.memory
+    if pinned:
+        _check_limited(memory)
+    entries = list(stay_entries(recorder.window))
+    position = next((i for i, entry in enumerate(entries) if entry.seq == seq), None)
+    if position is None:
+        if not Message.objects.filter(memory=memory, seq=seq).exists():
+            raise MessageNotFound(f"{memory.pk!r} has no message #{seq}")
+        raise NotPinnable(f"#{seq} is not in memory: only a message that the model sees can stay")
+    group = group_of(entries, position)
+    if all(entry.pinned is pinned for entry in group):
+        return None
+    if pinned:
+        _check_pinnable(recorder, group, entries)
+    else:
+        _check_no_summary(memory, entries[position])
+    return recorder.pin(entries[position], pinned)
+
+
+def _check_no_summary(memory: Memory, entry: StayEntry) -> None:
+    """Raise NotPinnable for a summary: without its pin the next add could lose it."""
+    row = Message.objects.get(memory=memory, seq=entry.seq)
+    shown = shown_message(row, entry.overrides)
+    if row.origin == Message.Origin.SYNTHETIC and is_summary(shown):
+        raise NotPinnable(
+            f"#{entry.seq} is a summary: it stays until another summary covers it. Compact it, too"
+        )
+
+
+def _check_limited(memory: Memory) -> None:
+    """Raise PolicyRequired for a window from which no policy evicts for want of room."""
+    policy = required_policy(memory.pk, memory.policy, "set a policy before pinning")
+    if policy.meters_only:
+        raise PolicyRequired(
+            f"the policy of {memory.pk!r} only measures its window and evicts nothing: set one "
+            "that trims it before pinning"
+        )
+
+
+def _check_pinnable(
+    recorder: Recorder, group: Sequence[StayEntry], window: Sequence[StayEntry]
+) -> None:
+    """Raise NotPinnable for a message whose pin would do nothing, or harm."""
+    first = group[0]
+    policy = recorder.policy
+    over = hidden_by_limit(window, policy.total(window), policy) if policy else ()
+    hidden = {each.entry for each in over}
+    if not hidden.isdisjoint(group):
+        raise NotPinnable(
+            f"#{first.seq} is hidden by a lowered limit: only what the model sees can stay"
+        )
+    if first.type is MessageType.SYSTEM:
+        raise NotPinnable(
+            f"#{first.seq} is a system message: it stays until another takes its place"
+        )
+    if first.has_calls and _is_waiting(recorder.memory, window[window.index(first) :]):
+        raise NotPinnable(f"#{first.seq} is a tool call that awaits results: add them first")
+
+
+def _is_waiting(memory: Memory, end: Sequence[StayEntry]) -> bool:
+    """Return whether the call with which the end of a window begins awaits results there."""
+    silent = (MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM)
+    if any(entry.type not in silent for entry in end[1:]):
+        return False
+    rows = Message.objects.filter(
+        database.in_list("seq", (each.seq for each in end)), memory=memory
+    )
+    messages = {row.seq: read_message(row) for row in rows}
+    return waiting_call([messages[each.seq] for each in end]) is not None

@@ -1,0 +1,220 @@
+"""The ChatMemoryStore protocol, for clients that decide their windows themselves.
+
+`get_messages`, `update_messages` and `delete_messages` are LangChain4j's three methods. If several
+clients write to one conversation, the last one wins. This library's memories use `transact`, which
+locks the conversation while a change is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+from django.db.models import Sum
+
+from chatmemory.conf import configuration
+from chatmemory.exceptions import MemoryNotFound
+from chatmemory.ledger.adding import (
+    Recount,
+    count_ahead,
+    count_all,
+    counted_entries,
+    ensure_countable,
+)
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.defaults import metering_policy
+from chatmemory.ledger.messages import clear_messages
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.sql import WindowMessage, window_messages
+from chatmemory.ledger.transaction import locked, unsaved_memory
+from chatmemory.ledger.validation import (
+    check_id,
+    check_storable_limit,
+    storable_messages,
+)
+from chatmemory.ledger.windows import (
+    PART,
+    StayEntry,
+    in_parts,
+    open_stays,
+    shown_message,
+    stay_entries,
+    stay_entry,
+)
+from chatmemory.messages.estimators import (
+    family_named,
+    is_known,
+    remember_tokens,
+)
+from chatmemory.messages.given import storable_id
+from chatmemory.messages.message import AiMessage, ChatMessage
+from chatmemory.messages.runs import digest_of
+from chatmemory.windows.store import Decide
+from chatmemory.windows.transitions import Transition, refill
+from chatmemory.windows.window import Window
+
+
+def get_messages(memory_id: str) -> list[ChatMessage]:
+    """Return the messages of the window, untrimmed; [] for an unknown id, which is not created.
+
+    Each message carries its stored token count, so that it need not be counted again. A redacted
+    one does not: its count is that of the removed words, which a copy of it does not have.
+    """
+    return [message for _, message in _read(window_messages(storable_id(memory_id)))]
+
+
+def messages_in_parts(memory_id: str) -> Iterable[ChatMessage]:
+    """Return the messages of `get_messages`, of which about a megabyte is in memory at a time. Read
+    them within one snapshot with this call.
+    """
+    stays = open_stays(storable_id(memory_id)).filter(memory__deleted_at=None)
+    size = stays.aggregate(size=Sum("size"))["size"] or 0
+    if size <= PART:
+        return get_messages(memory_id)
+    return (shown_message(stay.message, stay.overrides) for stay in in_parts(stays))
+
+
+def get_window(memory_id: str) -> Window:
+    """Return the messages of `get_messages` as a window, which knows what is pinned."""
+    rows = window_messages(storable_id(memory_id))
+    if not rows:
+        return Window()
+    entries = [stay_entry(row, message) for row, message in _read(rows)]
+    return Window(entries, counted_by=family_named(rows[0].estimator))
+
+
+def _read(rows: Sequence[WindowMessage]) -> Iterator[tuple[WindowMessage, ChatMessage]]:
+    family = family_named(rows[0].estimator) if rows else ""
+    for row in rows:
+        message = shown_message(row, row.overrides)
+        if row.redacted_step is None:
+            remember_tokens(message, family, row.tokens)
+        yield row, message
+
+
+def update_messages(
+    memory_id: str,
+    messages: Sequence[ChatMessage],
+    *,
+    actor: str = "",
+    expected_version: int | None = None,
+) -> ChangeResult:
+    """Replace the window by a client's list, without trimming it.
+
+    An unknown id is created. Its default policy, if it has one, measures its window and does not
+    trim it. Raises InvalidValue for an invalid id, InvalidMessage, MessageTooLarge, UnstorableText,
+    VersionConflict.
+    """
+    messages = storable_messages(messages)
+    with _of_client(memory_id, messages, actor, expected_version) as recorder:
+        return _replace(recorder, messages)
+
+
+class RecordedCall(NamedTuple):
+    """The list that a model was given, which is the window after `step`, and what it answered,
+    which is in the window after `answer_step`, too.
+    """
+
+    step: int | None = None
+    answer_step: int | None = None
+    given: Sequence[StayEntry] = ()
+    answered: Sequence[StayEntry] = ()
+
+
+def record_call(
+    memory_id: str,
+    given: Sequence[ChatMessage],
+    answered: Sequence[ChatMessage],
+    *,
+    actor: str = "",
+) -> RecordedCall:
+    """Replace the window by the list that a model was given, as `update_messages` does, and add
+    what it answered. Raises the exceptions of `update_messages`.
+
+    An earlier answer that comes back in another spelling is the one that is known.
+    """
+    given, answered = storable_messages(given), storable_messages(answered)
+    with _of_client(memory_id, [*given, *answered], actor) as recorder:
+        known = [each.message for each in recorder.window.with_messages() if each.message]
+        _replace(recorder, _with_known_answers(given, known))
+        step, held = recorder.memory.last_step, recorder.window.totals.count
+        for entry in counted_entries(recorder.memory, answered):
+            recorder.append(entry)
+        entries = [*stay_entries(recorder.window.with_messages())]
+        answer_step = recorder.memory.last_step if answered else None
+        return RecordedCall(step, answer_step, entries[:held], entries[held:])
+
+
+@contextmanager
+def _of_client(
+    memory_id: str,
+    messages: Sequence[ChatMessage],
+    actor: str,
+    expected_version: int | None = None,
+) -> Iterator[Recorder]:
+    """Lock a conversation for lists of a client with these messages, which are counted before."""
+    check_id(memory_id)
+    estimator = count_ahead(memory_id, messages)
+    policy = recount = None
+    if estimator is None:
+        policy = metering_policy(memory_id)
+    elif not is_known(estimator):
+        recount = Recount.ahead(memory_id, configuration().ESTIMATOR)
+    if policy is not None:
+        count_all(messages, policy.estimator)
+    create = partial(unsaved_memory, memory_id, policy=policy)
+    with locked(
+        memory_id, actor=actor, create=create, expected_version=expected_version
+    ) as recorder:
+        ensure_countable(recorder, recount)
+        yield recorder
+
+
+def _replace(recorder: Recorder, messages: Sequence[ChatMessage]) -> ChangeResult:
+    arrivals = counted_entries(recorder.memory, messages)
+    return recorder.replace(refill(recorder.window, arrivals, None), by_client=True)
+
+
+def _with_known_answers(
+    messages: Iterable[ChatMessage], known: Iterable[ChatMessage]
+) -> list[ChatMessage]:
+    """Return messages in which each answer that is spelled otherwise is the known one."""
+    answers = {digest_of(each): each for each in known if isinstance(each, AiMessage)}
+
+    def as_known(message: ChatMessage) -> ChatMessage:
+        if not isinstance(message, AiMessage) or not answers:
+            return message
+        answer = answers.get(digest_of(message), message)
+        return message if answer == message else answer  # which is counted already
+
+    return [*map(as_known, messages)]
+
+
+def delete_messages(
+    memory_id: str, *, actor: str = "", expected_version: int | None = None
+) -> None:
+    """Clear the window, but not the history. An unknown id is not an error.
+
+    Raises VersionConflict, and MemoryNotFound for an unknown id if a version is expected.
+    """
+    try:
+        clear_messages(memory_id, actor=actor, expected_version=expected_version)
+    except MemoryNotFound:
+        if expected_version is not None:
+            raise
+
+
+def transact(memory_id: str, decide: Decide, *, actor: str = "") -> Transition:
+    """Lock the conversation, pass its window to `decide`, and store the resulting transition.
+
+    An unknown id is created. If `decide` raises, nothing is stored.
+    """
+    create = partial(unsaved_memory, memory_id)
+    with locked(memory_id, actor=actor, create=create) as recorder:
+        transition = decide(recorder.window)
+        check_storable_limit(transition.policy)
+        storable_messages(each.message for each in transition.arrivals if each.message)
+        recorder.record(transition)
+        return transition

@@ -1,0 +1,305 @@
+"""Services that repair a window, so that a provider takes it, and undo that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from chatmemory.exceptions import (
+    ChatMemoryError,
+    MemoryNotFound,
+    NotRepairable,
+)
+from chatmemory.ledger.adding import counted_entries
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.repairing import before_repair, mended
+from chatmemory.ledger.transaction import change_as_planned
+from chatmemory.ledger.windows import StayEntry, stay_entries
+from chatmemory.lint import (
+    PROVIDERS,
+    RULES,
+    Finding,
+)
+from chatmemory.lint.linter import lint
+from chatmemory.lint.linter import repair as repaired
+from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.texts import named
+from chatmemory.models import Step
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.transitions import Transition
+from chatmemory.windows.window import Entry
+
+NOTE = 255
+
+
+@dataclass(frozen=True)
+class RepairPreview:
+    """What a repair for a provider would do.
+
+    `before` and `after` are the messages of the window with their numbers, None for a placeholder.
+    `findings` are those of the window as it is, `done` says what the repair does, `summary` the
+    same in a few words, and `left` what remains. A repair that leaves something that the provider
+    refuses is none.
+    """
+
+    provider: str
+    version: int
+    before: Sequence[tuple[int, ChatMessage]]
+    after: Sequence[tuple[int | None, ChatMessage]]
+    findings: Sequence[Finding]
+    done: Sequence[str]
+    left: Sequence[Finding]
+    summary: str = ""
+
+    @property
+    def refused(self) -> Sequence[Finding]:
+        """What the provider would refuse of the window still."""
+        return [each for each in self.left if each.severity == "refused"]
+
+    @property
+    def leaving(self) -> int:
+        """How many messages leave memory."""
+        return len({seq for seq, _ in self.before} - {seq for seq, _ in self.after})
+
+    @property
+    def is_possible(self) -> bool:
+        return bool(self.done) and not self.refused
+
+
+@one_snapshot()
+def preview_repair(memory_id: str, provider: str) -> RepairPreview:
+    """Return what `repair` would do. Raises MemoryNotFound, InvalidValue (no such provider)."""
+    recorder = Recorder(find_memory(memory_id))
+    return _planned(recorder, provider)[0]
+
+
+def repair(
+    memory_id: str,
+    provider: str,
+    *,
+    reason: str = "",
+    actor: str = "",
+    expected_version: int | None = None,
+) -> ChangeResult:
+    """Repair the window for a provider, as one step, whose note says what was done, and the reason.
+
+    Placeholders for results are no part of the history. Raises MemoryNotFound, InvalidValue,
+    VersionConflict, and NotRepairable if there is nothing to do, or if the provider would refuse
+    the window still.
+    """
+    return change_as_planned(
+        memory_id,
+        lambda recorder: _mended(recorder, provider),
+        lambda recorder, made: recorder.repair(made[0], _note(reason, made[1])),
+        actor=actor,
+        expected_version=expected_version,
+    )
+
+
+def undo_repair(
+    memory_id: str,
+    step: int,
+    *,
+    reason: str = "",
+    actor: str = "",
+    expected_version: int | None = None,
+) -> ChangeResult:
+    """Undo the repair of a step, as one more step: what it left out comes back in its place, and
+    its placeholders leave. What has left or come since then stays so.
+
+    Raises MemoryNotFound, StepNotFound, InvalidValue (the step is no repair), VersionConflict, and
+    NotRepairable if nothing of it is left, or if the limit has no room for what would come back.
+    """
+    return change_as_planned(
+        memory_id,
+        lambda recorder: _undone(recorder, step),
+        lambda recorder, undone: recorder.repair(
+            undone, _note(reason, f"Undone: the repair of step {step:,}.")
+        ),
+        actor=actor,
+        expected_version=expected_version,
+    )
+
+
+def _undone(recorder: Recorder, step: int) -> Transition:
+    """Return the transition that undoes the repair of a step."""
+    memory = recorder.memory
+    repaired_at = find_step(memory, step)
+    old = _loaded(recorder)
+    new = before_repair(memory, repaired_at, old)
+    if [each.seq for each in new] == [each.seq for each in old]:
+        raise NotRepairable(f"nothing of the repair at step {step} is left to undo")
+    _check_room(recorder.policy, old, new)
+    return mended(memory, recorder.window, old, new)
+
+
+def _note(reason: str, words: str) -> str:
+    return f"{words} {reason.strip()}".strip()[:NOTE]
+
+
+def _check_room(policy: Policy | None, old: Sequence[Entry], new: Sequence[Entry]) -> None:
+    """Raise NotRepairable if messages would come back into a window that is then over its limit:
+    others would leave for them, or all that is in memory would be pinned.
+    """
+    if not can_decide(policy) or policy.meters_only:
+        return
+    back, after = set(new) - set(old), policy.total(new)
+    if back and policy.is_exceeded_by(after):
+        raise NotRepairable(
+            f"memory would hold {policy.load(after):,} of {policy.limit:,} {policy.unit} with what"
+            " the repair left out: raise the limit, or clear memory"
+        )
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """What repairs of several conversations did, or would do, and why others have none.
+
+    `versions` are those of the conversations before their repair, `steps` the repairs, and
+    `leaving` tells how many messages leave memory in all.
+    """
+
+    done: dict[str, Sequence[str]]
+    refused: dict[str, str]
+    versions: dict[str, int]
+    steps: dict[str, int]
+    leaving: int = 0
+
+
+def repair_all(
+    memory_ids: Iterable[str],
+    provider: str,
+    *,
+    reason: str = "",
+    actor: str = "",
+    dry_run: bool = False,
+    versions: Mapping[str, int] | None = None,
+) -> Repairs:
+    """Repair some conversations, each in one transaction. Those deleted meanwhile are left out.
+
+    One that is not at its version in `versions`, as a preview found it, is refused.
+    """
+    done: dict[str, Sequence[str]] = {}
+    refused: dict[str, str] = {}
+    found: dict[str, int] = {}
+    steps: dict[str, int] = {}
+    leaving = 0
+    for memory_id in memory_ids:
+        with suppress(MemoryNotFound):
+            plan = preview_repair(memory_id, provider)
+            version = plan.version if versions is None else versions[memory_id]
+            if version == plan.version and not plan.is_possible:
+                refused[memory_id] = _why_not(plan)
+                continue
+            try:
+                if not dry_run:
+                    made = repair(
+                        memory_id, provider, reason=reason, actor=actor, expected_version=version
+                    )
+                    steps[memory_id] = made.step or 0
+                done[memory_id], found[memory_id] = plan.done, version
+                leaving += plan.leaving
+            except MemoryNotFound:
+                raise
+            except ChatMemoryError as error:
+                refused[memory_id] = str(error)
+    return Repairs(done, refused, found, steps, leaving)
+
+
+def newest_repair(memory_id: str) -> int | None:
+    """Return the newest step if it is a repair, which can be undone as it was made."""
+    memory = find_memory(memory_id)
+    newest = Step.objects.filter(memory=memory, n=memory.last_step, kind=Step.Kind.REPAIR)
+    return newest.values_list("n", flat=True).first()
+
+
+def _planned(
+    recorder: Recorder, provider: str
+) -> tuple[RepairPreview, list[StayEntry], list[Entry]]:
+    """Return the plan, the window as it is, and the entries that it would have."""
+    memory, old = recorder.memory, _loaded(recorder)
+    messages, numbers = _messages(old), [each.seq for each in old]
+    plan = repaired(messages, provider=provider, numbers=numbers)
+    made = [each for each, at in zip(plan.messages, plan.sources, strict=True) if at is None]
+    placeholders = iter(counted_entries(memory, made))
+    new: list[Entry] = []
+    for at in plan.sources:
+        # A call and its results are pinned together; a placeholder is behind its call.
+        new.append(replace(next(placeholders), pinned=new[-1].pinned) if at is None else old[at])
+    preview = RepairPreview(
+        provider,
+        memory.last_step,
+        list(zip(numbers, messages, strict=True)),
+        [
+            (None if at is None else numbers[at], message)
+            for message, at in zip(plan.messages, plan.sources, strict=True)
+        ],
+        lint(messages, provider=provider, numbers=numbers),
+        [each.what for each in plan.done],
+        plan.left,
+        _summary(provider, [(each.repair, numbers[each.position]) for each in plan.done]),
+    )
+    return preview, old, new
+
+
+_WORDS = {
+    "add_placeholder": ("one placeholder for {}", "{} placeholders"),
+    "drop_result": ("{} left out", "{} results left out"),
+    "drop_duplicate": ("{} left out", "{} duplicates left out"),
+    "move_result": ("{} moved behind its call", "{} results moved behind their calls"),
+    "system_first": ("{} moved to the beginning", "{} messages moved to the beginning"),
+    "begin_with_user": ("{} leaves before a user message", "{} leave before a user message"),
+}
+
+
+def _summary(provider: str, done: Sequence[tuple[str, int]]) -> str:
+    """`Repaired for OpenAI: one placeholder for #7.`"""
+    of_kind: dict[str, list[int]] = {}
+    for kind, seq in done:
+        of_kind.setdefault(kind, []).append(seq)
+    said = [
+        _WORDS[kind][0].format(named(seqs[0]))
+        if len(seqs) == 1
+        else _WORDS[kind][1].format(f"{len(seqs):,}")
+        for kind, seqs in of_kind.items()
+    ]
+    return f"Repaired for {PROVIDERS[provider]}: {', '.join(said)}."
+
+
+def _mended(recorder: Recorder, provider: str) -> tuple[Transition, str]:
+    """Return the transition to the repaired window, and its summary. Raises NotRepairable."""
+    plan, old, new = _planned(recorder, provider)
+    if not plan.is_possible:
+        raise NotRepairable(_why_not(plan))
+    transition = mended(recorder.memory, recorder.window, old, new)
+    left = {each.entry for each in transition.evictions}
+    entries = [each for each in stay_entries(transition.arrivals) if each not in left]
+    numbers = [each.seq for each in entries]
+    for finding in lint(_messages(entries), provider=provider, numbers=numbers):
+        if finding.severity == "refused":
+            raise NotRepairable(f"the window would still be refused: {finding.message}")
+    return transition, plan.summary
+
+
+def _loaded(recorder: Recorder) -> list[StayEntry]:
+    return list(stay_entries(recorder.window.with_messages()))
+
+
+def _messages(entries: Iterable[Entry]) -> list[ChatMessage]:
+    return [each.message for each in entries if each.message is not None]
+
+
+def _why_not(plan: RepairPreview) -> str:
+    if plan.refused:
+        others = len(plan.refused) - 1
+        more = f", and {others:,} more" if others else ""
+        first = plan.refused[0]
+        prevention = RULES[first.rule].prevention
+        instead = f" What would have prevented it: {prevention}" if prevention else ""
+        return f"no repair can fix this: {first.message.removesuffix('.')}{more}.{instead}"
+    return "there is nothing that a repair would change"

@@ -1,0 +1,190 @@
+"""Long writes in slices: many messages are added in several short transactions.
+
+Before anything is stored, all messages are checked. Meanwhile the row of the conversation has how
+much is stored, and other changes raise ImportUnfinished. Whoever calls again with the same messages
+goes on where the write was interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+
+from chatmemory import database
+from chatmemory.conf import configuration
+from chatmemory.exceptions import OversizedMessage, WindowTooLarge
+from chatmemory.ledger.adding import add_all, add_copies, add_recorded, count_all, counter
+from chatmemory.ledger.changes import ChangeResult, NewMessage
+from chatmemory.ledger.conversations import created
+from chatmemory.ledger.recorder import Recorder, check_bounds
+from chatmemory.ledger.transaction import locked
+from chatmemory.ledger.validation import (
+    check_labels,
+    check_policy,
+    storable_additions,
+)
+from chatmemory.messages.codec import frame_and_size, stored_json
+from chatmemory.messages.message import ChatMessage
+from chatmemory.messages.sessions import Session
+from chatmemory.models import Memory, Step
+from chatmemory.search import INDEXED_AT_ONCE
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.transitions import admit
+from chatmemory.windows.window import Entry, Window
+
+SLICE = 500  # messages; so many are stored in about half a second
+
+
+def import_conversation(
+    memory_id: str,
+    messages: Sequence[ChatMessage | NewMessage],
+    policy: Policy,
+    *,
+    labels: Mapping[str, str] | None = None,
+    actor: str = "",
+) -> list[ChangeResult]:
+    """Create a conversation and add its messages, one step each.
+
+    A long one is stored in several transactions. Until the last, other changes raise
+    ImportUnfinished. Raises the exceptions of `create` and `add`; then nothing is stored.
+    """
+    labels = check_labels(labels or {})
+    return list(import_labelled(memory_id, messages, check_policy(policy), labels, actor))
+
+
+def import_labelled(
+    memory_id: str,
+    messages: Sequence[ChatMessage | NewMessage],
+    policy: Policy | None,
+    labels: dict[str, str],
+    actor: str,
+    session: Session | None = None,
+) -> Iterable[ChangeResult]:
+    """Return what each add does; those of a long conversation are made while they are iterated.
+
+    Without a policy the messages are those of a `session`.
+    """
+    new = storable_additions(messages)
+    if not is_long(new, new.characters):
+        estimator = policy.estimator if policy else configuration().ESTIMATOR
+        count_all((each.message for each in new), estimator)
+        with created(memory_id, policy, labels, actor, Step.IMPORTED) as recorder:
+            return adder(session)(recorder, new)
+    check_admitted(new, policy, session)
+    with created(memory_id, policy, labels, actor):
+        set_stored(memory_id, 0)
+    return add_rest(memory_id, new, 0, actor, session)
+
+
+def check_admitted(
+    new: Sequence[NewMessage], policy: Policy | None, session: Session | None
+) -> None:
+    if session:
+        check_session(new, session)
+    elif policy:
+        check_all(new, policy)
+
+
+def add_rest(
+    memory_id: str, new: Sequence[NewMessage], stored: int, actor: str, session: Session | None
+) -> Iterator[ChangeResult]:
+    yield from add_slices(memory_id, new, stored=stored, actor=actor, session=session)
+    set_stored(memory_id, None)
+
+
+def is_long(new: Sequence[NewMessage], characters: int) -> bool:
+    """Return whether messages are too many, or their JSON too long, for one transaction."""
+    return len(new) > SLICE or characters > INDEXED_AT_ONCE
+
+
+def _slices(new: Sequence[NewMessage], stored: int) -> Iterator[tuple[int, int]]:
+    """Yield where each slice of the messages that are not stored begins and ends."""
+    sizes = {n: len(stored_json(new[n].message)) for n in range(stored, len(new))}
+    for part in filter(None, database.parts_of(sizes, INDEXED_AT_ONCE)):
+        first, end = part[0], part[-1] + 1
+        yield from ((start, min(start + SLICE, end)) for start in range(first, end, SLICE))
+
+
+def check_all(new: Iterable[NewMessage], policy: Policy) -> None:
+    """Count messages, and check that a policy admits them, before anything is locked.
+
+    Raises UnknownEstimator, UnsupportedMessage, OversizedMessage, WindowTooLarge.
+    """
+    count = counter(policy.estimator)
+    window, held = Window(), 0
+    sizes: dict[Entry, int] = {}
+    for index, each in enumerate(new):
+        arrival = Entry.of(each.message, count(each.message))
+        try:
+            transition = admit(window, arrival, policy)
+            transition.apply_to(window)
+            sizes[arrival] = frame_and_size(each.message)[1] if transition.arrivals else 0
+            held += sizes[arrival]
+            held -= sum(sizes.pop(eviction.entry) for eviction in transition.evictions)
+            check_bounds(window.totals.count, held)
+        except (OversizedMessage, WindowTooLarge) as error:
+            error.index = index
+            raise
+
+
+def check_session(new: Sequence[NewMessage], session: Session) -> None:
+    """Count the messages of a session, and check that what its agent saw can be stored, before
+    anything is locked.
+
+    Raises UnknownEstimator, UnsupportedMessage, WindowTooLarge.
+    """
+    count_all((each.message for each in new), configuration().ESTIMATOR)
+    sizes = [frame_and_size(each.message)[1] for each in new]
+    after = {compaction.summary: window for compaction, window in session.windows()}
+    count = held = 0
+    for position, size in enumerate(sizes):
+        count, held = count + 1, held + size
+        if position in after:
+            count, held = len(after[position]), sum(sizes[place] for place in after[position])
+        try:
+            check_bounds(count, held)
+        except WindowTooLarge as error:
+            error.index = position
+            raise
+
+
+def add_slices(
+    memory_id: str,
+    new: Sequence[NewMessage],
+    *,
+    stored: int = 0,
+    actor: str = "",
+    copied: bool = False,
+    session: Session | None = None,
+) -> Iterator[ChangeResult]:
+    """Add the messages after those that are stored, one step each, and yield what each change did.
+    Those of another conversation are `copied`, those of a `session` are added as its agent saw
+    them.
+
+    When it has been iterated, all are stored, and `set_stored` with None ends it. Raises
+    ImportUnfinished if another process goes on with the same messages.
+    """
+    add, note = (add_copies, Step.BRANCHED) if copied else (adder(session), Step.IMPORTED)
+    for start, end in database.pausing_for_writers(_slices(new, stored)):
+        with database.atomic():
+            with locked(memory_id, actor=actor, imported=start, note=note) as recorder:
+                results = add(recorder, new[start:end])
+            set_stored(memory_id, end)
+        yield from results
+
+
+def adder(
+    session: Session | None,
+) -> Callable[[Recorder, Sequence[NewMessage]], list[ChangeResult]]:
+    """Return the function that adds messages under a policy, or as the agent of a session saw
+    them.
+    """
+    if session is None:
+        return add_all
+    compactions = {each.summary: each for each in session.compactions}
+    return partial(add_recorded, compactions=compactions)
+
+
+def set_stored(memory_id: str, count: int | None) -> None:
+    """Set how many messages are stored; None ends it, and allows other changes."""
+    Memory.objects.filter(pk=memory_id).update(imported=count)

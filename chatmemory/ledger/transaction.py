@@ -1,0 +1,299 @@
+"""The transaction of every write: lock the conversation, record, write, notify.
+
+On PostgreSQL the lock is the conversation's row (SELECT FOR UPDATE), so that conversations do not
+block each other. SQLite has one writer per database: a transaction of `chatmemory.database` takes
+that lock before the first read. Otherwise two transactions could read the same window, and SQLite
+would reject the second one when it writes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django.utils import timezone
+
+from chatmemory import database
+from chatmemory.conf import configuration
+from chatmemory.exceptions import (
+    DeletionUnfinished,
+    ImportUnfinished,
+    MemoryExists,
+    MemoryNotFound,
+    VersionConflict,
+)
+from chatmemory.ledger import sql
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.validation import check_change, check_ids
+from chatmemory.models import AuditEntry, Memory
+from chatmemory.room import Recorded, seal
+from chatmemory.signals import memory_changed
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide, load_of
+from chatmemory.windows.window import Totals
+
+CHANNEL = "chatmemory"
+TOKENS_OF_A_ROW = 60
+PLANNED_AT_MOST = 5
+
+_audit_log = logging.getLogger("chatmemory.audit")
+
+
+@contextmanager
+def locked(
+    memory_id: str,
+    *,
+    actor: str,
+    create: Callable[[], Memory] | None = None,
+    must_be_new: bool = False,
+    expected_version: int | None = None,
+    imported: int | None = None,
+    note: str = "",
+) -> Iterator[Recorder]:
+    """Lock a conversation, and write at the end of the block what the block recorded.
+
+    An unknown id gets the row that `create` returns, which is not saved yet. With `must_be_new`, a
+    known one raises MemoryExists, without waiting for a transaction that holds its row. `imported`
+    is how much of an import is stored: while an import is unfinished, only its own next slice can
+    be written. All steps get the `note`. Raises InvalidValue for an invalid id, actor or version,
+    MemoryNotFound, VersionConflict, ImportUnfinished, DeletionUnfinished.
+    """
+    check_change(memory_id, actor, expected_version)
+    with database.atomic():
+        memory, is_new = _lock_or_create(memory_id, create, must_be_new, expected_version)
+        check_imported(memory, imported)
+        recorder = Recorder(memory, actor, is_new=is_new, note=note)
+        yield recorder
+        if recorder.write():
+            database.on_commit(lambda: _announce(recorder, actor))
+
+
+Plan = TypeVar("Plan")
+
+
+@dataclass(frozen=True)
+class Planned(Generic[Plan]):
+    """A plan for a change. `memory` is the row of the conversation for which it was made."""
+
+    memory: Memory
+    plan: Plan
+
+
+def planned(
+    memory_id: str, plan: Callable[[Recorder], Plan], expected_version: int | None = None
+) -> Planned[Plan]:
+    """Plan a change from one state of a conversation, without a lock. Raises MemoryNotFound,
+    VersionConflict, ImportUnfinished.
+    """
+    with one_snapshot():
+        recorder = Recorder(find_memory(memory_id))
+        _check_version(recorder.memory, expected_version)
+        check_imported(recorder.memory)
+        return Planned(recorder.memory, plan(recorder))
+
+
+def change_as_planned(
+    memory_id: str,
+    plan: Callable[[Recorder], Plan],
+    record: Callable[[Recorder, Plan], ChangeResult],
+    *,
+    actor: str,
+    expected_version: int | None = None,
+    note: str = "",
+    ahead: Planned[Plan] | None = None,
+) -> ChangeResult:
+    """Make a change whose planning takes long, without holding up other writers meanwhile.
+
+    It may have been planned `ahead`. Under the lock `record` only records the plan. If the
+    conversation has changed in between, it is planned again, a few times. Raises VersionConflict
+    if it changes each time, and the exceptions of `locked`.
+    """
+    check_change(memory_id, actor, expected_version)
+    for _ in range(PLANNED_AT_MOST):
+        made = ahead or planned(memory_id, plan, expected_version)
+        with locked(
+            memory_id, actor=actor, expected_version=expected_version, note=note
+        ) as recorder:
+            if recorder.is_at(made.memory):
+                return record(recorder, made.plan)
+            version, ahead = recorder.memory.version, None
+    raise VersionConflict(memory_id, version, made.memory.version)
+
+
+def lock_memory(memory_id: str, expected_version: int | None = None) -> Memory:
+    """Lock a row until the transaction ends. Raises MemoryNotFound, VersionConflict.
+
+    The version is compared under the lock; before it, another writer could still change it.
+    """
+    memory = sql.read_memory(memory_id, lock=True)
+    if memory is None:
+        raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
+    _check_version(memory, expected_version)
+    return memory
+
+
+def unless_changing(memory_id: str, *columns: str) -> tuple[Any, ...] | None:
+    """Lock a row until the transaction ends and return columns of it, without waiting; None if it
+    is deleted or being changed.
+
+    Citus cannot lock rows of several conversations with one statement.
+    """
+    row = Memory.objects.select_for_update(skip_locked=True).filter(id=memory_id)
+    return next(iter(row.values_list(*columns)), None)
+
+
+def _check_version(memory: Memory, expected: int | None) -> None:
+    if expected is not None and memory.version != expected:
+        raise VersionConflict(memory.pk, memory.version, expected)
+
+
+def _lock_or_create(
+    memory_id: str,
+    create: Callable[[], Memory] | None,
+    must_be_new: bool,
+    expected_version: int | None,
+) -> tuple[Memory, bool]:
+    """Return the locked row of an id, and whether it is new. Raises the exceptions of `locked`."""
+    try:
+        if not must_be_new:
+            return lock_memory(memory_id, expected_version), False
+    except MemoryNotFound:
+        if create is None:
+            raise
+    assert create is not None
+    # Two requests may create the id at once: the second insert is ignored. If the row is deleted
+    # before it is read, it is inserted after all.
+    row = create()
+    while not sql.insert_if_new(row):
+        check_deleted(memory_id)
+        if not must_be_new:
+            with suppress(MemoryNotFound):
+                return lock_memory(memory_id, expected_version), False
+        elif sql.read_memory(memory_id):
+            raise MemoryExists(f"a conversation with the id {memory_id!r} already exists")
+    _check_version(row, expected_version)
+    return row, True
+
+
+def check_imported(memory: Memory, imported: int | None = None) -> None:
+    """Raise ImportUnfinished if another part of an import is stored than the expected one."""
+    if memory.imported != imported:
+        again = (
+            "import the same file with the same policy"
+            if memory.branched_from is None
+            else ("make the same branch")
+        )
+        raise ImportUnfinished(
+            f"the import of {memory.pk!r} has not ended: wait for it, or {again} again"
+        )
+
+
+def check_deleted(memory_id: str) -> None:
+    """Raise DeletionUnfinished if rows of a deleted conversation still have this id."""
+    if Memory.with_deleted.filter(pk=memory_id, deleted_at__isnull=False).exists():
+        raise DeletionUnfinished(
+            f"a conversation with the id {memory_id!r} is being deleted: try again in a moment"
+        )
+
+
+def unsaved_memory(
+    memory_id: str, labels: dict[str, str] | None = None, policy: Policy | None = None
+) -> Memory:
+    """Return the unsaved row of a new conversation. It knows the head of the conversation with
+    this id that was deleted last.
+    """
+    now = timezone.now()
+    memory = Memory(
+        id=memory_id,
+        labels=labels or {},
+        policy_estimator=configuration().ESTIMATOR,
+        created_at=now,
+        updated_at=now,
+    )
+    memory.policy, memory.window_load = policy, load_of(policy, Totals())
+    head = sql.newest_detail(memory_id, AuditEntry.Action.DELETE).get("head")
+    memory.previous_head = bytes.fromhex(head) if head else None
+    seal(Recorded(memory))
+    return memory
+
+
+def audit(text: str, *, action: str, actor: str, **details: str | int) -> None:
+    """Write a line of the audit log after the transaction commits, without message texts."""
+    database.on_commit(lambda: _audit_now(text, action=action, actor=actor, **details))
+
+
+def _audit_now(text: str, *, action: str, actor: str, **details: str | int) -> None:
+    """Write a line of the audit log. `details` become fields of a JSON line."""
+    line = f"{text} by {actor or 'an unnamed actor'}"
+    _audit_log.info(line, extra={"action": action, "actor": actor, **details})
+
+
+def _log_steps(recorder: Recorder, actor: str) -> None:
+    if not recorder.results or not _audit_log.isEnabledFor(logging.INFO):
+        return
+    memory_id, steps = recorder.memory.id, [result.step or 0 for result in recorder.results]
+    _audit_now(
+        f"steps {steps[0]} to {steps[-1]} of {memory_id!r}",
+        action=",".join(sorted({result.kind for result in recorder.results})),
+        actor=actor,
+        memory_id=memory_id,
+        first_step=steps[0],
+        last_step=steps[-1],
+        head=recorder.memory.head.hex(),
+    )
+
+
+def _announce(recorder: Recorder, actor: str) -> None:
+    """Log, send the signal and wake followers, after the commit, so that they see the change."""
+    _log_steps(recorder, actor)
+    memory = recorder.memory
+    policy, load = recorder.policy, memory.window_load
+    memory_changed.send_robust(
+        Memory,
+        memory_id=memory.id,
+        actor=actor,
+        results=tuple(recorder.results),
+        fill=load / policy.limit if can_decide(policy) and load is not None else None,
+    )
+    notify_followers(memory.id)
+
+
+def notify_followers(memory_id: str) -> None:
+    """Wake the followers (see `live`) on PostgreSQL.
+
+    Call it after the commit: NOTIFY within a transaction takes a global lock while it commits.
+    """
+    connection = database.connection()
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, memory_id])
+
+
+# Several conversations, in short transactions
+
+
+def row_count(memory: Memory) -> int:
+    """Return how many rows a conversation has. Long texts count as several rows, because SQLite's
+    index takes as long to remove them.
+    """
+    rows = memory.last_seq + memory.last_stay + memory.last_step
+    return rows + memory.history_tokens // TOKENS_OF_A_ROW
+
+
+def sizes_of(memory_ids: Iterable[str]) -> dict[str, int]:
+    """Return the size of each conversation, in the order of their ids: two writers that lock
+    several in this order cannot wait for each other. Raises InvalidValue, MemoryNotFound.
+    """
+    ids = sorted(check_ids(memory_ids))
+    columns = ("last_seq", "last_stay", "last_step", "history_tokens")
+    found = {memory.pk: memory for memory in Memory.objects.filter(id__in=ids).only(*columns)}
+    for memory_id in ids:
+        if memory_id not in found:
+            raise MemoryNotFound(f"no conversation has the id {memory_id!r}")
+    return {memory_id: 1 + row_count(found[memory_id]) for memory_id in ids}

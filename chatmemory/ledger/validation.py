@@ -1,0 +1,258 @@
+"""Checks of what callers give, before anything is stored."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, TypeVar, overload
+
+from chatmemory.conf import configuration
+from chatmemory.exceptions import (
+    ChatMemoryError,
+    InvalidValue,
+    MessageTooLarge,
+    UnstorableText,
+)
+from chatmemory.ledger.changes import NewMessage
+from chatmemory.messages.codec import (
+    path_text,
+    stored_json,
+    strings_of,
+)
+from chatmemory.messages.given import ID_LENGTH as ID_LENGTH
+from chatmemory.messages.given import (
+    brief,
+    chat_messages,
+    message_list,
+    storable_id,
+    string_id,
+)
+from chatmemory.messages.given import check_text as check_text
+from chatmemory.messages.message import ChatMessage, text_of
+from chatmemory.search import DIGEST_LABEL
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.written_policies import measured
+
+ACTOR_LENGTH = 255
+LIMIT_MAX = 2**63 - 1
+LABELS_MAX = 64
+# Where the JSON of a message has media; a URL holds them if it begins with data:
+_MEDIA = re.compile(r"contents\[\d+\]\.\w+\.(base64Data|binaryData)")
+_MEDIA_URL = re.compile(r"contents\[\d+\]\.\w+\.url")
+PATH_SHOWN = 100  # characters
+
+
+def check_id(memory_id: object) -> str:
+    """Return an id if it is a storable string of 1 to 255 characters. Raises InvalidValue."""
+    found = string_id(memory_id)
+    if not 0 < len(found) <= ID_LENGTH:
+        raise InvalidValue(
+            f"a memory id must be a string of 1 to {ID_LENGTH} characters, not {_shown(found)}"
+        )
+    check_text(found, "a memory id")
+    return found
+
+
+def _shown(given: str) -> str:
+    return f"{given[:20]!r}… ({len(given):,} characters)" if given else "''"
+
+
+def check_ids(memory_ids: object) -> set[str]:
+    """Return the ids of a list or another collection.
+
+    Raises InvalidValue, also for a single string, whose letters would be taken as ids, and
+    UnstorableText.
+    """
+    if isinstance(memory_ids, str | bytes | Mapping) or not isinstance(memory_ids, Iterable):
+        raise InvalidValue(f"a list of ids is wanted, not {brief(memory_ids)}")
+    return {storable_id(memory_id) for memory_id in memory_ids}
+
+
+def check_seqs(seqs: object, name: str) -> set[int]:
+    """Return the seqs of a list or another collection. Raises InvalidValue."""
+    given: list[Any] = [*seqs] if isinstance(seqs, Iterable) else [None]
+    if not all(type(seq) is int for seq in given):
+        raise InvalidValue(f"{name} must be a list of whole numbers, not {brief(seqs)}")
+    return set(given)
+
+
+def check_actor(actor: object) -> None:
+    """Raise InvalidValue unless an actor is a storable string of up to 255 characters.
+
+    Digests are made of the given value. The row would hold a value of another type as text.
+    """
+    if not isinstance(actor, str) or len(actor) > ACTOR_LENGTH:
+        wanted = f"a string of up to {ACTOR_LENGTH} characters"
+        raise InvalidValue(f"an actor must be {wanted}, not {brief(actor)}")
+    check_text(actor, "an actor")
+
+
+def check_whole_number(number: object, name: str) -> None:
+    """Raise InvalidValue unless an argument is a whole number: a database would accept "1"."""
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise InvalidValue(f"{name} must be a whole number, not {brief(number)}")
+
+
+def check_change(memory_id: object, actor: object, expected_version: object) -> None:
+    """Raise InvalidValue or UnstorableText unless a change can be asked for with these."""
+    check_id(memory_id)
+    check_actor(actor)
+    if expected_version is not None:
+        check_whole_number(expected_version, "expected_version")
+
+
+def is_id(memory_id: object) -> bool:
+    """Return whether a conversation can have this id."""
+    try:
+        check_id(memory_id)
+    except ChatMemoryError:
+        return False
+    return True
+
+
+@overload
+def check_policy(policy: Policy) -> Policy: ...
+@overload
+def check_policy(policy: None) -> None: ...
+def check_policy(policy: Policy | None) -> Policy | None:
+    """Return a policy, measured by its estimator, if its limit can be stored.
+
+    Raises InvalidValue, UnknownEstimator.
+    """
+    if policy is None:
+        return None
+    if not isinstance(policy, Policy):
+        raise InvalidValue(f"policy must be one such as MessageWindow(20), not {policy!r}")
+    check_storable_limit(policy)
+    return measured(policy)
+
+
+def check_storable_limit(policy: Policy | None) -> None:
+    """Raise InvalidValue for a limit that a database cannot hold."""
+    if policy is not None and policy.limit > LIMIT_MAX:
+        raise InvalidValue(f"{policy.limit_name} must be at most {LIMIT_MAX}")
+
+
+def check_added(count: int) -> None:
+    """Raise InvalidValue for more messages than may be added at once, as other writers wait."""
+    most = configuration().ADDED_MESSAGES
+    if count > most:
+        raise InvalidValue(
+            f"{count:,} messages are more than {most:,} at a time, the limit of "
+            'CHATMEMORY["ADDED_MESSAGES"]: import a transcript that is so long'
+        )
+
+
+def check_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """Return labels if they are up to 64 storable strings by name. Raises InvalidValue.
+
+    Callers cannot use the name of the label that identifies an import.
+    """
+    if not isinstance(labels, Mapping):
+        raise InvalidValue("labels must be an object with string values")
+    if len(labels) > LABELS_MAX:
+        raise InvalidValue(f"a conversation can have up to {LABELS_MAX} labels, not {len(labels)}")
+    for name, value in labels.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise InvalidValue(f"label {name!r} must be a string, but is: {value!r}")
+        if name == DIGEST_LABEL:
+            raise InvalidValue(f"label {name!r} is kept for imports: choose another name")
+        if not 0 < len(name) <= ID_LENGTH or len(value) > ID_LENGTH:
+            raise InvalidValue(f"label {name!r} is empty or longer than {ID_LENGTH} characters")
+        check_text(name + value, "a label")
+    return dict(labels)
+
+
+Item = TypeVar("Item")
+
+
+class Storable(list[Item]):
+    """Messages that have been checked, and are not checked again while a writer is held; and how
+    many characters their JSON has.
+    """
+
+    def __init__(self, items: Iterable[Item], characters: int) -> None:
+        super().__init__(items)
+        self.characters = characters
+
+
+def storable_additions(given: Iterable[ChatMessage | NewMessage]) -> Storable[NewMessage]:
+    """Return messages that are to be added, if they can be stored.
+
+    Raises InvalidMessage, InvalidValue, MessageTooLarge, UnstorableText.
+    """
+    if isinstance(given, Storable):
+        return given
+    new = [
+        each if isinstance(each, NewMessage) else NewMessage(each) for each in message_list(given)
+    ]
+    characters = storable_messages([each.message for each in new]).characters
+    for each in new:
+        if each.client_id is not None:
+            check_client_id(each.client_id)
+        if each.said_at is not None:
+            _check_time(each.said_at)
+    return Storable(new, characters)
+
+
+def storable_messages(given: Iterable[ChatMessage]) -> Storable[ChatMessage]:
+    """Return messages if they can be stored.
+
+    Raises InvalidMessage, MessageTooLarge with the index of the message, UnstorableText.
+    """
+    if isinstance(given, Storable):
+        return given
+    messages, longest, characters = chat_messages(given), configuration().TEXT_CHARACTERS, 0
+    for index, message in enumerate(messages):
+        as_json = stored_json(message)
+        characters += len(as_json)
+        if len(as_json) > longest:  # else none of its strings is
+            for path, text in strings_of(message):
+                if len(text) > longest:
+                    _check_size(text, path_text(path), index)
+        _check_unicode(as_json)
+        if "\\u0000" in as_json and "\x00" in text_of(message):
+            raise UnstorableText(
+                "the text contains a NUL character, which cannot be stored: remove it"
+            )
+    return Storable(messages, characters)
+
+
+def _check_size(text: str, path: str, index: int) -> None:
+    """Raise MessageTooLarge for a text, or the base64 of media, that exceeds its setting."""
+    given = configuration()
+    most, unit, setting = given.TEXT_CHARACTERS, "characters", "TEXT_CHARACTERS"
+    instead = "send several messages"
+    if _MEDIA.fullmatch(path) or (_MEDIA_URL.fullmatch(path) and text.startswith("data:")):
+        most, unit, setting = given.MEDIA_BYTES, "bytes", "MEDIA_BYTES"
+        instead = "send a URL where it can be found"
+    if len(text) > most:
+        raise MessageTooLarge(
+            f"{path[:PATH_SHOWN]} has {len(text):,} {unit}, and at most {most:,} are stored: "
+            f'{instead}, or raise CHATMEMORY["{setting}"]',
+            index,
+        )
+
+
+def _check_unicode(text: str) -> None:
+    """Raise UnstorableText for a lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UnstorableText(
+            f"the text contains a lone surrogate (U+{ord(error.object[error.start]):04X}), "
+            "which cannot be stored: send valid Unicode"
+        ) from error
+
+
+def _check_time(said_at: object) -> None:
+    if not isinstance(said_at, datetime) or said_at.utcoffset() is None:
+        raise InvalidValue(f"said_at must be a datetime with a time zone, not {brief(said_at)}")
+
+
+def check_client_id(client_id: object) -> None:
+    """Raise InvalidValue unless a client id is a storable string of 1 to 255 characters."""
+    if not isinstance(client_id, str) or not 0 < len(client_id) <= ID_LENGTH:
+        raise InvalidValue(f"a client id must be a string of 1 to {ID_LENGTH} characters")
+    check_text(client_id, "a client id")

@@ -1,0 +1,11 @@
+"""The rules, as data: who minds what, in which words, from which source, with two examples."""
+
+from __future__ import annotations
+
+from chatmemory.lint.catalog.fields import FIELDS
+from chatmemory.lint.catalog.own import OWN
+from chatmemory.lint.catalog.shape import SHAPE
+
+__all__ = ["RULES"]
+
+RULES = {rule.id: rule for rule in (*SHAPE, *FIELDS, *OWN)}

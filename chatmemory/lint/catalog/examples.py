@@ -1,0 +1,118 @@
+"""What the examples of rules and their laws are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chatmemory.lint.rules import Law
+from chatmemory.messages.contents import (
+    ImageContent,
+    PdfFile,
+    PdfFileContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+
+CHAT_PAGE = "https://platform.openai.com/docs/api-reference/chat/create"
+RESPONSES_PAGE = "https://platform.openai.com/docs/api-reference/responses/create"
+VISION_PAGE = "https://platform.openai.com/docs/guides/images-vision"
+MESSAGES_PAGE = "https://platform.claude.com/docs/en/api/messages"
+PICTURES_PAGE = "https://platform.claude.com/docs/en/build-with-claude/vision"
+CONTENT_PAGE = "https://ai.google.dev/api/generate-content"
+FUNCTIONS_PAGE = "https://ai.google.dev/gemini-api/docs/function-calling"
+CONVERSE_PAGE = "https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html"
+DEEPSEEK_PAGE = "https://api-docs.deepseek.com/api/create-chat-completion"
+GITHUB = "https://github.com/"
+MISTRAL_CHECKS = (
+    f"{GITHUB}mistralai/mistral-common/blob/main/src/mistral_common/protocol/instruct/validator.py"
+)
+MEDIA_PAGE = "https://ai.google.dev/gemini-api/docs/image-understanding"
+
+
+def refused(error: str, source: str, date: str = "") -> Law:
+    return Law("refused", error, _address(source), date=date)
+
+
+def mishandled(source: str, error: str = "", date: str = "") -> Law:
+    return Law("mishandled", error, _address(source), date=date)
+
+
+def _address(source: str) -> str:
+    """Return the address of a source, which is a thread of GitHub unless it is an address."""
+    return source if source.startswith("https://") else GITHUB + source
+
+
+# Messages of the examples
+
+
+def call(*ids: str | None, arguments: str = "{}") -> AiMessage:
+    return AiMessage(None, [ToolExecutionRequest(id, "find", arguments) for id in ids])
+
+
+def result(id: str | None) -> ToolExecutionResultMessage:
+    return ToolExecutionResultMessage(id, "find", "found")
+
+
+def said_by_developer() -> SystemMessage:
+    said = {"at": "system#0", "=": {"content": {"$": ["text", 0, 9, 9]}, "role": "developer"}}
+    return SystemMessage("Be brief.", {"openai_chat": {"differs": {"items": [said]}}})
+
+
+def reasoned(answer: Any) -> AiMessage:
+    """Return an answer with a reasoning item before its own one."""
+    reasoning = {"=": {"id": "rs_1", "summary": [], "type": "reasoning"}}
+    inner = {"items": {"items": [reasoning, answer]}}
+    differs = {"items": [{"at": "items#0", "in": inner}]}
+    return AiMessage("It is due.", attributes={"openai_responses": {"differs": differs}})
+
+
+def sound_as_file() -> ToolExecutionResultMessage:
+    url = "https://example.org/a.mp3"
+    parts = {"=": [{"file_url": url, "type": "input_file"}], "was": 945589691}
+    said = {"at": "function_call_output#0", "in": {"output": parts}}
+    own = {"openai_responses": {"differs": {"items": [said]}}}
+    return ToolExecutionResultMessage("1", "find", f"[file {url}]", attributes=own)
+
+
+def shown(name: str) -> UserMessage:
+    return UserMessage([ImageContent(f"https://example.org/{name}")])
+
+
+BE_BRIEF = SystemMessage("Be brief.")
+HELLO = UserMessage("Hello")
+DUE = UserMessage("When is it due?")
+HI = AiMessage("Hi")
+PDF = PdfFileContent(PdfFile("https://example.org/a.pdf"))
+PAIR: list[ChatMessage] = [DUE, call("1"), result("1")]
+
+# In JSON of providers
+ASKED: dict[str, Any] = {"role": "user", "content": "When is it due?"}
+
+
+def found(id: str) -> dict[str, Any]:
+    """Return a call as an item of OpenAI Responses."""
+    return {"type": "function_call", "call_id": id, "name": "find", "arguments": "{}"}
+
+
+def called(id: str, *before: dict[str, Any]) -> dict[str, Any]:
+    """Return a call as a message of Anthropic, behind other blocks."""
+    use = {"type": "tool_use", "id": id, "name": "find", "input": {}}
+    return {"role": "assistant", "content": [*before, use]}
+
+
+def said(id: str, **others: object) -> dict[str, Any]:
+    """Return the result of a call as a message of Anthropic."""
+    block = {"type": "tool_result", "tool_use_id": id, "content": "found", **others}
+    return {"role": "user", "content": [block]}
+
+
+def picture(media_type: str) -> dict[str, Any]:
+    """Return a block of Anthropic with a PNG that is declared as of a type."""
+    source = {"type": "base64", "media_type": media_type, "data": "iVBORw0KGgoAAAANSUhEUg=="}
+    return {"type": "image", "source": source}

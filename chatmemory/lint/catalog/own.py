@@ -1,0 +1,497 @@
+"""The rules about what only a provider's format says, and those that depend on the model."""
+
+from __future__ import annotations
+
+from chatmemory.lint import rendered, since
+from chatmemory.lint.catalog.examples import (
+    ASKED,
+    BE_BRIEF,
+    DUE,
+    HELLO,
+    HI,
+    PAIR,
+    PICTURES_PAGE,
+    call,
+    called,
+    found,
+    picture,
+    result,
+    said,
+)
+from chatmemory.lint.limits import Order
+from chatmemory.lint.rules import (
+    RECORDED,
+    Law,
+    Rule,
+)
+from chatmemory.lint.turns import (
+    ANTHROPIC,
+    BEDROCK,
+    DEEPSEEK,
+    GEMINI,
+    MISTRAL,
+    OPENAI,
+    RESPONSES,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+
+_GITHUB = "https://github.com/"
+_SIGNATURES = "https://ai.google.dev/gemini-api/docs/thought-signatures"
+
+# Models by name
+_CLAUDE_4_6 = r"(claude-|/)?[a-z]+-(4[-.][6-9]|[5-9])\b"
+_CLAUDE_BEFORE = r"claude-(([a-z]+-)?[123]\b|instant|[a-z]+-4(-[0-5]\b|\.[0-5]\b|-2025|$))"
+_GEMINI_3, _GEMINI_BEFORE = r"gemini-([3-9]|\d\d)", r"gemini-[12]\b"
+_O1_MINI, _OTHERS_OF_OPENAI = r"\bo1-(mini|preview)\b", r"gpt-|\bo[1-9]\b"
+
+# Orders of roles
+_OF_MISTRAL = Order(
+    {
+        "system": "user assistant system",
+        "user": "assistant system user",
+        "assistant": "assistant user tool",
+        "tool": "assistant tool",
+    },
+    last="user tool system",
+)
+OF_BEDROCK = Order({"user": "assistant", "assistant": "user"}, first="user", results="user")
+
+_NO_PREFILL = (
+    "This model does not support assistant message prefill. The conversation must end with a user "
+    "message."
+)
+
+OWN = [
+    Rule(
+        rendered.blank_text,
+        "A blank text beside other content",
+        {
+            ANTHROPIC: Law(
+                "refused",
+                "messages: text content blocks must be non-empty",
+                f"{_GITHUB}anthropics/claude-code/issues/59812",
+                date="2026-05",
+                conflict="a blank text beside another text is accepted: "
+                f"{_GITHUB}LibreChat-AI/agents/pull/124",
+            ),
+        },
+        bad=[ASKED, called("1", {"type": "text", "text": ""}), said("1")],
+        good=[ASKED, called("1", {"type": "text", "text": "Let me look."}), said("1")],
+        began="a message came with a blank text beside other content",
+        since=since.when_it_came,
+        prevention="Leave out blank texts of answers before they are added.",
+    ),
+    Rule(
+        rendered.blanks_at_the_end,
+        "A last answer that ends with a blank",
+        {
+            ANTHROPIC: Law(
+                "refused",
+                "messages: final assistant content cannot end with trailing whitespace",
+                f"{_GITHUB}tailcallhq/forgecode/issues/1872",
+                date="2025-11",
+            ),
+        },
+        bad=[DUE, AiMessage("It is due on ")],
+        good=[DUE, AiMessage("It is due on "), HELLO],
+        began="the last message became an answer that ends with a blank",
+        since=since.unknown,
+        is_listed=False,
+    ),
+    Rule(
+        "answer_at_the_end",
+        "An answer at the end",
+        {
+            ANTHROPIC: Law(
+                "conditional",
+                _NO_PREFILL,
+                f"{_GITHUB}anomalyco/opencode/issues/13768",
+                rendered.answer_at_the_end,
+                "Opus 4.6, Sonnet 4.6 and later models take no prefill",
+                _CLAUDE_4_6,
+                _CLAUDE_BEFORE,
+                date="2026-02",
+            ),
+            MISTRAL: Law(
+                "refused",
+                "Expected last role User or Tool (or Assistant with prefix True) for serving but "
+                "got assistant",
+                f"{_GITHUB}microsoft/autogen/issues/5044",
+                _OF_MISTRAL.at_last,
+                date="2025-01",
+            ),
+            BEDROCK: Law(
+                "conditional",
+                _NO_PREFILL,
+                f"{_GITHUB}NousResearch/hermes-agent/pull/101401",
+                rendered.answer_at_the_end,
+                "Claude 4.6 and later, and Llama, take no prefill",
+                rf"{_CLAUDE_4_6}|llama",
+                _CLAUDE_BEFORE,
+                date="2026-09",
+            ),
+        },
+        bad=[HELLO, HI],
+        good=[HELLO, HI, DUE],
+        began="the last message became an answer",
+        since=since.unknown,
+        is_listed=False,
+    ),
+    Rule(
+        rendered.empty_error,
+        "A tool result that is an error without content",
+        {
+            ANTHROPIC: Law(
+                "refused",
+                "messages.{at}.content.0.tool_result: content cannot be empty if `is_error` is "
+                "true",
+                "https://platform.claude.com/docs/en/agents-and-tools/tool-use/handle-tool-calls",
+                date="2026-11",
+            ),
+        },
+        bad=[ASKED, called("1"), said("1", content="", is_error=True)],
+        good=[ASKED, called("1"), said("1", content="no such order", is_error=True)],
+        began="a tool result came that is an error without content",
+        since=since.when_it_came,
+        prevention="Give failed calls a text that says so.",
+    ),
+    Rule(
+        rendered.many_marks,
+        "More than four blocks with cache_control",
+        {
+            ANTHROPIC: Law(
+                "refused",
+                "A maximum of 4 blocks with cache_control may be provided. Found {length}.",
+                f"{_GITHUB}tghamm/Anthropic.SDK/issues/50",
+                date="2024-09",
+            ),
+        },
+        bad=[
+            {"role": "user", "content": [{**part, "cache_control": {"type": "ephemeral"}}]}
+            for part in [{"type": "text", "text": "When is it due?"}] * 5
+        ],
+        good=[ASKED],
+        began="a message came with more blocks with cache_control than are taken",
+        since=since.when_all_came,
+        prevention="Set cache_control when the request is made, not on stored messages.",
+    ),
+    Rule(
+        rendered.many_images,
+        "More than 100 images",
+        {
+            ANTHROPIC: Law(
+                "conditional",
+                "Too much media: 0 document pages + {length} images > 100",
+                f"{_GITHUB}anthropics/claude-code/issues/19822",
+                condition="models with a window of 200k tokens take 100 images, others more",
+                refusing=r"claude-([123]|instant|haiku-4|[a-z]+-4(-[0-5]\b|\.[0-5]\b|-2025|$))",
+                date="2026-01",
+                conflict=f"up to 600 with a window of 1M tokens: {PICTURES_PAGE}",
+            ),
+        },
+        bad=[{"role": "user", "content": [picture("image/png")] * 101}],
+        good=[{"role": "user", "content": [picture("image/png")] * 100}],
+        began="an image came that is one too many",
+        since=since.when_all_came,
+        prevention="A window that holds fewer messages with images.",
+    ),
+    Rule(
+        rendered.other_media_type,
+        "An image of another kind than is declared",
+        {
+            ANTHROPIC: Law(
+                "refused",
+                "messages.{at}.content.0.image.source.base64: The image was specified using the "
+                "{told} media type, but the image appears to be a {found} image",
+                f"{_GITHUB}vybestack/llxprt-code/issues/2130",
+                date="2026-06",
+            ),
+        },
+        bad=[{"role": "user", "content": [picture("image/gif")]}],
+        good=[{"role": "user", "content": [picture("image/png")]}],
+        began="an image came of another kind than is declared",
+        since=since.when_it_came,
+        prevention="Read the media type of images from their bytes.",
+    ),
+    Rule(
+        rendered.unsigned_call,
+        "A tool call without its thoughtSignature",
+        {
+            GEMINI: Law(
+                "conditional",
+                "Function call is missing a thought_signature in functionCall parts. This is "
+                "required for tools to work correctly, and missing thought_signature may lead to "
+                "degraded model performance. Additional data, function call `default_api:{name}`, "
+                "position {at}.",
+                _SIGNATURES,
+                condition="Gemini 3 and later want the signature of the first call of each step",
+                refusing=_GEMINI_3,
+                taking=_GEMINI_BEFORE,
+                date="2025-11",
+            ),
+        },
+        bad=PAIR,
+        good=[
+            {"role": "user", "parts": [{"text": "When is it due?"}]},
+            {
+                "role": "model",
+                "parts": [
+                    {"functionCall": {"name": "find", "args": {}}, "thoughtSignature": "c2ln"}
+                ],
+            },
+            {
+                "role": "user",
+                "parts": [{"functionResponse": {"name": "find", "response": {"result": "a"}}}],
+            },
+        ],
+        began="a tool call came without its thoughtSignature",
+        since=since.unknown,
+        prevention="Keep Gemini's answers as it gives them. For calls of other providers, Google "
+        "documents the signature skip_thought_signature_validator.",
+    ),
+    Rule(
+        rendered.unsigned_earlier_call,
+        "An earlier tool call without its thoughtSignature",
+        {GEMINI: Law("mishandled", "", _SIGNATURES, date="2025-11")},
+        bad=[*PAIR, HI, HELLO],
+        good=[HELLO],
+        began="a tool call came without its thoughtSignature",
+        since=since.unknown,
+        is_listed=False,
+    ),
+    Rule(
+        rendered.empty_part,
+        "An empty part",
+        {
+            GEMINI: Law(
+                "refused",
+                "Unable to submit request because it has an empty text parameter. Add a value to "
+                "the parameter and try again.",
+                f"{_GITHUB}Portkey-AI/gateway/issues/462",
+                date="2024-07",
+                conflict="reported of Vertex AI",
+            ),
+        },
+        bad=[{"role": "user", "parts": [{"text": "When is it due?"}, {"text": ""}]}],
+        good=[{"role": "user", "parts": [{"text": "When is it due?"}]}],
+        began="a message came with an empty part",
+        since=since.when_it_came,
+        prevention="Leave out empty parts of answers before they are added.",
+    ),
+    Rule(
+        rendered.repeated_item,
+        "Two items with the same id",
+        {
+            RESPONSES: Law(
+                "refused",
+                "Duplicate item found with id {id}. Remove duplicate items from your input and "
+                "try again.",
+                f"{_GITHUB}vercel/ai/issues/7883",
+                date="2025-08",
+            ),
+        },
+        bad=[
+            ASKED,
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2ln"},
+            {**found("1"), "id": "fc_1"},
+            {"type": "function_call_output", "call_id": "1", "output": "found"},
+            {**found("2"), "id": "fc_1"},
+            {"type": "function_call_output", "call_id": "2", "output": "found"},
+        ],
+        good=[
+            ASKED,
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2ln"},
+            {**found("1"), "id": "fc_1"},
+            {"type": "function_call_output", "call_id": "1", "output": "found"},
+        ],
+        began="an item came with the id of an earlier one",
+        since=since.when_all_came,
+        prevention="Add each item of an answer once.",
+    ),
+    Rule(
+        rendered.call_without_reasoning,
+        "A tool call without its reasoning item",
+        {
+            RESPONSES: Law(
+                "conditional",
+                "Item '{id}' of type 'function_call' was provided without its required "
+                "'reasoning' item",
+                f"{_GITHUB}continuedev/continue/issues/10018",
+                condition="needed where a reasoning item led to a call that OpenAI has stored",
+                taking=r"gpt-(3|4)|chatgpt",
+                date="2026-01",
+                conflict="accepted of gpt-5.4 where it had not reasoned (recorded)",
+            ),
+        },
+        bad=[
+            ASKED,
+            {**found("1"), "id": "fc_1"},
+            {"type": "function_call_output", "call_id": "1", "output": "found"},
+        ],
+        good=[
+            ASKED,
+            found("1"),
+            {"type": "function_call_output", "call_id": "1", "output": "found"},
+        ],
+        began="a tool call was without its reasoning item",
+        since=since.when_it_came,
+        prevention="Keep reasoning items, or leave out the ids of calls.",
+    ),
+    Rule(
+        rendered.stored_item,
+        "An item that only OpenAI has stored",
+        {
+            RESPONSES: Law(
+                "conditional",
+                "Item with id '{id}' not found. Items are not persisted when `store` is set to "
+                "false. Try again with `store` set to true, or remove this item from your input.",
+                f"{_GITHUB}vercel/ai/issues/7543",
+                condition="refused where `store` is false: nothing is stored, so ids find nothing",
+                date="2025-07",
+            ),
+        },
+        bad=[
+            ASKED,
+            {"type": "reasoning", "id": "rs_1", "summary": []},
+            {**found("1"), "id": "fc_1"},
+            {"type": "function_call_output", "call_id": "1", "output": "found"},
+        ],
+        good=[
+            ASKED,
+            {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2ln"},
+            {**found("1"), "id": "fc_1"},
+            {"type": "function_call_output", "call_id": "1", "output": "found"},
+        ],
+        began="an item came that only OpenAI has stored",
+        since=since.when_it_came,
+        is_listed=False,
+    ),
+    Rule(
+        rendered.call_without_thinking,
+        "A tool call without its reasoning_content",
+        {
+            DEEPSEEK: Law(
+                "conditional",
+                "Missing `reasoning_content` field in the assistant message at message index {at}.",
+                "https://api-docs.deepseek.com/guides/thinking_mode",
+                condition="in thinking mode, the reasoning_content of tool calls goes back",
+                refusing=r"reasoner",
+                taking=r"deepseek-chat|coder",
+                date="2025-12",
+                conflict="the first deepseek-reasoner refused reasoning_content",
+            ),
+        },
+        bad=PAIR,
+        good=[
+            ASKED,
+            {
+                "role": "assistant",
+                "content": None,
+                "reasoning_content": "Look it up.",
+                "tool_calls": [
+                    {
+                        "id": "1",
+                        "type": "function",
+                        "function": {"name": "find", "arguments": "{}"},
+                    }
+                ],
+            },
+            {"role": "tool", "tool_call_id": "1", "content": "found"},
+        ],
+        began="a tool call came without its reasoning_content",
+        since=since.when_it_came,
+        prevention="Keep DeepSeek's answers as it gives them.",
+    ),
+    Rule(
+        rendered.system_role,
+        "The role system, which some models do not have",
+        {
+            OPENAI: Law(
+                "conditional",
+                "Unsupported value: 'messages[{at}].role' does not support 'system' with this "
+                "model.",
+                f"{RECORDED}test_openai/test_openai_o1_mini_system_role%5Bsystem%5D.yaml",
+                condition="o1-mini and o1-preview have no role system",
+                refusing=_O1_MINI,
+                taking=_OTHERS_OF_OPENAI,
+                date="2025-01",
+            ),
+        },
+        bad=[BE_BRIEF, HELLO],
+        good=[HELLO],
+        began="a message of the role system came",
+        since=since.when_it_came,
+        is_listed=False,
+    ),
+    Rule(
+        rendered.long_window,
+        "A window longer than the context",
+        {
+            OPENAI: Law(
+                "conditional",
+                "This model's maximum context length is {most} tokens. However, your messages "
+                "resulted in {length} tokens. Please reduce the length of the messages.",
+                "https://github.com/BerriAI/litellm/blob/main/model_prices_and_context_window.json",
+                condition="the context length is that of the model",
+                refusing=rendered.KNOWN_CONTEXTS,
+                sure=rendered.SMALLEST_CONTEXTS,
+                date="2026-11",
+            ),
+        },
+        bad=[UserMessage("due? " * 65_000)] * 2,
+        good=[UserMessage("due? ")],
+        began="the window grew beyond the context",
+        since=since.unknown,
+        prevention="A limit in tokens below the context of the model.",
+    ),
+    Rule(
+        "role_order",
+        "Roles in an order that is not taken",
+        {
+            MISTRAL: Law(
+                "refused",
+                "Unexpected role '{role}' after role '{before}'",
+                f"{_GITHUB}datapizza-labs/datapizza-ai/issues/98",
+                _OF_MISTRAL.faults,
+                date="2025-12",
+                conflict="mistral-common takes a user after a tool since 2026-04: "
+                f"{_GITHUB}mistralai/mistral-common/pull/218",
+            ),
+            BEDROCK: Law(
+                "refused",
+                "A conversation must alternate between user and assistant roles. Make sure the "
+                "conversation alternates between user and assistant roles and try again.",
+                f"{_GITHUB}langchain-ai/langchain-aws/issues/130",
+                OF_BEDROCK.faults,
+                date="2024-08",
+            ),
+        },
+        bad=[DUE, call("a1B2c3D4e"), result("a1B2c3D4e"), DUE],
+        good=[DUE, call("a1B2c3D4e"), result("a1B2c3D4e"), HI, DUE],
+        began="roles followed each other in an order that is not taken",
+        since=since.unknown,
+        prevention="Join messages of one role, and answer results before the user goes on.",
+    ),
+    Rule(
+        rendered.blank_content,
+        "A blank message or result",
+        {
+            BEDROCK: Law(
+                "refused",
+                "The text field in the ContentBlock object at messages.{at}.content.0 is blank. "
+                "Add text to the text field, and try again.",
+                f"{_GITHUB}NousResearch/hermes-agent/issues/55092",
+                date="2026-06",
+            ),
+        },
+        bad=[*PAIR[:2], ToolExecutionResultMessage("1", "find", "")],
+        good=PAIR,
+        began="a blank message or result came",
+        since=since.when_it_came,
+        prevention="Give tools that return nothing a text that says so.",
+    ),
+]

@@ -1,0 +1,640 @@
+"""The rules about calls and results, roles and contents: what the messages themselves tell."""
+
+from __future__ import annotations
+
+from chatmemory.lint import (
+    checks,
+    rendered,
+    since,
+)
+from chatmemory.lint.catalog.examples import (
+    BE_BRIEF,
+    CHAT_PAGE,
+    CONTENT_PAGE,
+    CONVERSE_PAGE,
+    DEEPSEEK_PAGE,
+    DUE,
+    FUNCTIONS_PAGE,
+    GITHUB,
+    HELLO,
+    HI,
+    MESSAGES_PAGE,
+    MISTRAL_CHECKS,
+    PAIR,
+    PDF,
+    RESPONSES_PAGE,
+    VISION_PAGE,
+    call,
+    mishandled,
+    reasoned,
+    refused,
+    result,
+    said_by_developer,
+    shown,
+    sound_as_file,
+)
+from chatmemory.lint.rules import (
+    RECORDED,
+    Law,
+    Rule,
+)
+from chatmemory.lint.turns import (
+    ANTHROPIC,
+    BEDROCK,
+    DEEPSEEK,
+    GEMINI,
+    MISTRAL,
+    OPENAI,
+    RESPONSES,
+)
+from chatmemory.messages.contents import Video, VideoContent
+from chatmemory.messages.message import (
+    AiMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+
+# The rules
+
+_SAME_NUMBER = refused(
+    "Not the same number of function calls and responses",
+    "mistralai/client-ts/issues/106",
+    date="2025-06",
+)
+_TOOL_USES = refused(
+    "Expected toolResult blocks at messages.{at}.content for the following Ids: {ids}",
+    "camel-ai/camel/issues/3954",
+    date="2026-03",
+)
+_TOOL_RESULTS = refused(
+    "The number of toolResult blocks at messages.{at}.content exceeds the number of toolUse "
+    "blocks of previous turn.",
+    "langgenius/dify-official-plugins/issues/765",
+    date="2025-04",
+)
+_ANSWERED_BY = refused(
+    "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+    "'tool_call_id'. (insufficient tool messages following tool_calls message)",
+    "langgenius/dify/issues/32222",
+    date="2026-02",
+)
+_RESULT_TURN = refused(
+    "Please ensure that function response turn comes immediately after a function call turn.",
+    "lobehub/lobehub/issues/7298",
+    date="2025-04",
+)
+_AS_MANY_RESULTS = refused(
+    "Please ensure that the number of function response parts is equal to the number "
+    "of function call parts of the function call turn.",
+    "google-gemini/gemini-cli/issues/4217",
+    date="2025-07",
+)
+_ONE_OUTPUT = refused(
+    "Duplicate function_call_output for call_id '{id}'. Each function_call must have "
+    "exactly one matching function_call_output",
+    "https://github.com/NousResearch/hermes-agent/issues/102629",
+    date="2026-09",
+)
+
+SHAPE = [
+    Rule(
+        checks.nothing_to_send,
+        "There is nothing to send",
+        {
+            OPENAI: refused(
+                "Invalid 'messages': empty array. Expected an array with minimum length 1, but "
+                "got an empty array instead.",
+                "CopilotKit/CopilotKit/issues/529",
+                date="2024-08",
+            ),
+            RESPONSES: refused("Missing required parameter: 'input'.", RESPONSES_PAGE),
+            ANTHROPIC: refused(
+                "messages: at least one message is required",
+                "devoxx/DevoxxGenieIDEAPlugin/issues/567",
+                date="2025-03",
+            ),
+            GEMINI: refused(
+                "* GenerateContentRequest.contents: contents is not specified",
+                "langchain-ai/langchain-google/issues/1393",
+                date="2025-11",
+            ),
+            MISTRAL: refused(
+                "Conversation must have at least one message", MISTRAL_CHECKS, date="2026-06"
+            ),
+            BEDROCK: refused(
+                "A conversation must start with a user message. Try again with a conversation that "
+                "starts with a user message.",
+                f"{GITHUB}langgenius/dify/issues/12340",
+                date="2025-01",
+            ),
+            DEEPSEEK: refused("Empty input messages", DEEPSEEK_PAGE),
+        },
+        bad=[],
+        good=[HELLO],
+        began="nothing was in memory",
+        since=since.unknown,
+        is_listed=False,
+    ),
+    Rule(
+        checks.orphan_result,
+        "A tool result without its call",
+        {
+            OPENAI: refused(
+                "Invalid parameter: messages with role 'tool' must be a response to a preceeding "
+                "message with 'tool_calls'.",
+                "miurla/morphic/issues/136",
+                date="2024-05",
+            ),
+            RESPONSES: refused(
+                "No tool call found for function call output with call_id {id}.",
+                "continuedev/continue/issues/10092",
+                date="2026-02",
+            ),
+            ANTHROPIC: refused(
+                "messages.{at}.content.0: unexpected `tool_use_id` found in `tool_result` blocks: "
+                "{id}. Each `tool_result` block must have a corresponding `tool_use` block in the "
+                "previous message.",
+                "https://github.com/anthropics/claude-code/issues/18947",
+                date="2026-01",
+            ),
+            GEMINI: _RESULT_TURN,
+            MISTRAL: refused(
+                "Unexpected role 'tool' after role '{before}'",
+                "charmbracelet/crush/issues/279",
+                date="2025-07",
+            ),
+            BEDROCK: _TOOL_RESULTS,
+            DEEPSEEK: refused(
+                "Messages with role 'tool' must be a response to a preceding message with "
+                "'tool_calls'",
+                "FoundationAgents/OpenManus/issues/23",
+                date="2025-03",
+            ),
+        },
+        bad=[DUE, result("1"), HI],
+        good=PAIR,
+        began="the call of a tool result was not in memory",
+        since=since.when_its_call_left,
+        repairs=("drop_result",),
+    ),
+    Rule(
+        checks.dangling_call,
+        "A tool call without its result",
+        {
+            OPENAI: refused(
+                "An assistant message with 'tool_calls' must be followed by tool messages "
+                "responding to each 'tool_call_id'. The following tool_call_ids did not have "
+                "response messages: {ids}",
+                "https://github.com/minoism/freecc/issues/2",
+                date="2025-07",
+            ),
+            RESPONSES: refused(
+                "No tool output found for function call {ids}.",
+                "https://github.com/bytedance/trae-agent/issues/245",
+                date="2025-08",
+            ),
+            ANTHROPIC: refused(
+                "messages.{at}: `tool_use` ids were found without `tool_result` blocks "
+                "immediately after: {ids}. Each `tool_use` block must have a corresponding "
+                "`tool_result` block in the next message.",
+                "https://github.com/anthropics/claude-code/issues/8210",
+                date="2025-09",
+            ),
+            GEMINI: _AS_MANY_RESULTS,
+            MISTRAL: _SAME_NUMBER,
+            BEDROCK: _TOOL_USES,
+            DEEPSEEK: _ANSWERED_BY,
+        },
+        bad=[DUE, call("1", "2"), result("1"), HELLO],
+        good=[DUE, call("1", "2"), result("2"), result("1"), HELLO],
+        began="another message followed a tool call before its result",
+        since=since.when_it_was_passed,
+        repairs=("add_placeholder",),
+    ),
+    Rule(
+        checks.results_apart,
+        "A tool result that is not directly behind its call",
+        {
+            OPENAI: refused(
+                "An assistant message with 'tool_calls' must be followed by tool messages "
+                "responding to each 'tool_call_id'. The following tool_call_ids did not have "
+                "response messages: {id}",
+                "https://github.com/minoism/freecc/issues/2",
+                date="2025-07",
+            ),
+            RESPONSES: refused(
+                "No tool call found for function call output with call_id {id}.",
+                "https://github.com/leookun/cursor-byok/issues/307",
+                date="2026-08",
+            ),
+            ANTHROPIC: refused(
+                "messages.{call}: `tool_use` ids were found without `tool_result` blocks "
+                "immediately after: {id}. Each `tool_use` block must have a corresponding "
+                "`tool_result` block in the next message.",
+                "https://github.com/anthropics/claude-code/issues/8210",
+                date="2025-09",
+            ),
+            GEMINI: _RESULT_TURN,
+            MISTRAL: _SAME_NUMBER,
+            BEDROCK: _TOOL_USES,
+            DEEPSEEK: _ANSWERED_BY,
+        },
+        bad=[DUE, result("1"), call("1"), HELLO],
+        good=[*PAIR, HELLO],
+        began="a tool result was not directly behind its call",
+        since=since.when_both_came,
+        repairs=("move_result",),
+    ),
+    Rule(
+        checks.duplicate_result,
+        "Two results of one tool call",
+        {
+            OPENAI: refused(
+                "Invalid parameter: Duplicate value for 'tool_call_id' of '{id}', in "
+                "messages[{other}] and messages[{at}].",
+                "fatwang2/search2ai/issues/30",
+                date="2024-06",
+            ),
+            RESPONSES: _ONE_OUTPUT,
+            ANTHROPIC: refused(
+                "messages.{at}.content.1: each tool_use must have a single result. Found multiple "
+                "`tool_result` blocks with id: {id}",
+                "sipeed/picoclaw/pull/1793",
+                date="2026-03",
+            ),
+            GEMINI: _AS_MANY_RESULTS,
+            MISTRAL: _SAME_NUMBER,
+            BEDROCK: _TOOL_RESULTS,
+            DEEPSEEK: refused("", DEEPSEEK_PAGE),
+        },
+        bad=[*PAIR, result("1")],
+        good=PAIR,
+        began="a second result of one tool call came",
+        since=since.when_both_came,
+        repairs=("drop_duplicate",),
+    ),
+    Rule(
+        checks.duplicate_call_id,
+        "Two tool calls of one message with the same id",
+        {
+            OPENAI: refused(
+                "Invalid parameter: Duplicate value for 'tool_call_id' of '{id}'.",
+                "neuron-core/neuron-ai/issues/46",
+                date="2025-04",
+            ),
+            RESPONSES: _ONE_OUTPUT,
+            ANTHROPIC: refused(
+                "messages.{at}.content.1: `tool_use` ids must be unique",
+                "NVIDIA-NeMo/Switchyard/issues/502",
+                date="2026-09",
+            ),
+            GEMINI: mishandled(FUNCTIONS_PAGE),
+            MISTRAL: mishandled(MISTRAL_CHECKS, date="2026-06"),
+            BEDROCK: refused(
+                "The toolUse blocks at messages.{at}.content contain duplicate Ids: {id}",
+                "bvcyber/Cyber-AutoAgent-ng/issues/72",
+                date="2026-01",
+            ),
+            DEEPSEEK: mishandled(DEEPSEEK_PAGE),
+        },
+        bad=[DUE, call("1", "1"), result("1"), result("1")],
+        good=[DUE, call("1", "2"), result("1"), result("2")],
+        began="tool calls of one message came with the same id",
+        since=since.when_it_came,
+    ),
+    Rule(
+        checks.reused_call_id,
+        "Tool calls of two messages with the same id",
+        {
+            RESPONSES: _ONE_OUTPUT,
+            # Accepted where it was recorded, twice, and refused as users reported
+            ANTHROPIC: Law(
+                "mishandled",
+                "",
+                f"{RECORDED}test_anthropic",
+                conflict=f"reported as refused: {GITHUB}anthropics/claude-code/issues/28515",
+            ),
+            GEMINI: mishandled(FUNCTIONS_PAGE),
+            BEDROCK: mishandled(CONVERSE_PAGE),
+        },
+        bad=[*PAIR, call("1"), result("1")],
+        good=[*PAIR, call("2"), result("2")],
+        began="a tool call came with the id of an earlier one",
+        since=since.when_all_came,
+    ),
+    Rule(
+        checks.missing_call_id,
+        "A tool call or a result without an id",
+        # Not refused: whatever sends the messages must make ids up, as our formats do.
+        {
+            OPENAI: mishandled(
+                "MadcowD/ell/issues/325",
+                "Missing parameter 'tool_call_id': messages with role 'tool' must have a "
+                "'tool_call_id'.",
+                date="2024-10",
+            ),
+            RESPONSES: mishandled(
+                RESPONSES_PAGE, "Missing required parameter: 'input[{at}].call_id'."
+            ),
+            ANTHROPIC: mishandled(
+                "LibreChat-AI/agents/pull/153",
+                "messages.{at}.content.0.tool_use.id: String should match pattern "
+                "'^[a-zA-Z0-9_-]+$'",
+                date="2026-05",
+            ),
+            MISTRAL: mishandled(MISTRAL_CHECKS, "Tool call id has to be defined.", date="2026-06"),
+            BEDROCK: mishandled(CONVERSE_PAGE),
+            DEEPSEEK: mishandled(DEEPSEEK_PAGE),
+        },
+        bad=[DUE, call(None), result(None)],
+        good=PAIR,
+        began="a tool call or a result came without an id",
+        since=since.when_it_came,
+    ),
+    Rule(
+        checks.bad_arguments,
+        "Arguments of a tool call that are not a JSON object",
+        {
+            OPENAI: mishandled(CHAT_PAGE),
+            RESPONSES: mishandled(RESPONSES_PAGE),
+            ANTHROPIC: refused(
+                "messages.{at}.content.0.tool_use.input: Input should be a valid dictionary",
+                "https://github.com/anthropics/claude-code/issues/6696",
+                date="2025-08",
+            ),
+            GEMINI: refused(
+                "Invalid value at 'contents[{at}].parts[0].function_call.args' "
+                "(type.googleapis.com/google.protobuf.Struct)",
+                CONTENT_PAGE,
+            ),
+            MISTRAL: mishandled(MISTRAL_CHECKS, date="2026-06"),
+            BEDROCK: refused(
+                "The format of the value at messages.{at}.content.0.toolUse.input is invalid. "
+                "Provide a json object for the field and try again.",
+                "vercel/ai/pull/19023",
+                date="2026-08",
+            ),
+            DEEPSEEK: mishandled(DEEPSEEK_PAGE),
+        },
+        bad=[DUE, call("1", arguments="[1]"), result("1")],
+        good=PAIR,
+        began="a tool call came whose arguments are not a JSON object",
+        since=since.when_it_came,
+    ),
+    Rule(
+        checks.call_after_model,
+        "A tool call that does not follow a user or a tool result",
+        {
+            GEMINI: refused(
+                "Please ensure that function call turn comes immediately after a user turn or "
+                "after a function response turn.",
+                "google-gemini/gemini-cli/issues/11814",
+                date="2025-10",
+            )
+        },
+        bad=[call("1"), result("1")],
+        good=PAIR,
+        began="a tool call followed neither a user nor a tool result",
+        since=since.when_it_followed_the_model,
+        repairs=("begin_with_user",),
+        prevention="The option snap_to_user of the policy: memory begins with a user message.",
+    ),
+    Rule(
+        checks.empty_content,
+        "A message without content",
+        {
+            ANTHROPIC: refused(
+                "messages.{at}: all messages must have non-empty content except for the optional "
+                "final assistant message",
+                "https://github.com/microsoft/autogen/issues/6083",
+                date="2025-03",
+            ),
+            GEMINI: refused(
+                "* GenerateContentRequest.contents[{at}].parts: contents.parts must not be empty.",
+                "langchain-ai/langchain-google/issues/691",
+                date="2025-01",
+            ),
+        },
+        bad=[HELLO, AiMessage(""), DUE],
+        good=[HELLO, HI, DUE],
+        began="a message without content came",
+        since=since.when_it_came,
+    ),
+    Rule(
+        checks.null_content,
+        "An AI message with neither a text nor a tool call",
+        {
+            OPENAI: refused(
+                "Invalid value for 'content': expected a string, got null.",
+                "https://github.com/run-llama/llama_index/issues/17555",
+                date="2025-01",
+            ),
+            RESPONSES: mishandled(RESPONSES_PAGE),
+            MISTRAL: refused(
+                "Assistant message must have either content or tool_calls, but not none.",
+                "solbrowse/extension/issues/16",
+                date="2025-06",
+            ),
+            DEEPSEEK: refused(
+                "Invalid assistant message: content or tool_calls must be set",
+                "carlrobertoh/ProxyAI/issues/830",
+                date="2025-01",
+            ),
+        },
+        bad=[HELLO, AiMessage(None), DUE],
+        good=[HELLO, AiMessage(""), DUE],
+        began="a message came with neither a text nor a tool call",
+        since=since.when_it_came,
+    ),
+    Rule(
+        checks.unsupported_image,
+        "An image of a kind that is not taken",
+        {
+            OPENAI: refused(
+                "You uploaded an unsupported image. Please make sure your image has of one the "
+                "following formats: ['png', 'jpeg', 'gif', 'webp'].",
+                "https://github.com/STranslate/STranslate/issues/277",
+                date="2024-12",
+            ),
+            RESPONSES: refused(
+                "You uploaded an unsupported image. Please make sure your image has of one the "
+                "following formats: ['png', 'jpeg', 'gif', 'webp'].",
+                VISION_PAGE,
+            ),
+            ANTHROPIC: refused(
+                "messages.{at}.content.0.image.source.base64.media_type: Input should be "
+                "'image/jpeg', 'image/png', 'image/gif' or 'image/webp'",
+                "anthropics/claude-code/issues/8184",
+                date="2025-09",
+            ),
+            GEMINI: refused(
+                "Unsupported MIME type: {kind}",
+                "brianpetro/obsidian-smart-connections/issues/1238",
+                date="2025-10",
+            ),
+            BEDROCK: refused(
+                "Value at 'messages.{at}.member.content.1.member.image.format' failed to satisfy "
+                "constraint: Member must satisfy enum value set: [jpeg, png, gif, webp]",
+                "NousResearch/hermes-agent/issues/55429",
+                date="2026-09",
+            ),
+        },
+        bad=[shown("a.tiff")],
+        good=[shown("a.png")],
+        began="an image came of a kind that is not taken",
+        since=since.when_it_came,
+    ),
+    Rule(
+        rendered.unsupported_file,
+        "A file of a kind that is not taken",
+        {
+            RESPONSES: refused(
+                "The file type you uploaded is not supported. Please try again with a pdf",
+                f"{RECORDED}test_multimodal_tool_returns/test_multimodal_tool_return_matrix"
+                "%5Bdirect-url-audio-openai_responses%5D.yaml",
+                date="2026-01",
+            )
+        },
+        bad=[DUE, call("1"), sound_as_file()],
+        good=[DUE, call("1"), ToolExecutionResultMessage("1", "find", [PDF])],
+        began="a file came of a kind that is not taken",
+        since=since.when_it_came,
+    ),
+    Rule(
+        checks.media_left_out,
+        "An image, a sound, a video or a file that is not sent",
+        {
+            OPENAI: mishandled(CHAT_PAGE),
+            RESPONSES: mishandled(RESPONSES_PAGE),
+            ANTHROPIC: mishandled(MESSAGES_PAGE),
+        },
+        bad=[UserMessage([VideoContent(Video("https://example.org/a.mp4"))])],
+        good=[shown("a.png")],
+        began="media came that are not sent",
+        since=since.when_it_came,
+    ),
+    Rule(
+        rendered.lone_reasoning,
+        "Reasoning without the item that it led to",
+        {
+            RESPONSES: refused(
+                "Item '{id}' of type 'reasoning' was provided without its required following item.",
+                f"{RECORDED}test_openai_responses/"
+                "test_openai_responses_thinking_with_modified_history.yaml",
+                date="2026-01",
+            )
+        },
+        bad=[DUE, reasoned("assistant#0"), HELLO],
+        good=[DUE, reasoned({"at": "assistant#0", "in": {"id": {"=": "msg_1"}}}), HELLO],
+        began="reasoning was without the item that it led to",
+        since=since.when_what_follows_came,
+    ),
+    Rule(
+        rendered.developer_role,
+        "The role developer, which some models do not have",
+        {
+            OPENAI: Law(
+                "conditional",
+                "Unsupported value: 'messages[{at}].role' does not support 'developer' with this "
+                "model.",
+                f"{RECORDED}test_openai/test_openai_o1_mini_system_role%5Bdeveloper%5D.yaml",
+                condition="o1-mini and models before o1 have no role developer",
+                refusing=r"\bo1-(mini|preview)\b",
+                taking=r"gpt-|\bo[1-9]\b",
+                date="2025-01",
+            )
+        },
+        bad=[said_by_developer(), HELLO],
+        good=[BE_BRIEF, HELLO],
+        began="a message of the role developer came",
+        since=since.when_it_came,
+    ),
+    Rule(
+        checks.first_not_user,
+        "A first message that is not the user's",
+        {
+            ANTHROPIC: mishandled(
+                f"{RECORDED}test_anthropic/test_anthropic_model_empty_message_on_history.yaml",
+                date="2026-03",
+            ),
+            GEMINI: mishandled(CONTENT_PAGE),
+            BEDROCK: Law(
+                "refused",
+                "A conversation must start with a user message. Try again with a conversation that "
+                "starts with a user message.",
+                f"{GITHUB}langgenius/dify/issues/12340",
+                date="2025-01",
+            ),
+        },
+        bad=[HI, DUE],
+        good=[HELLO, HI, DUE],
+        began="the first message was not the user's",
+        since=since.when_it_became_first,
+        repairs=("begin_with_user",),
+        prevention="The option snap_to_user of the policy: memory begins with a user message.",
+    ),
+    Rule(
+        checks.equal_roles,
+        "Two messages in a row of one role",
+        {
+            ANTHROPIC: mishandled(
+                f"{RECORDED}test_anthropic_mid_conversation_system/"
+                "test_mid_conversation_system_prompt_before_empty_response.yaml"
+            ),
+            GEMINI: mishandled(CONTENT_PAGE),
+            DEEPSEEK: Law(
+                "conditional",
+                "deepseek-reasoner does not support successive user or assistant messages",
+                f"{GITHUB}deepseek-ai/DeepSeek-R1/issues/21",
+                condition="deepseek-reasoner of early 2025 wanted roles to alternate",
+                date="2025-01",
+            ),
+        },
+        bad=[HELLO, DUE],
+        good=[HELLO, HI, DUE],
+        began="two messages of one role followed each other",
+        since=since.unknown,
+        is_listed=False,
+    ),
+    Rule(
+        checks.system_in_middle,
+        "A system message that is not at the beginning",
+        {
+            ANTHROPIC: mishandled(
+                f"{RECORDED}test_anthropic_mid_conversation_system/"
+                "test_mid_conversation_system_prompt_without_user_turn.yaml"
+            ),
+            GEMINI: mishandled(CONTENT_PAGE),
+            BEDROCK: mishandled(CONVERSE_PAGE),
+        },
+        bad=[HELLO, BE_BRIEF, HI, DUE],
+        good=[BE_BRIEF, HELLO, HI, DUE],
+        began="a system message was not at the beginning",
+        since=since.when_it_was_behind_others,
+        repairs=("system_first",),
+    ),
+    Rule(
+        checks.several_systems,
+        "More than one system message",
+        {
+            ANTHROPIC: mishandled(MESSAGES_PAGE),
+            GEMINI: mishandled(CONTENT_PAGE),
+            BEDROCK: mishandled(CONVERSE_PAGE),
+        },
+        bad=[BE_BRIEF, BE_BRIEF, HELLO],
+        good=[BE_BRIEF, HELLO],
+        began="there was more than one system message",
+        since=since.when_two_came,
+        repairs=("drop_duplicate",),
+    ),
+    Rule(
+        checks.shorter_than_a_turn,
+        "A window shorter than one turn",
+        {},
+        bad=[call("1"), result("1")],
+        good=[*PAIR],
+        began="no message of the user was left in memory",
+        prevention="A window that holds the largest turn.",
+        since=since.when_no_user_was_left,
+    ),
+]

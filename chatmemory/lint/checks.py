@@ -1,0 +1,300 @@
+"""The checks of rules: what is wrong in a window, and where, whichever provider gets it.
+
+A check yields its faults in the order of the window. `rendered` has those that read what a
+provider's format says.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from mimetypes import guess_type
+from typing import Any
+
+from chatmemory.exceptions import InvalidMessage
+from chatmemory.lint.rules import Fault
+from chatmemory.lint.turns import (
+    ANTHROPIC,
+    BEDROCK,
+    GEMINI,
+    OPENAI,
+    RESPONSES,
+    Sent,
+    Turn,
+)
+from chatmemory.messages.codec import load_json
+from chatmemory.messages.contents import (
+    AudioContent,
+    Content,
+    ImageContent,
+    Media,
+    PdfFileContent,
+    TextContent,
+    VideoContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    MessageType,
+    ToolExecutionResultMessage,
+    UserMessage,
+    text_of,
+)
+
+_RESULT = MessageType.TOOL_EXECUTION_RESULT
+_SPOKEN = {
+    MessageType.USER: "User",
+    MessageType.AI: "AI",
+    _RESULT: "a tool result",
+}
+
+# The window as a whole
+
+
+def nothing_to_send(sent: Sent) -> Iterator[Fault]:
+    if not sent.turns:
+        yield Fault((), "There is nothing to send.", is_pending=True)
+    elif not sent.listed:
+        yield Fault(sent.turns, "There is only a system message.", is_pending=True)
+
+
+def shorter_than_a_turn(sent: Sent) -> Iterator[Fault]:
+    """No provider minds it, but the model has lost what it was asked."""
+    said = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
+    if sent.has_left and said and not any(turn.type is MessageType.USER for turn in said):
+        yield Fault((), "No message of the user is in memory.")
+
+
+def first_not_user(sent: Sent) -> Iterator[Fault]:
+    """Those who only mishandle it keep it: a greeting of the assistant may stand first."""
+    said = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
+    if said and said[0].type not in (MessageType.USER, _RESULT):
+        first = said[0]
+        name = "a tool call" if first.calls else _SPOKEN[first.type]
+        after = "" if sent.turns[0] is first else " after system"
+        what = f"The first message{after} is {name} ({first.name}), not User."
+        is_mendable = sent.provider == BEDROCK and asked_first(sent) is not None
+        yield Fault([first], what, is_mendable=is_mendable)
+
+
+def asked_first(sent: Sent) -> int | None:
+    """Return the position of the first user message, with which memory could begin."""
+    return next((turn.position for turn in sent.turns if turn.type is MessageType.USER), None)
+
+
+def equal_roles(sent: Sent) -> Iterator[Fault]:
+    """Results in a row are one turn of the user; see `Turn.own` for what was said in one turn."""
+    said = [turn for turn in sent.turns if turn.type is not MessageType.SYSTEM]
+    for one, other in pairwise(said):
+        is_spoken = one.type in (MessageType.USER, MessageType.AI)
+        if is_spoken and one.type is other.type and not other.joins:
+            both = f"{_SPOKEN[one.type]} messages {one.name} and {other.name}"
+            yield Fault([one, other], f"{both} stand in a row.")
+
+
+def system_in_middle(sent: Sent) -> Iterator[Fault]:
+    said = False
+    for turn in sent.turns:
+        if turn.type is not MessageType.SYSTEM:
+            said = True
+        elif said:
+            yield Fault([turn], f"System message {turn.name} is not at the beginning.")
+
+
+def several_systems(sent: Sent) -> Iterator[Fault]:
+    if len(sent.systems) > 1:
+        texts = {text_of(turn.message) for turn in sent.systems if turn.message}
+        numbers = " and ".join(turn.name for turn in sent.systems[:2])
+        what = f"There are {len(sent.systems)} system messages: {numbers}."
+        yield Fault(sent.systems, what, is_mendable=len(texts) < len(sent.systems))
+
+
+# Calls and results
+
+
+def orphan_result(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.pairing.orphans:
+        what = f"Tool result {turn.name} does not follow its call."
+        yield Fault([turn], what, {"id": turn.answers or ""})
+
+
+def dangling_call(sent: Sent) -> Iterator[Fault]:
+    for left in sent.pairing.dangling:
+        how = (
+            f"not answered before {left.before.name}" if left.before else "waiting for its results"
+        )
+        ids = ", ".join(id or "" for id in left.open)
+        what = f"Tool call {left.call.name} is {how}."
+        yield Fault([left.call], what, {"ids": ids}, is_pending=left.before is None)
+
+
+def results_apart(sent: Sent) -> Iterator[Fault]:
+    for result, call in sent.pairing.apart:
+        how = "stands before" if result.position < call.position else "does not directly follow"
+        what = f"Tool result {result.name} {how} its call {call.name}."
+        yield Fault([result, call], what, {"id": result.answers or "", "call": sent.place(call)})
+
+
+def duplicate_result(sent: Sent) -> Iterator[Fault]:
+    for result, other in sent.pairing.repeated:
+        what = f"Tool result {result.name} answers a call that {other.name} has answered."
+        error = {"id": result.answers or "", "other": sent.place(other)}
+        yield Fault([result, other], what, error)
+
+
+def duplicate_call_id(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.turns:
+        for id, times in Counter(turn.calls).items():
+            if id is not None and times > 1:
+                yield Fault([turn], f"{turn.name} has {times} calls with the id {id}.", {"id": id})
+
+
+def reused_call_id(sent: Sent) -> Iterator[Fault]:
+    earlier: dict[str, Turn] = {}
+    for turn in sent.turns:
+        for id in dict.fromkeys(turn.calls):
+            if id is not None:
+                if other := earlier.get(id):
+                    what = f"Tool calls {other.name} and {turn.name} have the same id {id}."
+                    yield Fault([turn, other], what, {"id": id})
+                earlier[id] = turn
+
+
+def missing_call_id(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.turns:
+        if turn.message is None:
+            continue
+        if None in turn.calls:
+            yield Fault([turn], f"Tool call {turn.name} has no id.")
+        elif turn.type is _RESULT and turn.answers is None:
+            yield Fault([turn], f"Tool result {turn.name} has no id.")
+
+
+def call_after_model(sent: Sent) -> Iterator[Fault]:
+    before: Turn | None = None
+    for turn in sent.listed:
+        if turn.calls and (before is None or before.type is MessageType.AI):
+            what = f"Tool call {turn.name} does not follow a user or a tool result."
+            yield Fault([turn], what, is_mendable=turn.position < (asked_first(sent) or 0))
+        before = turn
+
+
+def bad_arguments(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.turns:
+        for call in _requests(turn):
+            is_ours = call.id not in turn.optional
+            if is_ours and call.arguments and not _is_object(call.arguments):
+                what = f"The arguments of tool call {turn.name} are not a JSON object."
+                yield Fault([turn], what)
+                break
+
+
+def _requests(turn: Turn) -> list[Any]:
+    message = turn.message
+    calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
+    return [call for call in calls if call is not None]
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(load_json(text), dict)
+    except InvalidMessage:
+        return False
+
+
+# Contents
+
+
+def empty_content(sent: Sent) -> Iterator[Fault]:
+    """Results may be empty, and so may an answer that ends the list for Anthropic, as a prefill."""
+    for turn in sent.turns:
+        if turn is sent.turns[-1] and turn.type is MessageType.AI and sent.provider == ANTHROPIC:
+            continue
+        match turn.message:
+            case UserMessage(contents=contents):
+                is_empty = not any(map(_says, contents))
+            case AiMessage(text=text) as message:
+                is_empty = not (text or "").strip() and not message.tool_execution_requests
+                is_thought = sent.provider == GEMINI and bool(message.thinking)
+                is_empty = is_empty and not (turn.own or is_thought)
+            case _:
+                continue
+        if is_empty:
+            yield Fault([turn], f"{turn.name} is empty.")
+
+
+def null_content(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.turns:
+        match turn.message:
+            case AiMessage(text=None, tool_execution_requests=()) if not turn.own:
+                yield Fault([turn], f"{turn.name} has neither a text nor a tool call.")
+
+
+def _says(content: Content | None) -> bool:
+    if isinstance(content, TextContent):
+        return bool(content.text.strip())
+    return content is not None
+
+
+_PICTURES = {"image/png", "image/jpeg", "image/gif", "image/webp"}
+_TAKEN = {
+    OPENAI: {*_PICTURES, "image/jpg"},
+    RESPONSES: {*_PICTURES, "image/jpg"},
+    ANTHROPIC: _PICTURES,
+    GEMINI: {"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"},
+    BEDROCK: {*_PICTURES, "image/jpg"},
+}
+
+
+def unsupported_image(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.turns:
+        for content in _contents(turn):
+            if isinstance(content, ImageContent):
+                kind = _kind_of(content.image)
+                if kind and kind not in _TAKEN[sent.provider]:
+                    what = f"{turn.name} has an image of a kind that is not taken: {kind}."
+                    yield Fault([turn], what, {"kind": kind})
+                    break
+
+
+def _kind_of(media: Media) -> str | None:
+    """Return the media type that is told, or that the name tells."""
+    kind = media.mime_type or guess_type((media.url or "").partition("?")[0])[0]
+    return kind.lower() if kind else None
+
+
+def media_left_out(sent: Sent) -> Iterator[Fault]:
+    """Media that the format has no place for, so that what is sent lacks them."""
+    for turn in sent.turns:
+        left = [_left_out(content, turn, sent.provider) for content in _contents(turn)]
+        if any(left):
+            what = next(filter(None, left))
+            yield Fault([turn], f"{turn.name} has {what}, which is not sent.")
+
+
+def _left_out(content: Content | None, turn: Turn, provider: str) -> str:
+    """Return the name of a content for which the provider's format has no place, else nothing."""
+    if provider == GEMINI or turn.own:
+        return ""
+    is_chat, is_result = provider == OPENAI, turn.type is _RESULT
+    match content:
+        case VideoContent():
+            return "a video"
+        case AudioContent(audio=sound):
+            return "" if is_chat and not is_result and _is_inline(sound) else "a sound"
+        case PdfFileContent(pdf_file=pdf) if is_chat:
+            return "" if not is_result and _is_inline(pdf) else "a file"
+        case ImageContent() if is_chat and is_result:
+            return "an image"
+    return ""
+
+
+def _is_inline(media: Media | None) -> bool:
+    return media is not None and bool(media.base64_data or getattr(media, "binary_data", None))
+
+
+def _contents(turn: Turn) -> Sequence[Content | None]:
+    match turn.message:
+        case UserMessage(contents=contents) | ToolExecutionResultMessage(contents=contents):
+            return contents
+    return ()

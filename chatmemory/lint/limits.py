@@ -1,0 +1,201 @@
+"""What fields of a provider's JSON may hold, as data: `Limit`, and the order of roles, `Order`.
+
+A path leads from a message to its values: `tool_calls[].id` are the ids of all items of a list, and
+`content[tool_use].id` those of the items of one type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from chatmemory.lint.rules import Fault
+from chatmemory.lint.turns import Sent, Turn
+from chatmemory.messages.message import AiMessage, MessageType
+from chatmemory.messages.texts import named, one_line
+
+_PART = re.compile(r"(\w+)(?:\[(\w*)\])?")
+_SHOWN = 40  # characters of a value that are shown
+
+
+class Place(NamedTuple):
+    """A value of a message's JSON, and where it is: `tool_calls[0].id`."""
+
+    value: Any
+    path: str
+
+    @property
+    def n(self) -> int:
+        """The index in the innermost list, such as that of a block."""
+        return int(next(reversed(re.findall(r"\[(\d+)\]", self.path)), 0))
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a field may hold: a text of a `pattern`, from `least` to `most` characters or items.
+
+    `what` is what people call the field, and `but` what is wrong with a text of another pattern.
+    The field is that of values of a `kind` (their type), or of one of the `roles`, where these are
+    given; values `without` a field have none of that name. One that `is_needed` is at fault where
+    it is missing.
+    """
+
+    path: str
+    what: str
+    pattern: str = ""
+    but: str = ""
+    least: int = 0
+    most: int | None = None
+    kind: str = ""
+    roles: Sequence[str] = ()
+    without: str = ""
+    is_needed: bool = False
+
+    def problem(self, value: Any) -> str:
+        """Return the fault of a value in words, or nothing."""
+        if value is None:
+            return "is missing" if self.is_needed else ""
+        if not isinstance(value, str | list):
+            return ""
+        if len(value) < self.least:
+            return "is empty"
+        if self.most is not None and len(value) > self.most:
+            return f"has a length of {len(value):,} characters, more than {self.most:,}"
+        if self.pattern and isinstance(value, str) and not re.fullmatch(self.pattern, value):
+            return f"{self.but}: {_shown(value)}"
+        return ""
+
+    def places(self, value: Mapping[str, Any]) -> Iterator[Place]:
+        """Yield the values of the field in one message's JSON."""
+        if self.kind and value.get("type") != self.kind:
+            return iter(())
+        if self.roles and value.get("role") not in self.roles:
+            return iter(())
+        if self.without and value.get(self.without):
+            return iter(())
+        return _walked(Place(value, ""), [(each[1], each[2]) for each in _PART.finditer(self.path)])
+
+
+def limited(*limits: Limit) -> Any:
+    """Return the check of a law whose limits these are: a fault for each message."""
+
+    def check(sent: Sent) -> Iterator[Fault]:
+        for turn in sent.turns:
+            if fault := next(_beyond(turn, limits), None):
+                yield fault
+
+    return check
+
+
+def _beyond(turn: Turn, limits: Sequence[Limit]) -> Iterator[Fault]:
+    for value in turn.values:
+        for limit in limits:
+            for place in limit.places(value):
+                if problem := limit.problem(place.value):
+                    what = f"{limit.what} of {turn.name} {problem}."
+                    yield Fault([turn], what, _told(place, limit))
+
+
+def _told(place: Place, limit: Limit) -> dict[str, object]:
+    value = place.value
+    length = len(value) if isinstance(value, str | list) else 0
+    shown = _shown(value) if isinstance(value, str) else ""
+    told = {"path": place.path, "n": place.n, "length": length, "value": shown}
+    return {**told, "most": limit.most, "pattern": limit.pattern}
+
+
+def _shown(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}…"
+
+
+def _walked(place: Place, parts: Sequence[tuple[str, str | None]]) -> Iterator[Place]:
+    if not parts:
+        yield place
+        return
+    if not isinstance(place.value, Mapping):
+        return
+    (name, kind), *rest = parts
+    path = f"{place.path}.{name}" if place.path else name
+    value = place.value.get(name)
+    if kind is None:
+        if value is not None or not rest:
+            yield from _walked(Place(value, path), rest)
+        return
+    for index, item in enumerate(value if isinstance(value, list) else ()):
+        if isinstance(item, Mapping) and kind in ("", item.get("type")):
+            yield from _walked(Place(item, f"{path}[{index}]"), rest)
+
+
+# The order of roles
+
+
+@dataclass(frozen=True)
+class Order:
+    """Which roles follow each other in a provider's list, and which begin and end it.
+
+    Results of tools in a row are one turn. An empty set allows every role.
+    """
+
+    after: Mapping[str, str]
+    first: str = ""
+    last: str = ""
+    results: str = "tool"  # the role in which results are sent
+
+    def role(self, turn: Turn) -> str:
+        if turn.type is MessageType.TOOL_EXECUTION_RESULT:
+            return self.results
+        return _ROLES[turn.type]
+
+    def faults(self, sent: Sent) -> Iterator[Fault]:
+        """Yield the turns whose role may not follow the one before."""
+        before: Turn | None = None
+        for turn in sent.listed:
+            if before is not None and not self._may_follow(before, turn):
+                roles = {"role": self.role(turn), "before": self.role(before)}
+                what = f"{_named(turn)} directly follows {_named(before, inside=True)}."
+                yield Fault([turn, before], what, roles)
+            before = turn
+
+    def _may_follow(self, before: Turn, turn: Turn) -> bool:
+        if before.type is turn.type is MessageType.TOOL_EXECUTION_RESULT:
+            return True
+        allowed = self.after.get(self.role(before))
+        return allowed is None or self.role(turn) in allowed.split()
+
+    def at_first(self, sent: Sent) -> Iterator[Fault]:
+        """Yield the first turn if its role may not begin the list."""
+        first = next(iter(sent.listed), None)
+        if first is not None and self.role(first) not in self.first.split():
+            yield Fault([first], f"The first message is {_named(first, inside=True)}.")
+
+    def at_last(self, sent: Sent) -> Iterator[Fault]:
+        """Yield the last turn if its role may not end the list; what comes next mends it."""
+        last = sent.listed[-1] if sent.listed else None
+        is_prefix = last is not None and any(value.get("prefix") is True for value in last.values)
+        if last is None or last.calls or is_prefix:
+            return
+        if self.role(last) not in self.last.split():
+            what = f"The last message is {_named(last, inside=True)}."
+            yield Fault([last], what, {"role": self.role(last)}, is_pending=True)
+
+
+_ROLES = {
+    MessageType.SYSTEM: "system",
+    MessageType.USER: "user",
+    MessageType.AI: "assistant",
+}
+_NAMES = {
+    MessageType.SYSTEM: "system message",
+    MessageType.USER: "user message",
+    MessageType.AI: "AI message",
+    MessageType.TOOL_EXECUTION_RESULT: "tool result",
+}
+
+
+def _named(turn: Turn, inside: bool = False) -> str:
+    is_call = isinstance(turn.message, AiMessage) and bool(turn.calls)
+    name = "tool call" if is_call else _NAMES[turn.type]
+    return f"{name if inside else name[0].upper() + name[1:]} {named(turn.number)}"

@@ -1,0 +1,227 @@
+"""The linter for messages: what a provider would refuse or mishandle, before it is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from chatmemory.exceptions import InvalidValue
+from chatmemory.formats import parse_messages, render_each
+from chatmemory.lint import (
+    PROVIDERS,
+    Finding,
+    Sent,
+    Turn,
+    findings_in,
+)
+from chatmemory.lint.repairs import (
+    REPAIRS,
+    Bench,
+    Place,
+    Repaired,
+)
+from chatmemory.lint.rules import Example
+from chatmemory.lint.turns import OPENAI
+from chatmemory.messages.given import chat_messages
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    MessageType,
+    ToolExecutionResultMessage,
+    text_of,
+)
+
+# The format in which a provider gets messages, and the calls and results of tools that run
+# elsewhere: those of other types run at the provider.
+FORMATS_OF = {
+    "openai": "openai_chat",
+    "openai_responses": "openai_responses",
+    "anthropic": "anthropic",
+    "gemini": "gemini",
+    "mistral": "openai_chat",
+    "bedrock": "openai_chat",
+    "deepseek": "openai_chat",
+}
+LINE = 300  # characters of a line of an outline
+_OF_CLIENTS = {
+    *("tool_use", "tool_result", "functionCall", "functionResponse"),
+    *("function_call", "custom_tool_call", "computer_call", "local_shell_call", "shell_call"),
+    *("apply_patch_call", "function_call_output", "custom_tool_call_output"),
+    *("computer_call_output", "local_shell_call_output", "shell_call_output"),
+    *("apply_patch_call_output",),
+}
+
+
+def lint(
+    messages: Sequence[ChatMessage],
+    *,
+    provider: str,
+    model: str | None = None,
+    numbers: Sequence[int] | None = None,
+) -> list[Finding]:
+    """Return what a provider would refuse or mishandle in a window, in its order.
+
+    `provider` is "openai" (chat completions), "openai_responses", "anthropic", "gemini",
+    "mistral", "bedrock" (Converse) or "deepseek". What depends on the model is `conditional`,
+    unless the `model` is named and known. The findings call messages by their `numbers`, from 1
+    where none are given. Raises InvalidMessage for what is no message, and InvalidValue for
+    another provider.
+    """
+    return findings_in(turns_of(messages, provider, numbers), provider, model)
+
+
+def repair(
+    messages: Sequence[ChatMessage],
+    *,
+    provider: str,
+    model: str | None = None,
+    numbers: Sequence[int] | None = None,
+) -> Repaired:
+    """Return a window that a provider takes, what was done for that, and what remains.
+
+    System messages go first where they must; a result without its call and one of two results are
+    left out; a result that stands elsewhere goes behind its call; messages before the first of the
+    user leave where their order is refused; a call without a result gets a placeholder. A clean
+    window stays as it is, and so does the order of all others. Raises as
+    `lint` does.
+    """
+    said = chat_messages(messages)
+    shown = range(1, len(said) + 1) if numbers is None else numbers
+    bench = Bench([Place(*each) for each in zip(said, shown, range(len(said)), strict=True)])
+    for mend in REPAIRS:
+        mend(Sent(turns_of(bench.messages, provider, bench.numbers), provider), bench)
+    left = lint(bench.messages, provider=provider, model=model, numbers=bench.numbers)
+    return Repaired(bench.messages, [place.source for place in bench.places], bench.done, left)
+
+
+def waiting_call(messages: Sequence[ChatMessage]) -> int | None:
+    """Return the index of the tool call that awaits results at the end of a window, or None."""
+    return waiting_turn(turns_of(messages, OPENAI))
+
+
+def waiting_turn(turns: Iterable[Turn]) -> int | None:
+    """Return the position of the turn whose calls await results at the end of a window, or None."""
+    dangling = Sent(turns, OPENAI).pairing.dangling
+    return next((each.call.position for each in dangling if each.before is None), None)
+
+
+def example(window: Example, provider: str) -> list[ChatMessage]:
+    """Return the messages of a rule's example, which may be JSON of a provider."""
+    values = [each for each in window if not isinstance(each, ChatMessage)]
+    if values:
+        return list(parse_messages(values, FORMATS_OF[provider]).messages)
+    return [each for each in window if isinstance(each, ChatMessage)]
+
+
+def outline(messages: Sequence[ChatMessage], provider: str) -> list[str]:
+    """Return a line for each message of a small window, such as an example of a rule.
+
+    A message that keeps what only the provider's format can say is its JSON. Long lines are cut.
+    """
+    lines = [line for turn in turns_of(messages, provider) for line in _lines(turn)]
+    return [line if len(line) <= LINE else f"{line[:LINE]}…" for line in lines]
+
+
+def _lines(turn: Turn) -> list[str]:
+    if turn.own:
+        return [json.dumps(value) for value in turn.own]
+    match turn.message:
+        case AiMessage(text=text, tool_execution_requests=()):
+            return [f"AI: {text}" if text else f"AI: {json.dumps(text)}"]
+        case AiMessage(tool_execution_requests=calls):
+            made = [f"{call.name}({call.arguments}) with {_id(call.id)}" for call in calls if call]
+            return [f"AI calls {' and '.join(made)}"]
+        case ToolExecutionResultMessage(id=id) as result:
+            return [f"Result with {_id(id)}: {text_of(result)}"]
+        case ChatMessage() as message:
+            return [f"{message.type.title()}: {text_of(message)}"]
+    return []
+
+
+def _id(id: str | None) -> str:
+    return f"id {id}" if id else "no id"
+
+
+# Messages as a provider gets them
+
+
+def turns_of(
+    messages: Sequence[ChatMessage], provider: str, numbers: Sequence[int] | None = None
+) -> list[Turn]:
+    """Return the turns of messages as a provider gets them. Raises as `lint` does."""
+    if provider not in PROVIDERS:
+        raise InvalidValue(f"unknown provider {provider!r}: one of {', '.join(PROVIDERS)}")
+    said = chat_messages(messages)
+    shown = range(1, len(said) + 1) if numbers is None else numbers
+    return [
+        _turn(position, number, message, FORMATS_OF[provider])
+        for position, (number, message) in enumerate(zip(shown, said, strict=True))
+    ]
+
+
+def turns_by_provider(
+    messages: Sequence[ChatMessage],
+    providers: Iterable[str],
+    numbers: Sequence[int] | None = None,
+) -> dict[str, list[Turn]]:
+    """Return the same for several providers. Those that get one format have the same turns."""
+    names = list(providers)
+    of_format = {FORMATS_OF.get(name): name for name in names}
+    turns = {format: turns_of(messages, name, numbers) for format, name in of_format.items()}
+    return {name: turns[FORMATS_OF.get(name)] for name in names}
+
+
+def _turn(position: int, number: int, message: ChatMessage, format: str) -> Turn:
+    turn = Turn.of(position, number, message)
+    own = _kept(message, format)
+    turn = turn._replace(
+        message=message,
+        values=_values(message, format),
+        is_own="differs" in own,
+        continues=_continues(own),
+    )
+    if isinstance(message, AiMessage):
+        joins = own.get("joins") is True
+        return turn._replace(optional=_optional(turn.calls, own), joins=joins)
+    if isinstance(message, ToolExecutionResultMessage) and _is_of_provider(_type_of(own)):
+        return turn._replace(type=MessageType.AI, joins=True)  # within the answer that called
+    return turn
+
+
+def _continues(own: Mapping[str, Any]) -> bool:
+    """Whether a request said that it continues what OpenAI has stored."""
+    about = own.get("response")
+    names = ("previous_response_id", "conversation")
+    return isinstance(about, Mapping) and any(about.get(name) for name in names)
+
+
+def _values(message: ChatMessage, format: str) -> tuple[Mapping[str, Any], ...]:
+    """Return a message as a format says it, with what stands beside the list."""
+    rendering = render_each([message], format)
+    values = tuple(rendering.values)
+    return (*values, rendering.beside) if rendering.beside else values
+
+
+def _kept(message: ChatMessage, format: str) -> Mapping[str, Any]:
+    own = getattr(message, "attributes", {}).get(format)
+    return own if isinstance(own, Mapping) else {}
+
+
+def _optional(ids: Sequence[str | None], own: Mapping[str, Any]) -> frozenset[str | None]:
+    """Return the ids of calls that the client need not answer: the tool runs at the provider."""
+    types = own.get("types")
+    if isinstance(types, list) and len(types) == len(ids):
+        types = dict(zip(ids, types, strict=True))
+    if not isinstance(types, Mapping):
+        return frozenset()
+    return frozenset(id for id in ids if id is not None and _is_of_provider(types.get(id)))
+
+
+def _type_of(own: Mapping[str, Any]) -> Any:
+    types = own.get("types")
+    return types[0] if isinstance(types, list) and types else own.get("type")
+
+
+def _is_of_provider(type: Any) -> bool:
+    return isinstance(type, str) and type not in _OF_CLIENTS

@@ -1,0 +1,93 @@
+"""Which laws an error that a provider gave is about, by what their answers read like."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+from chatmemory.lint.catalog import RULES
+from chatmemory.lint.rules import Law, Rule
+
+LONGEST = 100_000  # characters of an error that are read
+_PIECE = re.compile(r"\{(\w+)\}|(content\.|parts\[|tool_calls\[|member\.)\d+|\s+")
+_NUMBERS = ("at", "call", "other", "length", "most", "n")
+_SPECIFIC = 12  # letters of an answer by which it can be recognized
+
+
+class Recognized(NamedTuple):
+    """A law that an error is about, and the index in the request that the error names."""
+
+    rule: Rule
+    provider: str
+    law: Law
+    at: int | None
+
+
+def recognized(error: str) -> list[Recognized]:
+    """Return the laws whose answer an error reads like, the most specific first: none if no law
+    knows it. The error is a text, or JSON that holds it.
+    """
+    said = list(_texts(error[:LONGEST]))
+    found: dict[tuple[str, str], tuple[int, Recognized]] = {}
+    for rule in RULES.values():
+        for provider, law in rule.laws.items():
+            for text in said:
+                if (match := _matched(law.error, text)) is not None:
+                    length, at = match
+                    found[rule.id, provider] = length, Recognized(rule, provider, law, at)
+    longest = max((length for length, _ in found.values()), default=0)
+    best = [each for length, each in found.values() if length == longest]
+    refusing = [each for each in best if each.law.severity != "mishandled"]
+    return refusing or best
+
+
+def _matched(answer: str, text: str) -> tuple[int, int | None] | None:
+    """Return how much of an answer is the same in a text, and the index in it."""
+    pattern, length = _pattern(answer)
+    if length < _SPECIFIC or not (found := pattern.search(text)):
+        return None
+    at = found.groupdict().get("at")
+    return length, None if at is None else int(at)
+
+
+@cache
+def _pattern(answer: str) -> tuple[re.Pattern[str], int]:
+    """Return the pattern of an answer, with values in the places of names, and its letters."""
+    parts, done, names = [], 0, set()
+    for each in _PIECE.finditer(answer):
+        parts.append(re.escape(answer[done : each.start()]))
+        done = each.end()
+        name, list_of = each[1], each[2]
+        if name is not None:
+            value = r"\d+" if name in _NUMBERS else r".{0,300}?"
+            is_first = name == "at" and name not in names
+            names.add(name)
+            parts.append(f"(?P<at>{value})" if is_first else f"(?:{value})")
+        else:
+            parts.append(rf"{re.escape(list_of)}\d+" if list_of else r"\s+")
+    parts.append(re.escape(answer[done:].rstrip(".")))
+    letters = len(re.sub(r"\{\w+\}|[\W\d_]", "", answer))
+    return re.compile("".join(parts), re.IGNORECASE), letters
+
+
+def _texts(error: str) -> Iterator[str]:
+    """Yield the error as it is, and the texts of its JSON, which may be JSON again."""
+    yield error
+    try:
+        value = json.loads(error)
+    except (ValueError, RecursionError):
+        return
+    yield from _within(value, 5)
+
+
+def _within(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+        if depth and value.lstrip().startswith("{"):
+            yield from _texts(value)
+    elif isinstance(value, dict | list) and depth:
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _within(each, depth - 1)

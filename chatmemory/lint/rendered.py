@@ -1,0 +1,413 @@
+"""The checks that read a window as the provider's format says it: its JSON values.
+
+Those of one field are data, see `limits`.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from binascii import Error as NoBase64
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from mimetypes import guess_type
+from typing import Any
+
+from chatmemory.exceptions import UnknownEstimator
+from chatmemory.known_models import known_model, known_models
+from chatmemory.lint.rules import Fault
+from chatmemory.lint.turns import (
+    Json,
+    Sent,
+    Turn,
+)
+from chatmemory.messages.estimators import count_tokens
+from chatmemory.messages.estimators.openai import OpenAiTokenCountEstimator
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    MessageType,
+    UserMessage,
+    text_of,
+)
+
+_AI, _USER = MessageType.AI, MessageType.USER
+
+# Blocks of Anthropic, and parts of Gemini
+
+
+def _blocks(turn: Turn, *types: str) -> Iterator[Json]:
+    """Yield the blocks of a turn that are of these types."""
+    for value in turn.values:
+        for block in _list_in(value, "content"):
+            if isinstance(block, Mapping) and block.get("type") in types:
+                yield block
+
+
+def _nested(value: Any) -> Iterator[Json]:
+    """Yield the blocks of a message, and those within them."""
+    for name in ("content", "system"):
+        for block in _list_in(value, name):
+            if isinstance(block, Mapping):
+                yield block
+                yield from _nested(block)
+
+
+def _list_in(value: Any, name: str) -> list[Any]:
+    found = value.get(name) if isinstance(value, Mapping) else None
+    return found if isinstance(found, list) else []
+
+
+def blank_text(sent: Sent) -> Iterator[Fault]:
+    """A text that is empty, or blanks where the message has no other text.
+
+    One of blanks beside another text was accepted, as https://github.com/LibreChat-AI/agents/pull/124
+    reports.
+    """
+    for turn in sent.turns:
+        texts = [
+            text for each in _blocks(turn, "text") if isinstance(text := each.get("text"), str)
+        ]
+        is_alone = isinstance(turn.message, UserMessage) and not text_of(turn.message).strip()
+        is_blank = bool(texts) and not any(text.strip() for text in texts)
+        if (is_blank and not is_alone) or ("" in texts and not is_blank):
+            how = "empty" if "" in texts else "blank"
+            yield Fault([turn], f"{turn.name} has {how} text beside its other content.")
+
+
+def blanks_at_the_end(sent: Sent) -> Iterator[Fault]:
+    """Blanks at the end of an answer that ends the list, which the next message mends."""
+    last = _last_answer(sent)
+    text = _last_text(last) if last else ""
+    if last and text and text != text.rstrip():
+        what = f"The last message, {last.name}, ends with a blank."
+        yield Fault([last], what, is_pending=True)
+
+
+def answer_at_the_end(sent: Sent) -> Iterator[Fault]:
+    """An answer at the end of the list, which the model would continue: a prefill."""
+    if last := _last_answer(sent):
+        what = f"The last message, {last.name}, is the assistant's: a prefill."
+        yield Fault([last], what, is_pending=True)
+
+
+def _last_answer(sent: Sent) -> Turn | None:
+    """Return the answer that ends the list, unless calls of the provider's own tools are open."""
+    last = sent.listed[-1] if sent.listed else None
+    is_answer = last is not None and last.type is _AI and not last.calls and last.message
+    return last if is_answer else None
+
+
+def _last_text(turn: Turn) -> str:
+    content = turn.values[-1].get("content") if turn.values else None
+    last = content[-1] if isinstance(content, list) and content else content
+    text = last.get("text") if isinstance(last, Mapping) else last
+    return text if isinstance(text, str) else ""
+
+
+def empty_error(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.turns:
+        for block in _blocks(turn, "tool_result"):
+            if block.get("is_error") is True and not _says(block.get("content")):
+                yield Fault([turn], f"Tool result {turn.name} is an error without content.")
+                break
+
+
+def _says(content: Any) -> bool:
+    """Whether content has more than empty texts."""
+    if not isinstance(content, list):
+        return bool(content)
+    return any(not isinstance(each, Mapping) or each.get("text") != "" for each in content)
+
+
+_MOST_MARKS, _MOST_IMAGES = 4, 100
+
+
+def many_marks(sent: Sent) -> Iterator[Fault]:
+    marked = [turn for turn, block in _all_blocks(sent) if block.get("cache_control")]
+    if len(marked) > _MOST_MARKS:
+        what = f"{len(marked):,} blocks have cache_control, more than {_MOST_MARKS}."
+        yield Fault(_once(marked), what, {"length": len(marked)})
+
+
+def many_images(sent: Sent) -> Iterator[Fault]:
+    shown = [turn for turn, block in _all_blocks(sent) if block.get("type") == "image"]
+    if len(shown) > _MOST_IMAGES:
+        what = f"There are {len(shown):,} images, more than {_MOST_IMAGES}."
+        yield Fault(_once(shown), what, {"length": len(shown)})
+
+
+def _all_blocks(sent: Sent) -> Iterator[tuple[Turn, Json]]:
+    for turn in sent.turns:
+        for value in turn.values:
+            for block in _nested(value):
+                yield turn, block
+
+
+def _once(turns: list[Turn]) -> list[Turn]:
+    """Return the first and the last of the turns."""
+    return [turns[0]] if turns[0] is turns[-1] else [turns[0], turns[-1]]
+
+
+_BEGINNINGS = {
+    b"\x89PNG": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"RIFF": "image/webp",
+}
+
+
+def other_media_type(sent: Sent) -> Iterator[Fault]:
+    """An image whose bytes are of another kind than is declared."""
+    for turn, block in _all_blocks(sent):
+        source = block.get("source")
+        if block.get("type") != "image" or not isinstance(source, Mapping):
+            continue
+        told, found = source.get("media_type"), _kind_of_bytes(source.get("data"))
+        if found and told in _BEGINNINGS.values() and told != found:
+            what = (
+                f"The media type of an image of {turn.name} is {told}, and its bytes are {found}."
+            )
+            yield Fault([turn], what, {"told": told, "found": found})
+
+
+def _kind_of_bytes(data: Any) -> str:
+    if not isinstance(data, str):
+        return ""
+    try:
+        first = b64decode(data[:16])
+    except (NoBase64, ValueError):
+        return ""
+    kinds = (kind for begin, kind in _BEGINNINGS.items() if first.startswith(begin))
+    kind = next(kinds, "")
+    return kind if kind != "image/webp" or first[8:] == b"WEBP" else ""
+
+
+def unsigned_call(sent: Sent) -> Iterator[Fault]:
+    """The first call of a step of the current turn, without the signature that it came with."""
+    asked_at = _asked_at(sent)
+    for turn in _unsigned(sent):
+        if turn.position > asked_at:
+            yield Fault([turn], f"Tool call {turn.name} has no thoughtSignature.", _calling(turn))
+
+
+def unsigned_earlier_call(sent: Sent) -> Iterator[Fault]:
+    """The same before the user's last message."""
+    asked_at = _asked_at(sent)
+    for turn in _unsigned(sent):
+        if turn.position < asked_at:
+            what = f"Tool call {turn.name} has no thoughtSignature, and is of an earlier turn."
+            yield Fault([turn], what)
+
+
+def _asked_at(sent: Sent) -> int:
+    return max((turn.position for turn in sent.turns if turn.type is _USER), default=-1)
+
+
+def _unsigned(sent: Sent) -> Iterator[Turn]:
+    for turn in sent.listed:
+        said = [value for part in sent.parts(turn) for value in part.values]
+        parts = [part for value in said for part in _list_in(value, "parts")]
+        calls = [part for part in parts if _names_one_of(part, "functionCall", "function_call")]
+        if calls and not _names_one_of(calls[0], "thoughtSignature", "thought_signature"):
+            yield turn
+
+
+def _names_one_of(part: Any, *names: str) -> bool:
+    return isinstance(part, Mapping) and any(part.get(name) for name in names)
+
+
+def _calling(turn: Turn) -> dict[str, object]:
+    message = turn.message
+    calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
+    return {"name": next((call.name for call in calls if call), "")}
+
+
+def empty_part(sent: Sent) -> Iterator[Fault]:
+    """No parts, or one that is an empty text; a signature may come with one."""
+    for turn in sent.turns:
+        if isinstance(turn.message, UserMessage) and not text_of(turn.message).strip():
+            continue  # the message as a whole is empty
+        for value in turn.values:
+            parts = value.get("parts")
+            if parts == [] or any(map(_is_empty, _list_in(value, "parts"))):
+                yield Fault([turn], f"{turn.name} has an empty part.")
+                break
+
+
+def _is_empty(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.keys() <= {"text", "thought"} and not part.get("text")
+
+
+# Items of OpenAI Responses
+
+
+def _items(sent: Sent, type: str = "") -> Iterator[tuple[Turn, Json]]:
+    for turn in sent.turns:
+        for item in turn.values:
+            if type in ("", item.get("type")):
+                yield turn, item
+
+
+def repeated_item(sent: Sent) -> Iterator[Fault]:
+    earlier: dict[str, Turn] = {}
+    for turn, item in _items(sent):
+        id = item.get("id")
+        if isinstance(id, str) and item.get("type") not in _TWICE:
+            if other := earlier.get(id):
+                what = f"Items of {other.name} and {turn.name} have the same id {id}."
+                yield Fault([turn, other], what, {"id": id})
+            earlier[id] = turn
+
+
+# Items that name another one, and those that are a call and its result
+_TWICE = (
+    *("item_reference", "mcp_approval_response", "local_shell_call_output"),
+    *("mcp_call", "code_interpreter_call", "web_search_call", "file_search_call"),
+    "image_generation_call",
+)
+
+
+def call_without_reasoning(sent: Sent) -> Iterator[Fault]:
+    """A call with an id that OpenAI made, in an answer without reasoning before it."""
+    has_reasoning = False
+    for turn, item in _items(sent):
+        type, id = item.get("type"), item.get("id")
+        if type == "reasoning":
+            has_reasoning = True
+        elif turn.type is not _AI:
+            has_reasoning = False
+        elif type == "function_call" and isinstance(id, str) and not has_reasoning:
+            what = f"Tool call {turn.name} has the id {id}, and no reasoning item stands before it."
+            yield Fault([turn], what, {"id": id})
+
+
+def stored_item(sent: Sent) -> Iterator[Fault]:
+    """Reasoning with an id and without its encrypted content, or a reference to an item."""
+    for turn, item in _items(sent):
+        is_bare = item.get("type") == "reasoning" and not item.get("encrypted_content")
+        id = item.get("id")
+        if (is_bare or item.get("type") == "item_reference") and isinstance(id, str):
+            yield Fault([turn], f"{turn.name} names the stored item {id}.", {"id": id})
+
+
+# Messages of chat completions
+
+
+def call_without_thinking(sent: Sent) -> Iterator[Fault]:
+    """A call whose message lacks reasoning_content."""
+    for turn in sent.turns:
+        if turn.calls and turn.values and "reasoning_content" not in turn.values[-1]:
+            yield Fault([turn], f"Tool call {turn.name} has no reasoning_content.")
+
+
+def system_role(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.systems:
+        if any(value.get("role") == "system" for value in turn.values):
+            what = f"{turn.name} has the role system, which some models do not have."
+            yield Fault([turn], what)
+
+
+_SMALLEST, _CHARACTERS = 128_000, 4  # tokens where no model is named; characters a token at most
+KNOWN_CONTEXTS = "|".join(each.names.pattern for each in known_models())
+SMALLEST_CONTEXTS = "|".join(
+    each.names.pattern for each in known_models() if each.prompt <= _SMALLEST
+)
+
+
+def long_window(sent: Sent) -> Iterator[Fault]:
+    """More tokens than the model's context, or than the smallest usual one where none is named."""
+    known = known_model(sent.model)
+    most = known.prompt if known else _SMALLEST
+    messages = [turn.message for turn in sent.turns if turn.message]
+    characters = sum(map(_length, messages))
+    if characters * _CHARACTERS <= most:  # of UTF-8, each of which may be a token
+        return
+    length = _counted(messages, sent.model) if sent.model else characters // _CHARACTERS
+    if length > most:
+        what = f"The window has {length:,} tokens, more than the context length of {most:,}."
+        yield Fault((), what, {"length": length, "most": most})
+
+
+def _length(message: ChatMessage) -> int:
+    calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
+    return len(text_of(message)) + sum(len(call.arguments or "") for call in calls if call)
+
+
+def _counted(messages: list[ChatMessage], model: str) -> int:
+    """Return the tokens of a model's encoding; of one that is not known, those of gpt-4o."""
+    try:
+        estimator = OpenAiTokenCountEstimator(model.rpartition("/")[2])
+    except UnknownEstimator:
+        estimator = OpenAiTokenCountEstimator("gpt-4o")
+    return sum(count_tokens(estimator, message) for message in messages)
+
+
+# Messages as Converse gets them
+
+
+def blank_content(sent: Sent) -> Iterator[Fault]:
+    """A text or a result that is blank: Converse takes neither."""
+    for turn in sent.turns:
+        said = turn.message
+        if not isinstance(said, ChatMessage) or turn.type is MessageType.SYSTEM:
+            continue
+        if not text_of(said).strip():
+            yield Fault([turn], f"{turn.name} is blank.")
+
+
+# What only a format can say
+
+
+def lone_reasoning(sent: Sent) -> Iterator[Fault]:
+    """Reasoning of OpenAI needs the item that it led to, which has an id of OpenAI's, too.
+
+    Other hosts of this API make ids of another form, and do not ask for it.
+    """
+    for turn, following in zip_longest(sent.turns, sent.turns[1:]):
+        for item, after in zip_longest(turn.own, turn.own[1:]):
+            id = item.get("id")
+            if item.get("type") == "reasoning" and isinstance(id, str) and id.startswith("rs_"):
+                after = after or _first_item(following)
+                if after is None or not after.get("id"):
+                    what = f"The reasoning of {turn.name} has lost the item that it led to."
+                    yield Fault([turn], what, {"id": id})
+
+
+def _first_item(turn: Turn | None) -> Mapping[str, Any] | None:
+    return turn.own[0] if turn and turn.own and turn.type is MessageType.AI else None
+
+
+def developer_role(sent: Sent) -> Iterator[Fault]:
+    for turn in sent.systems:
+        if any(value.get("role") == "developer" for value in turn.own):
+            what = f"{turn.name} has the role developer, which some models do not have."
+            yield Fault([turn], what)
+
+
+def unsupported_file(sent: Sent) -> Iterator[Fault]:
+    """A file that only the format can say, of a sound or a video."""
+    for turn in sent.turns:
+        for value in turn.own:
+            kinds = filter(None, map(_kind_of_file, _parts(value)))
+            if kind := next(kinds, None):
+                what = f"{turn.name} has a file of a kind that is not taken: {kind}."
+                yield Fault([turn], what, {"kind": kind})
+                break
+
+
+def _parts(value: Mapping[str, Any]) -> Iterator[Any]:
+    for name in ("content", "output"):
+        parts = value.get(name)
+        yield from parts if isinstance(parts, list) else ()
+
+
+def _kind_of_file(part: Any) -> str | None:
+    if not isinstance(part, Mapping) or part.get("type") != "input_file":
+        return None
+    url, data = part.get("file_url"), part.get("file_data")
+    kind: str | None = None
+    if isinstance(data, str) and data.startswith("data:"):
+        kind = data[5:].partition(";")[0]
+    elif isinstance(url, str):
+        kind = guess_type(url.partition("?")[0])[0]
+    return kind if kind and kind.partition("/")[0] in ("audio", "video") else None

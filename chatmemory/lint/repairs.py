@@ -1,0 +1,207 @@
+"""What mends a window, in the order in which it is tried. Nothing of a clean window changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from chatmemory.lint.checks import (
+    asked_first,
+    call_after_model,
+    first_not_user,
+)
+from chatmemory.lint.rules import Finding
+from chatmemory.lint.turns import (
+    BEDROCK,
+    GEMINI,
+    Sent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    MessageType,
+    SystemMessage,
+    ToolExecutionResultMessage,
+    text_of,
+)
+from chatmemory.messages.texts import named
+
+PLACEHOLDER = "[no result: the tool did not answer]"
+_NAMES = {
+    MessageType.SYSTEM: "System message",
+    MessageType.AI: "AI message",
+    MessageType.TOOL_EXECUTION_RESULT: "Tool result",
+    MessageType.CUSTOM: "Custom message",
+}
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a repair does to a window, true before and after it. `position` is the index of the
+    message in the window that was given; of a placeholder that of its call.
+    """
+
+    repair: str
+    position: int
+    what: str
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """A window that was mended. `sources` are the indices that its messages had, None for a
+    placeholder. `left` is what remains, with indices of the mended window.
+    """
+
+    messages: Sequence[ChatMessage]
+    sources: Sequence[int | None]
+    done: Sequence[Done] = ()
+    left: Sequence[Finding] = ()
+
+
+@dataclass
+class Place:
+    """A message of a window that is mended. `number` is what people call it."""
+
+    message: ChatMessage
+    number: int
+    source: int | None
+
+
+@dataclass
+class Bench:
+    """A window while it is mended."""
+
+    places: list[Place]
+    done: list[Done] = field(default_factory=list)
+
+    @property
+    def messages(self) -> list[ChatMessage]:
+        return [place.message for place in self.places]
+
+    @property
+    def numbers(self) -> list[int]:
+        return [place.number for place in self.places]
+
+    def tell(self, repair: str, place: Place, what: str) -> None:
+        assert place.source is not None, "placeholders are not mended"
+        is_call = isinstance(place.message, AiMessage) and place.message.tool_execution_requests
+        name = "Tool call" if is_call else _NAMES[place.message.type]
+        message = f"{name} {named(place.number)}"
+        self.done.append(Done(repair, place.source, f"{message}: {what}."))
+
+
+Repair = Callable[[Sent, Bench], None]
+
+
+def system_first(sent: Sent, bench: Bench) -> None:
+    """Move system messages to the beginning where they must be, and drop one that is said twice."""
+    if not sent.has_system_beside:
+        return
+    first: list[Place] = []
+    texts: set[str] = set()
+    for at, turn in enumerate(sent.systems):
+        place = bench.places[turn.position]
+        text = text_of(place.message)
+        if text in texts:
+            bench.tell("drop_duplicate", place, "left out, as it is said before")
+            continue
+        texts.add(text)
+        first.append(place)
+        if turn.position != at:
+            bench.tell("system_first", place, "moved to the beginning")
+    others = [each for each in bench.places if not isinstance(each.message, SystemMessage)]
+    bench.places = [*first, *others]
+
+
+def drop_results(sent: Sent, bench: Bench) -> None:
+    """Drop results whose call is not there, and those of a call that another one answers."""
+    gone: set[int] = set()
+    for turn in sent.pairing.orphans:
+        gone.add(turn.position)
+        place = bench.places[turn.position]
+        bench.tell("drop_result", place, "left out, as its call is not there")
+    for turn, other in sent.pairing.repeated:
+        gone.add(turn.position)
+        what = f"left out, as {other.name} answers its call"
+        bench.tell("drop_duplicate", bench.places[turn.position], what)
+    bench.places = [each for at, each in enumerate(bench.places) if at not in gone]
+
+
+def begin_with_user(sent: Sent, bench: Bench) -> None:
+    """Let memory begin with a user message where the provider refuses what stands before it."""
+    first = asked_first(sent)
+    check = {GEMINI: call_after_model, BEDROCK: first_not_user}.get(sent.provider)
+    if first is None or check is None or not any(fault.is_mendable for fault in check(sent)):
+        return
+    gone = {turn.position for turn in sent.turns if turn.position < first} - {
+        turn.position for turn in sent.systems
+    }
+    for position in sorted(gone):
+        what = "leaves memory, which begins with a user message"
+        bench.tell("begin_with_user", bench.places[position], what)
+    bench.places = [each for at, each in enumerate(bench.places) if at not in gone]
+
+
+def move_results(sent: Sent, bench: Bench) -> None:
+    """Move results directly behind their call."""
+    moved: dict[int, list[Place]] = {}
+    for result, call in sent.pairing.apart:
+        place = bench.places[result.position]
+        moved.setdefault(sent.parts(call)[-1].position, []).append(place)
+        bench.tell("move_result", place, f"moved behind its call {call.name}")
+    _put_behind(bench, moved)
+
+
+def add_placeholders(sent: Sent, bench: Bench) -> None:
+    """Answer each call that has no result, saying so.
+
+    Where a turn has results, they follow all of its messages, and so do placeholders; else each
+    stands behind its call.
+    """
+    added: dict[int, list[Place]] = {}
+    for left in sent.pairing.dangling:
+        parts = sent.parts(left.call)
+        if len(left.open) < len(left.call.calls):
+            calls = [(parts[-1], id) for id in left.open]
+        else:
+            calls = [(part, id) for part in parts for id in part.calls]
+        tools = _tools_of(bench.places[each.position].message for each in parts)
+        for part, id in calls:
+            result = ToolExecutionResultMessage(id, tools.get(id), PLACEHOLDER)
+            added.setdefault(part.position, []).append(Place(result, part.number, None))
+            place = bench.places[part.position]
+            bench.tell("add_placeholder", place, "a placeholder for its result")
+    _put_behind(bench, added)
+
+
+# Each is tried on what the one before left.
+REPAIRS: tuple[Repair, ...] = (
+    system_first,
+    drop_results,
+    move_results,
+    begin_with_user,
+    add_placeholders,
+)
+
+
+def _tools_of(messages: Iterable[ChatMessage]) -> dict[str | None, str | None]:
+    """Return the names of the tools that some messages call, by the ids of the calls."""
+    answers = (each for each in messages if isinstance(each, AiMessage))
+    calls = [call for each in answers for call in each.tool_execution_requests if call]
+    return {call.id or None: call.name for call in reversed(calls)}
+
+
+def _put_behind(bench: Bench, results: dict[int, list[Place]]) -> None:
+    """Put results behind calls, and behind the results that follow them directly."""
+    moving = {id(place) for places in results.values() for place in places}
+    found: list[Place] = []
+    waiting: list[Place] = []
+    for at, place in enumerate(bench.places):
+        if id(place) in moving:
+            continue
+        if waiting and place.message.type is not MessageType.TOOL_EXECUTION_RESULT:
+            found += waiting
+            waiting = []
+        found.append(place)
+        waiting += results.get(at, [])
+    bench.places = [*found, *waiting]

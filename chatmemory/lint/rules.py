@@ -1,0 +1,199 @@
+"""What rules are made of, and how they are asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal, NamedTuple
+
+from chatmemory.lint.since import Since
+from chatmemory.lint.turns import (
+    OPENAI,
+    Json,
+    Sent,
+    Turn,
+)
+from chatmemory.messages.message import ChatMessage
+
+Severity = Literal["refused", "conditional", "mishandled"]
+Basis = Literal["recorded", "reported", "documentation"]
+
+RECORDED = "https://github.com/pydantic/pydantic-ai/blob/main/tests/models/cassettes/"
+_BRACES = re.compile(r"\{(\w+)\}")
+
+
+class Fault(NamedTuple):
+    """Turns at fault, and what is wrong with them.
+
+    `error` fills the words of the provider. `is_mendable` is False where no repair applies. A fault
+    that `is_pending` ends with what has to come next anyway.
+    """
+
+    turns: Sequence[Turn]
+    message: str
+    error: Mapping[str, object] = {}
+    is_mendable: bool = True
+    is_pending: bool = False
+
+
+Check = Callable[[Sent], Iterator[Fault]]
+Example = Sequence[ChatMessage] | Sequence[Json]
+
+
+@dataclass(frozen=True)
+class Law:
+    """What one provider makes of a fault.
+
+    `check` finds the faults where the law has bounds of its own; else that of its rule does.
+    `error` is what the provider's answer reads like, with {at} for the place of the first turn at
+    fault; it is empty where nothing is said. `source` is the address of what tells, and `date` the
+    month of it, empty where it is not known. `conflict` says what another source reports.
+
+    A law that is `conditional` holds under a `condition`. Where that is the model, `refusing` is a
+    pattern of the models that refuse, and `taking` one of those that are known to take it. Where
+    the check asks the model, `sure` is one of those that refuse what is found without any.
+    """
+
+    severity: Severity
+    error: str
+    source: str
+    check: Check | None = None
+    condition: str = ""
+    refusing: str = ""
+    taking: str = ""
+    _: KW_ONLY
+    sure: str = ""
+    date: str = ""
+    conflict: str = ""
+
+    @property
+    def basis(self) -> Basis:
+        """Whether a recorded exchange, an error that users reported or the documentation tells."""
+        if self.source.startswith(RECORDED):
+            return "recorded"
+        is_reported = self.source.startswith("https://github.com/")
+        return "reported" if is_reported else "documentation"
+
+    @property
+    def dated(self) -> str:
+        """The month of the source, or that no source with a date was found."""
+        return self.date or "no source with a date found"
+
+    def severity_for(self, model: str | None) -> Severity | None:
+        """Return how severe a fault is for a model; None if the model is known to take it."""
+        if self.severity != "conditional" or not model:
+            return self.severity
+        return self._severity(self.refusing, model)
+
+    def severity_unasked(self, model: str) -> Severity | None:
+        """Return how severe a fault is for a model, if it was found without asking any model."""
+        if self.severity != "conditional":
+            return self.severity
+        return self._severity(self.sure or self.refusing, model)
+
+    def _severity(self, refusing: str, model: str) -> Severity | None:
+        if refusing and re.search(refusing, model):
+            return "refused"
+        is_taken = self.taking and re.search(self.taking, model)
+        return None if is_taken else "conditional"
+
+    def answer(self, values: Mapping[str, object]) -> str:
+        """Return the provider's answer with these values in the places of their names."""
+        return _BRACES.sub(lambda found: str(values.get(found[1], found[0])), self.error)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule, with its law for each provider that has it. Its `id` is the name of its check, or the
+    name that stands there where each law has a check of its own.
+
+    `bad` is a minimal window that breaks it, `good` one that does not; both are messages, or JSON
+    of the provider in whose format they are told. `began` says what happened at the step since
+    which a window breaks it, and `since` finds that step. `repairs` are the names of those that
+    mend it, and `prevention` says what would have prevented it. The doctor lists conversations by
+    a rule that `is_listed`.
+    """
+
+    check: Check | str
+    title: str
+    laws: Mapping[str, Law]
+    bad: Example
+    good: Example
+    began: str
+    since: Since
+    repairs: tuple[str, ...] = ()
+    prevention: str = ""
+    is_listed: bool = True
+
+    @property
+    def id(self) -> str:
+        return self.check if isinstance(self.check, str) else self.check.__name__
+
+    def check_of(self, law: Law | None) -> Check:
+        """Return the check of a law, or the check of a rule that no provider minds."""
+        check = (law and law.check) or self.check
+        assert not isinstance(check, str), f"a law of {self.id} has no check"
+        return check
+
+    @property
+    def told_for(self) -> str:
+        """The provider in whose format the examples are told: the first one that minds."""
+        return next(iter(self.laws), OPENAI)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a provider refuses, or takes otherwise than it was meant.
+
+    `positions` are the indices of the messages at fault, `message` says in one sentence what is
+    wrong, and `error` what the provider's error reads like. One that is `conditional` depends on
+    its `condition`. `repairs` are the names of those that apply. `source` and `basis` are those of
+    the `Law`. One that `is_pending` ends with what has to come next anyway, such as the results of
+    a call.
+    """
+
+    rule: str
+    severity: Severity
+    provider: str
+    positions: tuple[int, ...]
+    message: str
+    error: str
+    repairs: tuple[str, ...]
+    source: str
+    basis: Basis
+    is_pending: bool = False
+    condition: str = ""
+
+
+def findings(sent: Sent, rules: Iterable[Rule]) -> list[Finding]:
+    """Return the findings of rules in a window, in its order."""
+    found = [finding for rule in rules for finding in _found(sent, rule)]
+    return sorted(found, key=lambda each: each.positions[:1])
+
+
+def _found(sent: Sent, rule: Rule) -> Iterator[Finding]:
+    law = rule.laws.get(sent.provider)
+    severity = law.severity_for(sent.model) if law else None
+    if law is None or severity is None:
+        return
+    for fault in rule.check_of(law)(sent):
+        at = sent.place(fault.turns[0]) if fault.turns else 0
+        yield Finding(
+            rule.id,
+            severity,
+            sent.provider,
+            tuple(turn.position for turn in fault.turns),
+            _under(law.condition, fault.message),
+            law.answer({"at": at, **fault.error}),
+            rule.repairs if fault.is_mendable else (),
+            law.source,
+            law.basis,
+            fault.is_pending,
+            law.condition,
+        )
+
+
+def _under(condition: str, message: str) -> str:
+    """Return the words of a fault, with the condition under which it is one."""
+    return f"{message.removesuffix('.')} ({condition})." if condition else message

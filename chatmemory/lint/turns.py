@@ -1,0 +1,292 @@
+"""A window as a provider gets it, and which result answers which call.
+
+Rules ask a `Sent` window. Its turns are made of messages, or of the columns of stays, which tell
+the types and the ids of calls: rules about contents then find nothing.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    MessageType,
+    ToolExecutionResultMessage,
+)
+from chatmemory.messages.texts import named
+
+OPENAI, RESPONSES, ANTHROPIC, GEMINI = "openai", "openai_responses", "anthropic", "gemini"
+MISTRAL, BEDROCK, DEEPSEEK = "mistral", "bedrock", "deepseek"
+# The providers by name, and how people call them.
+PROVIDERS = {
+    OPENAI: "OpenAI",
+    RESPONSES: "OpenAI Responses",
+    ANTHROPIC: "Anthropic",
+    GEMINI: "Gemini",
+    MISTRAL: "Mistral",
+    BEDROCK: "Bedrock Converse",
+    DEEPSEEK: "DeepSeek",
+}
+# Anthropic combines turns of the assistant in a row, as recorded exchanges show.
+COMBINING = frozenset({ANTHROPIC})
+_BESIDE = frozenset({ANTHROPIC, GEMINI, BEDROCK})  # have the system prompt beside the list
+
+Json = Mapping[str, Any]
+
+
+class Turn(NamedTuple):
+    """One message as far as rules need it.
+
+    `position` is its index in the window, and `number` is what people call it: #12. `calls` are the
+    ids of its tool calls and `answers` the id of the call that a result answers; None is no id.
+    Calls of tools that run at the provider are `optional`: nobody has to answer them, and their
+    results are turns of the AI. A turn that `joins` was said in one with the turn before it.
+    `values` are the message as the provider's format says it. They are its `own` where the message
+    keeps what only that format can say. A turn that `continues` follows others that the provider
+    has stored.
+    """
+
+    position: int
+    number: int
+    type: MessageType
+    calls: tuple[str | None, ...] = ()
+    answers: str | None = None
+    optional: frozenset[str | None] = frozenset()
+    joins: bool = False
+    message: ChatMessage | None = None
+    values: Sequence[Json] = ()
+    is_own: bool = False
+    continues: bool = False
+
+    @property
+    def own(self) -> Sequence[Json]:
+        return self.values if self.is_own else ()
+
+    @classmethod
+    def of(cls, position: int, number: int, message: ChatMessage) -> Turn:
+        """Return the turn of a message without its contents."""
+        match message:
+            case AiMessage(tool_execution_requests=calls):
+                ids = tuple((call.id or None) if call else None for call in calls)
+                return cls(position, number, message.type, calls=ids)
+            case ToolExecutionResultMessage(id=id):
+                return cls(position, number, message.type, answers=id or None)
+        return cls(position, number, message.type)
+
+    @property
+    def name(self) -> str:
+        return named(self.number)
+
+
+NO_CALL = Turn(-1, 0, MessageType.SYSTEM)
+
+
+class Waiting:
+    """The calls of a turn that have no result yet, and the results of the others by id.
+
+    `before` is the turn that came while they waited; None is the window's end.
+    """
+
+    def __init__(self, call: Turn = NO_CALL) -> None:
+        self.call = call
+        self.answered: dict[str | None, Turn] = {}
+        self.before: Turn | None = None
+        # A turn may have thousands of calls: their ids in order, the places at which each id
+        # waits, and the places that wait no more.
+        self._ids: list[str | None] = []
+        self._places: dict[str | None, deque[int]] = {}
+        self._settled: set[int] = set()
+        self._first = self._open = 0
+        self.add(call.calls)
+
+    @property
+    def ids(self) -> list[str | None]:
+        """The calls that wait, in order."""
+        return [id for place, id in enumerate(self._ids) if place not in self._settled]
+
+    @property
+    def open(self) -> list[str | None]:
+        """The calls that must be answered."""
+        return [id for id in self.ids if id not in self.call.optional] if self.is_open else []
+
+    @property
+    def is_open(self) -> bool:
+        return self._open > 0
+
+    def add(self, ids: Iterable[str | None]) -> None:
+        """Let more calls wait."""
+        for id in ids:
+            self._places.setdefault(id, deque()).append(len(self._ids))
+            self._ids.append(id)
+            self._open += id not in self.call.optional
+
+    def take(self, result: Turn) -> bool:
+        """Take a result of one of the calls. One without an id answers the first call that has
+        none, else the first that waits.
+        """
+        id = result.answers
+        if id is None and None not in self._places:
+            id = self._first_id()
+        if id not in self._places:
+            return False
+        self.settle(id)
+        self.answered[id] = result
+        return True
+
+    def settle(self, id: str | None) -> None:
+        """Let the first call with this id wait no more."""
+        places = self._places[id]
+        self._settled.add(places.popleft())
+        if not places:
+            del self._places[id]
+        self._open -= id not in self.call.optional
+
+    def _first_id(self) -> str | None:
+        while self._first in self._settled:
+            self._first += 1
+        return self._ids[self._first] if self._first < len(self._ids) else None
+
+
+@dataclass
+class Pairing:
+    """What is wrong between calls and results.
+
+    `dangling` are calls that wait for a result. `apart` are results with their call, which does not
+    stand directly before them, and `repeated` are results of a call that another one answered, with
+    that one.
+    """
+
+    orphans: list[Turn] = field(default_factory=list)
+    dangling: list[Waiting] = field(default_factory=list)
+    apart: list[tuple[Turn, Turn]] = field(default_factory=list)
+    repeated: list[tuple[Turn, Turn]] = field(default_factory=list)
+
+
+class Sent:
+    """A window as a model of one provider gets it. Custom messages are no turns of it. `has_left`
+    tells that something left the window before.
+    """
+
+    def __init__(
+        self,
+        turns: Iterable[Turn],
+        provider: str,
+        has_left: bool = False,
+        model: str | None = None,
+    ) -> None:
+        self.provider = provider
+        self.model = model
+        self.has_left = has_left
+        self.turns = [turn for turn in turns if turn.type is not MessageType.CUSTOM]
+        self.systems = [turn for turn in self.turns if turn.type is MessageType.SYSTEM]
+        self.has_system_beside = provider in _BESIDE
+
+    @cached_property
+    def listed(self) -> list[Turn]:
+        """The turns that are in the provider's list of messages, each as a whole."""
+        return [_as_one(parts) for parts in self._parts.values()]
+
+    @cached_property
+    def _parts(self) -> dict[int, list[Turn]]:
+        """The turns that are one in the provider's list, by the position of the first of them."""
+        found: dict[int, list[Turn]] = {}
+        last: list[Turn] = []
+        for turn in self.turns:
+            if last and last[0].type is turn.type and self._are_one(turn):
+                last.append(turn)
+            elif not self.has_system_beside or turn.type is not MessageType.SYSTEM:
+                last = found[turn.position] = [turn]
+        return found
+
+    def _are_one(self, turn: Turn) -> bool:
+        """Whether a turn is one with a turn of its type before it."""
+        is_ai = turn.type is MessageType.AI
+        return turn.joins or (is_ai and self.provider in COMBINING)
+
+    def parts(self, turn: Turn) -> list[Turn]:
+        """Return the turns that are one with the first of them."""
+        return self._parts[turn.position]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {turn.position: place for place, turn in enumerate(self.listed)}
+
+    def place(self, turn: Turn) -> int:
+        """Return the index that the provider's error would have for a turn."""
+        return self._places.get(turn.position, turn.position)
+
+    @cached_property
+    def pairing(self) -> Pairing:
+        """What is wrong between calls and results. OpenAI Responses finds a result wherever it
+        stands behind its call; the others want it directly there.
+        """
+        found = Pairing(orphans=[*self._orphans_within_answers()])
+        unpaired = list(self._unpaired(found))
+        answers = {id: each for call in found.dangling for id, each in call.answered.items()}
+        waiting: dict[str | None, list[Waiting]] = {}
+        for each in found.dangling:
+            for id in each.ids:
+                waiting.setdefault(id, []).append(each)
+        for result in unpaired:
+            id = result.answers
+            if id is not None and (left := _nearest(waiting.get(id, []), result)):
+                left.settle(id)
+                answers[id] = result
+                if self.provider != RESPONSES or result.position < left.call.position:
+                    found.apart.append((result, left.call))
+            elif id is not None and (other := answers.get(id)):
+                found.repeated.append((result, other))
+            else:
+                found.orphans.append(result)
+        found.dangling = [each for each in found.dangling if each.is_open]
+        if any(turn.continues for turn in self.turns):
+            found.orphans = []  # their calls are where the provider keeps them
+        return found
+
+    def _orphans_within_answers(self) -> Iterator[Turn]:
+        """Yield the results of Anthropic's own tools whose call is not there."""
+        called: set[str | None] = set()
+        for turn in self.turns if self.provider == ANTHROPIC else ():
+            if turn.type is MessageType.AI and turn.answers and turn.answers not in called:
+                yield turn
+            called.update(turn.calls)
+
+    def _unpaired(self, found: Pairing) -> Iterator[Turn]:
+        """Yield the results that do not stand directly behind their call; all calls dangle yet."""
+        found.dangling = [waiting := Waiting()]
+        for turn in self.listed:
+            if turn.type is not MessageType.TOOL_EXECUTION_RESULT:
+                waiting.before = turn
+                found.dangling.append(waiting := Waiting(turn))
+            elif waiting.take(turn):
+                continue
+            elif turn.answers in waiting.answered:
+                found.repeated.append((turn, waiting.answered[turn.answers]))
+            else:
+                yield turn
+
+
+def _as_one(parts: Sequence[Turn]) -> Turn:
+    """Return the turn that some turns are together."""
+    if len(parts) == 1:
+        return parts[0]
+    calls = tuple(id for part in parts for id in part.calls)
+    return parts[0]._replace(
+        calls=calls, optional=frozenset().union(*(part.optional for part in parts))
+    )
+
+
+def _nearest(waiting: list[Waiting], result: Turn) -> Waiting | None:
+    """Take the call that a result is nearest to, of those before it if there are any. They are in
+    the order of the window.
+    """
+    if not waiting:
+        return None
+    before = bisect_left(waiting, result.position, key=lambda each: each.call.position)
+    return waiting.pop(max(0, before - 1))

@@ -1,0 +1,32 @@
+"""What is said: messages and their contents, as JSON and as rows, and their tokens. No Django.
+
+Another package on PyPI is called chatmemory. Installed beside django-chatmemory it writes into the
+same folder, where the one that came last replaces `__init__.py`. This is the first module of ours
+that is imported in either case.
+"""
+
+import sys
+import warnings
+from pathlib import Path
+
+_OTHER = Path(__file__).parents[1] / "chatmemory.py"
+_WHAT_TO_DO = (
+    "PyPI's package 'chatmemory' is installed in the same folder as 'django-chatmemory': each "
+    "replaces files of the other. Remove both with pip uninstall, then put django-chatmemory back, "
+    "and the other into another environment."
+)
+
+
+def _tell_of_other_package() -> None:
+    """Raise ImportError if the other package has replaced our `__init__.py`; warn if ours is there.
+
+    Only the other package has the module chatmemory.chatmemory.
+    """
+    if not _OTHER.exists():
+        return
+    if not hasattr(sys.modules["chatmemory"], "__version__"):
+        raise ImportError(_WHAT_TO_DO)
+    warnings.warn(_WHAT_TO_DO, RuntimeWarning, stacklevel=2)
+
+
+_tell_of_other_package()

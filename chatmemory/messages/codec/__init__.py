@@ -1,0 +1,75 @@
+"""Messages as JSON, byte for byte as LangChain4j's ChatMessageSerializer writes and reads them.
+
+Reading accepts and refuses the same JSON as LangChain4j (Jackson): unknown properties are refused,
+scalars become strings where a string is expected, text behind the first JSON value is ignored.
+Writing differs in two things that cannot be reproduced. Jackson writes the attributes of a user
+message in hash order; here they keep their order. Floats have Java's notation but Python's digits.
+"""
+
+from chatmemory.messages.codec.frames import (
+    GAP,
+    frame_and_size,
+    frame_of,
+    message_from_frame,
+    payload_of,
+)
+from chatmemory.messages.codec.json_text import (
+    JsonBounds,
+    JsonLine,
+    check_density,
+    check_names,
+    decode_json,
+    json_lines,
+    load_json,
+)
+from chatmemory.messages.codec.reading import (
+    message_from_dict,
+    message_from_json,
+    messages_from_json,
+)
+from chatmemory.messages.codec.writing import (
+    Path,
+    attributes_beside,
+    bytes_of,
+    message_to_dict,
+    message_to_json,
+    messages_to_json,
+    path_text,
+    split_attributes,
+    stored_json,
+    strings_of,
+    without_attributes,
+    write_json,
+)
+from chatmemory.messages.field_checks import DEPTH_MAX
+
+__all__ = [
+    "DEPTH_MAX",
+    "GAP",
+    "JsonBounds",
+    "JsonLine",
+    "Path",
+    "attributes_beside",
+    "bytes_of",
+    "check_density",
+    "check_names",
+    "decode_json",
+    "frame_and_size",
+    "frame_of",
+    "json_lines",
+    "load_json",
+    "message_from_dict",
+    "message_from_frame",
+    "message_from_json",
+    "message_to_dict",
+    "message_to_json",
+    "messages_from_json",
+    "messages_to_json",
+    "path_text",
+    "payload_of",
+    "split_attributes",
+    "stored_json",
+    "strings_of",
+    "without_attributes",
+    "write_json",
+]

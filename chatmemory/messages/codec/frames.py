@@ -1,0 +1,93 @@
+"""Frames: the JSON of messages around their text, so that a text is stored once.
+
+Databases keep the text of a message by itself, to search it. In the JSON of most messages it is one
+string, in whose place the frame has a gap. The frame of any other message is all of its JSON.
+"""
+
+from __future__ import annotations
+
+from chatmemory.messages.codec.json_text import decode_json
+from chatmemory.messages.codec.reading import message_from_json
+from chatmemory.messages.codec.writing import (
+    attributes_beside,
+    message_to_json,
+    quoted,
+)
+from chatmemory.messages.contents import TextContent
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+    with_attributes,
+)
+
+GAP = "\x01"  # in no JSON: it is escaped there
+# A quote within a string has a backslash before it, so this is never a part of one.
+_BEFORE = '"text":'
+
+
+def frame_of(message: ChatMessage) -> str:
+    """Return the frame of a message."""
+    return frame_and_size(message)[0]
+
+
+def frame_and_size(message: ChatMessage) -> tuple[str, int]:
+    """Return the frame of a message, and how many bytes its JSON has with what stands beside it."""
+    text, frame = _single_text(message)
+    if text is None:
+        frame = message_to_json(message)
+        return frame, _size(frame)
+    as_json = quoted(text)
+    if not frame:
+        before, _, behind = message_to_json(message).partition(_BEFORE + as_json)
+        frame = f"{before}{_BEFORE}{GAP}{behind}"
+    beside = attributes_beside(message)
+    return frame, _size(frame) - 1 + _size(as_json) + (_size(beside) if beside else 0)
+
+
+def _size(text: str) -> int:
+    return len(text.encode(errors="surrogatepass"))
+
+
+def payload_of(frame: str, text: str) -> str:
+    """Return the JSON of a message, given its frame and its text."""
+    before, gap, behind = frame.partition(GAP)
+    return f"{before}{quoted(text)}{behind}" if gap else frame
+
+
+def message_from_frame(frame: str, text: str, beside: str | None = None) -> ChatMessage | None:
+    """Return the message of a frame, its text, and the attributes beside it; None for `null`.
+
+    Raises InvalidMessage, naming the property.
+    """
+    kind = _PLAIN.get(frame)
+    message = kind(text) if kind else message_from_json(payload_of(frame, text))
+    return with_attributes(message, decode_json(beside)) if beside and message else message
+
+
+def _single_text(message: ChatMessage) -> tuple[str | None, str]:
+    """Return the text of a message if its JSON has it as one string, else None; and the frame if
+    the message consists of nothing else.
+    """
+    match message:
+        case SystemMessage(text=text):
+            return text, _FRAMES[SystemMessage]
+        case UserMessage(contents=(TextContent(text=text),)):
+            has_more = message.name is not None or message.attributes
+            return text, "" if has_more else _FRAMES[UserMessage]
+        case AiMessage(text=text, tool_execution_requests=()):
+            has_more = message.thinking is not None or message.attributes
+            return text, "" if has_more else _FRAMES[AiMessage]
+        case ToolExecutionResultMessage(contents=(TextContent(text=text),)):
+            return text, ""
+    return None, ""
+
+
+# Messages that consist of their text alone, which are most: they need no reading of JSON.
+_FRAMES: dict[type[SystemMessage | UserMessage | AiMessage], str] = {
+    kind: message_to_json(kind("text")).replace(':"text"', f":{GAP}")
+    for kind in (SystemMessage, UserMessage, AiMessage)
+}
+_PLAIN = {frame: kind for kind, frame in _FRAMES.items()}

@@ -1,0 +1,271 @@
+"""Messages read from JSON, with the rules of Jackson and LangChain4j for what is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, TypeVar, overload
+
+from chatmemory.exceptions import InvalidMessage
+from chatmemory.messages.codec.json_text import decode_json
+from chatmemory.messages.codec.writing import write_json
+from chatmemory.messages.contents import (
+    Audio,
+    AudioContent,
+    Content,
+    DetailLevel,
+    Image,
+    ImageContent,
+    Media,
+    PdfFile,
+    PdfFileContent,
+    TextContent,
+    Video,
+    VideoContent,
+)
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    CustomMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+
+T = TypeVar("T")
+
+# The spellings of a boolean that Jackson accepts in a string.
+_FLAGS = {"true": True, "True": True, "TRUE": True, "": None, "null": None}
+_FLAGS |= {"false": False, "False": False, "FALSE": False}
+
+
+class Properties:
+    """The properties of a JSON object, to be taken by name.
+
+    `what` names the object in errors, behind its `type` if it has one.
+    """
+
+    def __init__(self, values: Any, what: str) -> None:
+        if not isinstance(values, dict):
+            raise InvalidMessage(f"a {what} must be a JSON object")
+        self._values = dict(values)
+        self._what = what
+        self.type = ""
+
+    def make(self, kind: Callable[..., T], *values: Any) -> T:
+        """Return what `kind` makes of the values.
+
+        Raises InvalidMessage if a property has not been taken: LangChain4j refuses unknown ones.
+        """
+        if self._values:
+            name = f"{self.type} {self._what}".lstrip()
+            unknown = ", ".join(sorted(map(repr, self._values)))
+            article = "an" if name[0] in "AEI" else "a"
+            raise InvalidMessage(f"{article} {name} has no property {unknown}")
+        return kind(*values)
+
+    def take(self, name: str) -> Any:
+        """Return a property as it is; None where it is missing."""
+        return self._values.pop(name, None)
+
+    def text(self, name: str) -> str | None:
+        """Return a string; other scalars become their text, as in Jackson."""
+        value = self.take(name)
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, bool | int | float):
+            return write_json(value)
+        raise InvalidMessage(f"{name} must be a string")
+
+    def flag(self, name: str) -> bool | None:
+        value = self.take(name)
+        if isinstance(value, str):
+            value = _FLAGS.get(value.strip(), value)
+        if value is not None and not isinstance(value, int):
+            raise InvalidMessage(f"{name} must be true or false")
+        return None if value is None else bool(value)
+
+    def attributes(self) -> dict[str, Any]:
+        value = self.take("attributes")
+        if value is not None and not isinstance(value, dict):
+            raise InvalidMessage("attributes must be a JSON object")
+        return value or {}
+
+    def items(self, name: str, read: Callable[[Any], T]) -> list[T | None] | None:
+        """Return the items of an array, each read; a null item stays None."""
+        value = self.take(name)
+        if value is not None and not isinstance(value, list):
+            raise InvalidMessage(f"{name} must be a JSON array")
+        return None if value is None else [None if v is None else read(v) for v in value]
+
+
+def read_typed(value: Any, known: Mapping[str, Callable[[Properties], T]], what: str) -> T:
+    """Return an object as the reader makes it that its `type` names in `known`.
+
+    Raises InvalidMessage for a type that is missing, unknown or given twice.
+    """
+    if not isinstance(value, dict):
+        raise InvalidMessage(f"a {what} must be a JSON object with a type")
+    if "type" in getattr(value, "twice", ()):
+        raise InvalidMessage(f"a {what} names its type twice")
+    given = Properties(value, what)
+    kind = given.take("type")
+    if kind is None:
+        raise InvalidMessage(f"a {what} needs a type: one of {', '.join(known)}")
+    if not isinstance(kind, str) or kind not in known:
+        shown = repr(kind) if isinstance(kind, str | int | float) else "that is not a string"
+        raise InvalidMessage(f"unknown {what} type {shown}: one of {', '.join(known)}")
+    given.type = kind
+    return known[kind](given)
+
+
+M = TypeVar("M", bound=Media)
+
+
+def message_from_json(text: str) -> ChatMessage | None:
+    """Return the message of a JSON text; None for `null`.
+
+    Raises InvalidMessage, naming the property.
+    """
+    return message_from_dict(decode_json(text))
+
+
+@overload
+def messages_from_json(text: str | None, nulls: Literal[False]) -> list[ChatMessage]: ...
+
+
+@overload
+def messages_from_json(text: str | None, nulls: bool = True) -> list[ChatMessage | None]: ...
+
+
+def messages_from_json(
+    text: str | None, nulls: bool = True
+) -> list[ChatMessage] | list[ChatMessage | None]:
+    """Return the messages of a JSON array; [] for None and `null`, as LangChain4j does.
+
+    LangChain4j reads null items too. With `nulls=False` they are refused. Raises InvalidMessage.
+    """
+    values = None if text is None else decode_json(text)
+    if values is None:
+        return []
+    if not isinstance(values, list):
+        raise InvalidMessage("expected a JSON array of messages")
+    if not nulls and None in values:
+        raise InvalidMessage(f"messages[{values.index(None)}] is null")
+    return [message_from_dict(value) for value in values]
+
+
+def message_from_dict(value: Any) -> ChatMessage | None:
+    """Return the message of decoded JSON values. Raises InvalidMessage, naming the property."""
+    if value is None:
+        return None
+    return read_typed(value, _MESSAGES, "message")
+
+
+def _system(given: Properties) -> SystemMessage:
+    return given.make(SystemMessage, given.text("text"))
+
+
+def _user(given: Properties) -> UserMessage:
+    contents = given.items("contents", _content) or ()
+    return given.make(UserMessage, contents, given.text("name"), given.attributes())
+
+
+def _ai(given: Properties) -> AiMessage:
+    text, thinking = given.text("text"), given.text("thinking")
+    requests = given.items("toolExecutionRequests", _request)
+    return given.make(AiMessage, text, requests, thinking, given.attributes())
+
+
+def _request(values: Any) -> ToolExecutionRequest:
+    given = Properties(values, "tool execution request")
+    id, name, arguments = given.text("id"), given.text("name"), given.text("arguments")
+    return given.make(ToolExecutionRequest, id, name, arguments)
+
+
+def _result(given: Properties) -> ToolExecutionResultMessage:
+    id, tool_name = given.text("id"), given.text("toolName")
+    text, contents = given.text("text"), given.items("contents", _content)
+    is_error, attributes = given.flag("isError"), given.attributes()
+
+    def made() -> ToolExecutionResultMessage:
+        if text is not None and contents:
+            raise InvalidMessage("Either text or contents must be provided, not both")
+        said = contents or () if text is None else text
+        return ToolExecutionResultMessage(id, tool_name, said, is_error, attributes)
+
+    return given.make(made)
+
+
+def _custom(given: Properties) -> CustomMessage:
+    return given.make(CustomMessage, given.attributes())
+
+
+_MESSAGES: dict[str, Callable[[Properties], ChatMessage]] = {
+    "SYSTEM": _system,
+    "USER": _user,
+    "AI": _ai,
+    "TOOL_EXECUTION_RESULT": _result,
+    "CUSTOM": _custom,
+}
+
+
+def _content(value: Any) -> Content:
+    return read_typed(value, _CONTENTS, "content")
+
+
+def _text(given: Properties) -> TextContent:
+    return given.make(TextContent, given.text("text"))
+
+
+def _image(given: Properties) -> ImageContent:
+    image, level = given.take("image"), given.take("detailLevel")
+    return given.make(lambda: ImageContent(_media(Image, image), _detail_level(level)))  # type: ignore[arg-type]
+
+
+def _detail_level(value: Any) -> DetailLevel | None:
+    """Return a level by name or, as Jackson allows, by its place in LangChain4j's list."""
+    levels = list(DetailLevel)
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(levels):
+        return levels[value]
+    if value in levels:
+        return DetailLevel(value)
+    raise InvalidMessage(f"detailLevel must be one of {', '.join(levels)}")
+
+
+def _media(kind: type[M], values: Any) -> M | None:
+    if values is None:
+        return None
+    given = Properties(values, kind.__name__)
+    fields = {field: given.text(name) for field, name in _MEDIA_FIELDS[kind].items()}
+    return given.make(lambda: kind(**fields))
+
+
+_ANY_MEDIA = {"url": "url", "base64_data": "base64Data", "mime_type": "mimeType"}
+_MEDIA_FIELDS: dict[type[Media], dict[str, str]] = {
+    Image: {**_ANY_MEDIA, "revised_prompt": "revisedPrompt"},
+    Audio: {**_ANY_MEDIA, "binary_data": "binaryData"},
+    Video: _ANY_MEDIA,
+    PdfFile: _ANY_MEDIA,
+}
+
+
+def _reader_of(
+    content: Callable[[Any], Content], kind: type[Media], name: str
+) -> Callable[[Properties], Content]:
+    def read(given: Properties) -> Content:
+        media = given.take(name)
+        return given.make(lambda: content(_media(kind, media)))
+
+    return read
+
+
+_CONTENTS: dict[str, Callable[[Properties], Content]] = {
+    "AUDIO": _reader_of(AudioContent, Audio, "audio"),
+    "IMAGE": _image,
+    "PDF": _reader_of(PdfFileContent, PdfFile, "pdfFile"),
+    "TEXT": _text,
+    "VIDEO": _reader_of(VideoContent, Video, "video"),
+}

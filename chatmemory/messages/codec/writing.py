@@ -1,0 +1,298 @@
+"""Messages as JSON, in Jackson's spelling and with the properties in LangChain4j's order."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from sys import getsizeof, intern
+from typing import Any
+
+from chatmemory.exceptions import InvalidMessage
+from chatmemory.messages.contents import (
+    Audio,
+    AudioContent,
+    Content,
+    Image,
+    ImageContent,
+    Media,
+    PdfFileContent,
+    TextContent,
+    VideoContent,
+)
+from chatmemory.messages.given import message_list
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    CustomMessage,
+    SystemMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+
+# An escaped backslash matches too, so that `\\u001f` within a text stays as it is.
+_LOWER_CASED = re.compile(r"\\u00[0-9a-f]{2}|\\\\")
+
+
+def write_json(value: Any) -> str:
+    """Return compact JSON in Jackson's spelling: `\\u001F` for controls, `1.0E20` for floats.
+
+    Raises InvalidMessage for a value that JSON cannot express.
+    """
+    parts: list[str] = []
+    try:
+        _put(value, parts)
+    except RecursionError as error:
+        raise InvalidMessage("the message is nested too deeply to be written") from error
+    return "".join(parts)
+
+
+def quoted(text: str) -> str:
+    """Return a text as `write_json` spells it."""
+    found: str = json.encoder.encode_basestring(text)
+    if "\\u00" not in found:
+        return found
+    return _LOWER_CASED.sub(lambda escape: escape[0][:2] + escape[0][2:].upper(), found)
+
+
+def _put(value: Any, parts: list[str]) -> None:
+    match value:
+        case str():
+            parts.append(quoted(value))
+        case dict():
+            _put_object(value, parts)
+        case list() | tuple() | Iterator():
+            _put_list(value, parts)
+        case None:
+            parts.append("null")
+        case bool():
+            parts.append("true" if value else "false")
+        case int():
+            parts.append(_int(value))
+        case float():
+            parts.append(_float(value))
+        case Mapping():
+            _put_object(value, parts)
+        case _:
+            raise InvalidMessage(f"a {type(value).__name__} cannot be written as JSON")
+
+
+def _put_object(value: Mapping[Any, Any], parts: list[str]) -> None:
+    before = "{"
+    for key, each in value.items():
+        # Many parts of one message have the same names: each is in memory once.
+        parts.append(intern(f"{before}{quoted(str(key))}:"))
+        _put(each, parts)
+        before = ","
+    parts.append("}" if value else "{}")
+
+
+def _put_list(values: Iterable[Any], parts: list[str]) -> None:
+    before = "["
+    for each in values:
+        parts.append(before)
+        _put(each, parts)
+        before = ","
+    parts.append("[]" if before == "[" else "]")
+
+
+def _int(number: int) -> str:
+    try:
+        return str(number)
+    except ValueError as error:
+        raise InvalidMessage("a number has too many digits") from error
+
+
+def _float(number: float) -> str:
+    """Return a float as Java's Double.toString does: plain from 0.001 up to 10,000,000."""
+    if number != number or number in (float("inf"), float("-inf")):
+        raise InvalidMessage("NaN and Infinity cannot be written as JSON")
+    if number == 0 or 1e-3 <= abs(number) < 1e7:
+        return repr(number)
+    digits, exponent = f"{Decimal(repr(number)).normalize():E}".split("E")
+    return f"{digits if '.' in digits else digits + '.0'}E{int(exponent)}"
+
+
+_ATTRIBUTES, _TYPE = '"attributes":', '"type":'
+_NESTED = (dict, list, tuple, Mapping)  # to ask for a Mapping first takes four times as long
+Listed = Callable[[Iterable[Any]], Iterable[Any]]
+Path = tuple["Path", str] | None  # the path of what holds a value, and its place there
+
+
+def message_to_json(message: ChatMessage | None) -> str:
+    """Return one message as JSON text; None gives `null`."""
+    match message:
+        case UserMessage(contents=(TextContent(text=text),), name=None) if not message.attributes:
+            return f'{{"contents":[{{"text":{quoted(text)},"type":"TEXT"}}],"type":"USER"}}'
+    return write_json(None if message is None else _values(message, iter))
+
+
+def messages_to_json(messages: Iterable[ChatMessage | None]) -> str:
+    """Return messages as the text of a JSON array."""
+    return write_json(
+        None if message is None else _values(message, iter) for message in message_list(messages)
+    )
+
+
+def message_to_dict(message: ChatMessage | None) -> dict[str, Any] | None:
+    """Return one message as JSON values, the properties in LangChain4j's order."""
+    if message is None:
+        return None
+    return _values(message)
+
+
+def attributes_beside(message: ChatMessage) -> str | None:
+    """Return the attributes of a system message, which its JSON has not, as JSON; None where there
+    are none, and for messages of other kinds.
+    """
+    if isinstance(message, SystemMessage) and message.attributes:
+        return write_json(message.attributes)
+    return None
+
+
+def stored_json(message: ChatMessage) -> str:
+    """Return all JSON that is stored of a message: its own, then the JSON kept beside it."""
+    return message_to_json(message) + (attributes_beside(message) or "")
+
+
+def without_attributes(payload: str) -> str:
+    """Return the JSON of a message without its attributes, which stand before its type.
+
+    Those of a CustomMessage are its content. In a string, a quote has a backslash before it.
+    """
+    return split_attributes(payload)[0]
+
+
+def split_attributes(payload: str) -> tuple[str, str]:
+    """Return the JSON of a message without its attributes, and that of the attributes; "" if they
+    are empty.
+    """
+    before, found, _ = payload.partition(_ATTRIBUTES)
+    if not found or before == "{":
+        return payload, ""
+    end = payload.rindex(_TYPE)
+    attributes = payload[len(before) + len(_ATTRIBUTES) : end - 1]
+    return before + payload[end:], "" if attributes == "{}" else attributes
+
+
+def strings_of(message: ChatMessage) -> Iterator[tuple[Path, str]]:
+    """Yield all strings in the JSON of a message and beside it, also the names of properties.
+
+    A path is a chain, as attributes may be deep and their names long: see `path_text`.
+    """
+    values = _values(message)
+    if isinstance(message, SystemMessage):
+        values["attributes"] = message.attributes
+    waiting: list[Iterator[tuple[Path, Any]]] = [iter([(None, values)])]
+    while waiting:
+        for path, value in waiting[-1]:
+            if isinstance(value, str):
+                yield path, value
+            elif isinstance(value, _NESTED):
+                waiting.append(_within(value, path))
+                break
+        else:
+            waiting.pop()
+
+
+def bytes_of(message: ChatMessage) -> int:
+    """Return how many bytes Python keeps of the strings of a message: up to four a character."""
+    return sum(getsizeof(text) for _, text in strings_of(message))
+
+
+def _within(value: Mapping[str, Any] | Sequence[Any], path: Path) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, list | tuple):
+        for n, each in enumerate(value):
+            yield (path, f"[{n}]"), each
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield (path, " (a name in it)"), name
+            yield (path, f".{name}"), each
+
+
+def path_text(path: Path) -> str:
+    """Return a path as it is in errors, such as `contents[0].text`."""
+    parts: list[str] = []
+    while path is not None:
+        path, part = path
+        parts.insert(0, part)
+    return "".join(parts).removeprefix(".")
+
+
+def _values(message: ChatMessage, listed: Listed = list) -> dict[str, Any]:
+    """Return a message as JSON values; contents and calls are `listed`, or made one by one."""
+    return {**_fields(message, listed), "type": message.type.value}
+
+
+def _fields(message: ChatMessage, listed: Listed) -> dict[str, Any]:
+    match message:
+        case SystemMessage():
+            return {"text": message.text}
+        case UserMessage():
+            return _present(
+                name=message.name or None,
+                contents=listed(map(_content, message.contents)),
+                attributes=dict(message.attributes) or None,
+            )
+        case AiMessage():
+            return _present(
+                text=message.text,
+                thinking=message.thinking,
+                toolExecutionRequests=listed(map(_request, message.tool_execution_requests)),
+                attributes=dict(message.attributes),
+            )
+        case ToolExecutionResultMessage():
+            return _present(
+                id=message.id,
+                toolName=message.tool_name,
+                contents=listed(map(_content, message.contents)),
+                isError=message.is_error,
+                attributes=dict(message.attributes),
+            )
+        case CustomMessage():
+            return {"attributes": dict(message.attributes)}
+    raise InvalidMessage(f"a {type(message).__name__} is not a chat message")
+
+
+def _present(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _request(request: ToolExecutionRequest | None) -> dict[str, Any] | None:
+    if request is None:
+        return None
+    return _present(id=request.id, name=request.name, arguments=request.arguments)
+
+
+def _content(content: Content | None) -> dict[str, Any] | None:
+    if content is None:
+        return None
+    values: dict[str, Any]
+    match content:
+        case TextContent():
+            values = {"text": content.text}
+        case ImageContent():
+            values = {"image": _media(content.image), "detailLevel": content.detail_level.value}
+        case AudioContent():
+            values = _present(audio=_media(content.audio))
+        case VideoContent():
+            values = _present(video=_media(content.video))
+        case PdfFileContent():
+            values = _present(pdfFile=_media(content.pdf_file))
+        case _:
+            raise InvalidMessage(f"a {type(content).__name__} is not a content")
+    return {**values, "type": content.type}
+
+
+def _media(media: Media | None) -> dict[str, Any] | None:
+    if media is None:
+        return None
+    return _present(
+        url=media.url,
+        binaryData=media.binary_data if isinstance(media, Audio) else None,
+        base64Data=media.base64_data,
+        mimeType=media.mime_type,
+        revisedPrompt=media.revised_prompt if isinstance(media, Image) else None,
+    )

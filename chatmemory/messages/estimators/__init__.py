@@ -1,0 +1,180 @@
+"""The port through which messages are counted, each once, and estimators by name.
+
+A name is that of an OpenAI model, or one that a project or a package registers: by the entry point
+group "chatmemory.estimators", by CHATMEMORY["ESTIMATORS"], or by `ESTIMATORS.register`. A factory
+registered as "words" makes the estimators named "words" and "words:anything".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import Protocol, runtime_checkable
+
+from chatmemory.exceptions import InvalidValue, UnknownEstimator
+from chatmemory.messages.estimators.openai import OpenAiTokenCountEstimator
+from chatmemory.messages.message import ChatMessage
+from chatmemory.registry import Registry
+
+__all__ = [
+    "ESTIMATORS",
+    "OpenAiTokenCountEstimator",
+    "TokenCountEstimator",
+    "count_overhead",
+    "count_tokens",
+    "estimator_for",
+    "family_named",
+    "family_of",
+    "is_known",
+    "remember_tokens",
+]
+
+
+@runtime_checkable
+class TokenCountEstimator(Protocol):
+    """Counts tokens; LangChain4j's interface of that name.
+
+    - A count is an int, 0 or more.
+    - Equal messages must always count the same.
+    - It must be additive: a list costs what an empty list costs, plus the sum of its messages.
+    - An optional attribute `family` (str) names all estimators that count alike; numbers counted by
+      one of a family are reused by the others.
+    - An optional attribute `model_name` (str) is the name by which `estimator_for` finds it.
+    """
+
+    def estimate_token_count_in_text(self, text: str) -> int: ...
+
+    def estimate_token_count_in_message(self, message: ChatMessage) -> int: ...
+
+    def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int: ...
+
+
+def family_of(estimator: TokenCountEstimator) -> str:
+    """Return the `family` of an estimator, else a name made of its class."""
+    kind = type(estimator)
+    return getattr(estimator, "family", None) or f"custom:{kind.__module__}.{kind.__qualname__}"
+
+
+def count_tokens(estimator: TokenCountEstimator, message: ChatMessage) -> int:
+    """Return the message's tokens, counted once per family and remembered on the message.
+
+    Estimators without a `family` do not share counts. Errors are not remembered. Raises
+    InvalidValue if the estimator returns no number of tokens.
+    """
+    # An estimator may define equality or have no hash; kept beside its count, it keeps its id
+    key = getattr(estimator, "family", None) or id(estimator)
+    known: dict[str | int, tuple[int, object]] = message.__dict__.setdefault("_tokens", {})
+    if key not in known:
+        counted = estimator.estimate_token_count_in_message(message)
+        known[key] = _number_of_tokens(estimator, counted), estimator
+    return known[key][0]
+
+
+def count_overhead(estimator: TokenCountEstimator) -> int:
+    """Return the tokens of an empty list. Raises InvalidValue if they are no number of tokens."""
+    return _number_of_tokens(estimator, estimator.estimate_token_count_in_messages(()))
+
+
+def _number_of_tokens(estimator: TokenCountEstimator, counted: object) -> int:
+    """Check that a ledger can hold a count, and return it. Raises InvalidValue."""
+    if type(counted) is int and counted >= 0:
+        return counted
+    if isinstance(counted, int) and not isinstance(counted, bool) and counted >= 0:
+        return int(counted)
+    raise InvalidValue(
+        "an estimator must return a whole number of tokens, 0 or more, but "
+        f"{family_of(estimator)} returned: {counted!r:.60}"
+    )
+
+
+def remember_tokens(message: ChatMessage, family: str, tokens: int) -> None:
+    """Give a message the tokens that a family has counted for it before."""
+    message.__dict__.setdefault("_tokens", {})[family] = tokens, None
+
+
+# The part behind the colon comes from clients and is stored.
+_PREFIXED = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:/_-]{0,99}")
+
+
+# Makes an estimator of the whole name, or raises UnknownEstimator for one that it does not serve.
+# A class whose constructor takes the name will do.
+EstimatorFactory = Callable[[str], TokenCountEstimator]
+
+ESTIMATORS: Registry[EstimatorFactory] = Registry("chatmemory.estimators", {}, accepts=callable)
+
+
+class NamedEstimator:
+    """A registered estimator under the name by which it was asked for.
+
+    Its family is the estimator's own, else the name: estimators of one class may count differently
+    under different names.
+    """
+
+    def __init__(self, name: str, estimator: TokenCountEstimator) -> None:
+        self.model_name = name
+        self.family: str = getattr(estimator, "family", None) or name
+        self._estimator = estimator
+
+    def estimate_token_count_in_text(self, text: str) -> int:
+        return self._estimator.estimate_token_count_in_text(text)
+
+    def estimate_token_count_in_message(self, message: ChatMessage) -> int:
+        return self._estimator.estimate_token_count_in_message(message)
+
+    def estimate_token_count_in_messages(self, messages: Iterable[ChatMessage]) -> int:
+        return self._estimator.estimate_token_count_in_messages(messages)
+
+
+def estimator_for(name: str) -> TokenCountEstimator:
+    """Return the estimator of a registered name, else that of the OpenAI model of this name.
+
+    Raises UnknownEstimator.
+    """
+    factory = _factory(name)
+    return _openai(name) if factory is None else _made(factory, name)
+
+
+def _factory(name: str) -> EstimatorFactory | None:
+    if not isinstance(name, str):
+        return None
+    prefix, colon, _ = name.partition(":")
+    factory = ESTIMATORS.get(name)
+    if factory is None and colon and _PREFIXED.fullmatch(name):
+        return ESTIMATORS.get(prefix)
+    return factory
+
+
+# Bounded, because names come from clients. The factory is part of the key: when another one takes
+# a name, its estimators do too.
+
+
+@lru_cache(maxsize=256)
+def _made(factory: EstimatorFactory, name: str) -> TokenCountEstimator:
+    return NamedEstimator(name, factory(name))
+
+
+@lru_cache(maxsize=256)
+def _openai(name: str) -> TokenCountEstimator:
+    return OpenAiTokenCountEstimator(name)
+
+
+def is_known(name: str) -> bool:
+    """Return whether `estimator_for` finds an estimator of that name."""
+    try:
+        estimator_for(name)
+    except UnknownEstimator:
+        return False
+    return True
+
+
+def family_named(name: str) -> str:
+    """Return the family of the estimator of that name.
+
+    A name that is unknown here is a family of its own, so that a conversation counted by an
+    estimator that is no longer installed can still be read.
+    """
+    try:
+        return family_of(estimator_for(name))
+    except UnknownEstimator:
+        return name

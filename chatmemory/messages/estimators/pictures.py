@@ -1,0 +1,120 @@
+"""What pictures cost, by the rules that OpenAI's guide "Images and vision" has for its models.
+
+Most models count tiles: low detail costs a base amount. Otherwise the picture is scaled to fit
+2048 x 2048, then until its shorter side is at most 768, and every tile of 512 x 512 costs more.
+Small models count patches of 32 x 32, at most 1,536 of them, each a little more than a token,
+whatever the detail is.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+import imagesize
+
+from chatmemory.messages.contents import DetailLevel, Image
+
+UNKNOWN_SIZE = (1024, 1024)
+_HEADER_CHARACTERS = 400_000
+# OpenAI's formats: PNG, GIF, JPEG, WebP. imagesize reads more, some of them slowly when hostile.
+_SIGNATURES = (b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"\xff\xd8", b"RIFF")
+_VP8_SIDE = 0x3FFF
+
+
+class PictureRule(Protocol):
+    """Counts the tokens of a picture; one whose size cannot be read counts as 1024 x 1024.
+
+    `name` is that of the models which count so; empty for the rule of most.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def tokens(self, image: Image, level: DetailLevel) -> int: ...
+
+
+@dataclass(frozen=True)
+class Tiles:
+    base: int = 85
+    per_tile: int = 170
+    name: str = ""
+
+    def tokens(self, image: Image, level: DetailLevel) -> int:
+        if level is DetailLevel.LOW:
+            return self.base
+        width, height = _size(image) or UNKNOWN_SIZE
+        scale = min(1, 2048 / max(width, height))
+        scale = min(scale, 768 / min(width, height))
+        tiles = math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
+        return self.base + self.per_tile * tiles
+
+
+@dataclass(frozen=True)
+class Patches:
+    factor: Fraction
+    name: str
+
+    def tokens(self, image: Image, level: DetailLevel) -> int:
+        width, height = _size(image) or UNKNOWN_SIZE
+        if _patches(width, height) > PATCHES_MAX:
+            scale = math.sqrt(SIDE**2 * PATCHES_MAX / (width * height))
+            # A little smaller still, so that one of its sides is a whole number of patches.
+            across, down = width * scale / SIDE, height * scale / SIDE
+            scale *= min(_whole(across), _whole(down))
+            width, height = max(1, int(width * scale)), max(1, int(height * scale))
+        return math.ceil(min(_patches(width, height), PATCHES_MAX) * self.factor)
+
+
+SIDE, PATCHES_MAX = 32, 1536
+
+
+def _patches(width: int, height: int) -> int:
+    return math.ceil(width / SIDE) * math.ceil(height / SIDE)
+
+
+def _whole(patches: float) -> float:
+    """Return by how much a side is to be scaled to be a whole number of patches, at least one."""
+    return math.floor(patches) / patches if patches >= 1 else 1.0
+
+
+_RULES: dict[str, PictureRule] = {
+    "gpt-4o-mini": Tiles(2833, 5667, "gpt-4o-mini"),
+    "gpt-4.1-mini": Patches(Fraction("1.62"), "gpt-4.1-mini"),
+    "gpt-4.1-nano": Patches(Fraction("2.46"), "gpt-4.1-nano"),
+    "gpt-5-mini": Patches(Fraction("1.62"), "gpt-4.1-mini"),
+    "gpt-5-nano": Patches(Fraction("2.46"), "gpt-4.1-nano"),
+    "o4-mini": Patches(Fraction("1.72"), "o4-mini"),
+}
+
+
+def picture_rule(model_name: str) -> PictureRule:
+    """Return the rule of a model, whose name may go on with a date or a suffix."""
+    known = (rule for name, rule in _RULES.items() if model_name.startswith(name))
+    return next(known, Tiles())
+
+
+def _size(image: Image) -> tuple[int, int] | None:
+    """Return width and height from the first bytes of an inline picture, where they are there."""
+    data = image.base64_data
+    if not data and image.url and image.url.startswith("data:"):
+        data = image.url.partition(";base64,")[2]
+    if not data:
+        return None
+    characters = "".join(data[:_HEADER_CHARACTERS].split())  # base64 may be wrapped in lines
+    try:
+        header = base64.b64decode(characters[: len(characters) // 4 * 4])
+    except (binascii.Error, ValueError):
+        return None
+    if not header.startswith(_SIGNATURES):
+        return None
+    width, height = imagesize.get(io.BytesIO(header), exif_rotation=False)
+    if width > 0 and header.startswith(b"RIFF") and header[12:16] == b"VP8 ":
+        # The upper two bits of each side are a hint for scaling, which imagesize leaves in.
+        width, height = width & _VP8_SIDE, height & _VP8_SIDE
+    return (width, height) if width > 0 and height > 0 else None

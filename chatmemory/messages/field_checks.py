@@ -1,0 +1,86 @@
+"""Checks of the fields of a message: what could not be read back is refused when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import isfinite
+from typing import Any
+
+from chatmemory.exceptions import InvalidMessage
+
+DEPTH_MAX = 200  # levels of objects and arrays
+DIGITS_MAX = 4_300  # of an integer: Python reads and writes no longer ones
+_TOO_LONG = 10**DIGITS_MAX
+
+_ITERABLE = (list, tuple, Iterable)  # to ask for an Iterable first takes four times as long
+_MAPPING = (dict, Mapping)
+
+
+def check_texts(**values: object) -> None:
+    """Raise InvalidMessage unless each value is a string or None."""
+    for name, value in values.items():
+        if value is not None and not isinstance(value, str):
+            raise InvalidMessage(f"{name} must be a string, not {value!r}")
+
+
+def check_kind(**values: tuple[object, type]) -> None:
+    """Raise InvalidMessage unless each value is of its class or None."""
+    for name, (value, kind) in values.items():
+        if value is not None and not isinstance(value, kind):
+            raise InvalidMessage(f"{name} takes {kind.__name__}, not {value!r}")
+
+
+def check_iterable(**values: object) -> None:
+    """Raise InvalidMessage unless each value is a list, anything like one, or None."""
+    for name, value in values.items():
+        if value is not None and not isinstance(value, _ITERABLE):
+            raise InvalidMessage(f"{name} takes a list, not {value!r}")
+
+
+def check_mapping(**values: object) -> None:
+    """Raise InvalidMessage unless each value is a dictionary, anything like one, or None."""
+    for name, value in values.items():
+        if value is not None and not isinstance(value, _MAPPING):
+            raise InvalidMessage(f"{name} must be a dictionary, not {value!r}")
+
+
+def check_json(given: Mapping[str, Any]) -> None:
+    """Raise InvalidMessage for attributes or arguments that JSON cannot hold.
+
+    They may hold themselves, so this goes down to a fixed level, and does not recurse.
+    """
+    levels: list[Iterator[object]] = [iter((given,))]
+    while levels:
+        for value in levels[-1]:
+            inner = _inner(value)
+            if inner is None:
+                continue
+            if len(levels) > DEPTH_MAX:
+                raise InvalidMessage(f"the JSON is nested too deeply: at most {DEPTH_MAX} levels")
+            levels.append(inner)
+            break
+        else:
+            levels.pop()
+
+
+def _inner(value: object) -> Iterator[object] | None:
+    """Return the values in an object or an array, the last first; None for any other JSON."""
+    match value:
+        case None | str():
+            return None
+        case int():
+            if abs(value) >= _TOO_LONG:
+                raise InvalidMessage("a number has too many digits")
+            return None
+        case float():
+            if not isfinite(value):
+                raise InvalidMessage(f"JSON has no NaN and no Infinity, but is given {value!r}")
+            return None
+        case Mapping():
+            for name in value:
+                if not isinstance(name, str):
+                    raise InvalidMessage(f"the name of a JSON property is a string, not {name!r}")
+            return iter([*value.values()][::-1])
+        case list() | tuple():
+            return iter(value[::-1])
+    raise InvalidMessage(f"JSON cannot hold {value!r}")

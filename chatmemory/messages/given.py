@@ -1,0 +1,126 @@
+"""Messages, ids and texts that callers give, checked where they come in.
+
+Errors say what to do instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, unquote
+
+from chatmemory.exceptions import (
+    InvalidMessage,
+    InvalidValue,
+    MemoryNotFound,
+    UnstorableText,
+)
+from chatmemory.messages.message import ChatMessage
+
+_SHOWN = 80
+
+
+def chat_message(given: object) -> ChatMessage:
+    """Check that a value is a message, and return it. Raises InvalidMessage."""
+    if isinstance(given, ChatMessage):
+        return given
+    if isinstance(given, list | tuple):
+        raise InvalidMessage("a chat message is wanted, not a list: give each of its messages")
+    hint = ""
+    if isinstance(given, Mapping) and "role" in given:
+        hint = ": parse_messages([…], 'openai_chat') of chatmemory.formats reads it"
+    raise InvalidMessage(
+        f"a chat message such as UserMessage('Hello') is wanted, not {brief(given)}{hint}"
+    )
+
+
+def message_list(given: Iterable[Any]) -> Iterable[Any]:
+    """Check that a value can be a list of messages, and return it. Raises InvalidMessage."""
+    if isinstance(given, list):  # to ask for a Mapping takes longer
+        return given
+    if isinstance(given, ChatMessage | str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise InvalidMessage(f"a list of chat messages is wanted, not {brief(given)}")
+    return given
+
+
+def chat_messages(given: Iterable[Any]) -> list[ChatMessage]:
+    """Return the messages that are given. Raises InvalidMessage."""
+    return [chat_message(each) for each in message_list(given)]
+
+
+def brief(value: object) -> str:
+    """Return a value as an error shows it."""
+    shown = repr(value)
+    return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+
+
+def string_id(memory_id: object, limit_name: str = "") -> str:
+    """Return an id if it is a string: 42 and "42" would be one conversation in a database.
+
+    `limit_name` is that of an argument for which a number may be meant. Raises InvalidValue.
+    """
+    if memory_id is None:
+        raise InvalidValue("id cannot be null")
+    if not isinstance(memory_id, str):
+        shown = brief(memory_id)
+        meant = f", or {limit_name}={shown}" if limit_name and isinstance(memory_id, int) else ""
+        raise InvalidValue(f"a memory id must be a string, not {shown}: use str(…){meant}")
+    return memory_id
+
+
+# Ids and texts that every database can hold, checked before one is asked
+
+
+ID_LENGTH = 255
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def check_text(text: str, what: str) -> None:
+    """Raise UnstorableText for text that PostgreSQL cannot store."""
+    if _UNSTORABLE.search(text):
+        raise UnstorableText(f"{what} cannot contain NUL or lone surrogates")
+
+
+def storable_id(memory_id: object) -> str:
+    """Return an id that can be asked for, if only to find nothing.
+
+    Raises InvalidValue for no string, UnstorableText, and MemoryNotFound for one that is too long,
+    of which Citus would take the query for an error.
+    """
+    found = string_id(memory_id)
+    if len(found) > ID_LENGTH:
+        raise MemoryNotFound(
+            f"no conversation has the id {found[:20]!r}… ({len(found):,} characters): "
+            f"ids have at most {ID_LENGTH}"
+        )
+    check_text(found, "a memory id")
+    return found
+
+
+# Ids in URLs
+
+
+def address(memory_id: str) -> str:
+    """Return the path segment of an id: `acme/7` is `acme~2F7`.
+
+    A-Z a-z 0-9 - _ stand for themselves, and so does a dot unless the id is "." or "..". Every
+    other byte of the UTF-8 form is ~XX.
+    """
+    if memory_id in (".", ".."):
+        return memory_id.replace(".", "~2E")
+    return quote(memory_id, safe="").replace("~", "%7E").replace("%", "~")
+
+
+def memory_id_at(segment: str) -> str:
+    """Return the id of a path segment.
+
+    Raises ValueError for a segment that is no address: an id as it is, such as `a~41`, must not be
+    taken for that of another conversation.
+    """
+    memory_id = unquote(segment.replace("~", "%"), errors="strict")
+    if "\0" in memory_id:
+        raise ValueError("a memory id cannot contain NUL")
+    if address(memory_id).upper() != segment.upper():  # hexadecimal digits may be small
+        raise ValueError(f"{segment!r} is not the address of a memory id")
+    return memory_id

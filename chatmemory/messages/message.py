@@ -1,0 +1,277 @@
+"""The messages of a conversation: LangChain4j's five kinds, as immutable values.
+
+Names, validation and error words follow LangChain4j (`dev.langchain4j.data.message`), so that a
+message means the same on both sides of the wire. Equality is by value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar
+
+from chatmemory.exceptions import InvalidMessage
+from chatmemory.messages.contents import (
+    Content,
+    TextContent,
+    content_text,
+)
+from chatmemory.messages.field_checks import (
+    check_iterable,
+    check_json,
+    check_kind,
+    check_mapping,
+    check_texts,
+)
+
+
+class MessageType(StrEnum):
+    SYSTEM = "SYSTEM"
+    USER = "USER"
+    AI = "AI"
+    TOOL_EXECUTION_RESULT = "TOOL_EXECUTION_RESULT"
+    CUSTOM = "CUSTOM"
+
+
+# The types by name. Looking one up is faster than MessageType(name), which tells in long lists.
+TYPES = {type.value: type for type in MessageType}
+
+
+@dataclass(frozen=True)
+class ChatMessage:
+    """Base of the five kinds; `type` is the kind's name in JSON and in the database."""
+
+    type: ClassVar[MessageType]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the tokens that `count_tokens` remembers out of copies and pickles."""
+        return {name: value for name, value in self.__dict__.items() if name != "_tokens"}
+
+    @property
+    def has_tool_execution_requests(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class SystemMessage(ChatMessage):
+    """A system message. LangChain4j's has no attributes: in its JSON, and where two messages are
+    compared, there are none.
+    """
+
+    type: ClassVar[MessageType] = MessageType.SYSTEM
+    text: str
+    attributes: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        check_texts(text=self.text)
+        _set(self, attributes=_attributes(self.attributes))
+        if self.text is None or all(character <= " " for character in self.text):
+            raise InvalidMessage("text cannot be null or blank")
+
+
+@dataclass(frozen=True, init=False)
+class UserMessage(ChatMessage):
+    """A message of the user: a string, or contents.
+
+    Contents may hold None, which LangChain4j reads and writes as null.
+    """
+
+    type: ClassVar[MessageType] = MessageType.USER
+    contents: tuple[Content | None, ...]
+    name: str | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __init__(
+        self,
+        contents: str | Iterable[Content | None],
+        name: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_texts(name=name)
+        contents = _contents(contents, "contents cannot be null or empty")
+        _set(self, contents=contents, name=name, attributes=_attributes(attributes))
+
+    def single_text(self) -> str:
+        """Return the text of a message that is one text. Raises InvalidMessage for any other."""
+        match self.contents:
+            case (TextContent(text=text),):
+                return text
+        raise InvalidMessage(f"Expecting single text content, but got: {list(self.contents)}")
+
+    @property
+    def text(self) -> str:
+        """The same as `single_text()`. Raises InvalidMessage."""
+        try:
+            return self.single_text()
+        except InvalidMessage as error:
+            raise InvalidMessage(
+                f"text is the single_text() of a message that is one text; text_of(message) joins "
+                f"several. {error}"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolExecutionRequest:
+    """A tool call of the model; `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.arguments, Mapping):
+            raise InvalidMessage(
+                "arguments must be JSON text: ToolExecutionRequest.of(name, {…}) writes it"
+            )
+        check_texts(id=self.id, name=self.name, arguments=self.arguments)
+
+    @classmethod
+    def of(
+        cls, name: str, arguments: Mapping[str, Any], id: str | None = None
+    ) -> ToolExecutionRequest:
+        """Return a call with these arguments, written as JSON. Raises InvalidMessage."""
+        if isinstance(arguments, str):
+            raise InvalidMessage(
+                "arguments must be a dictionary: ToolExecutionRequest(id, name, arguments) takes "
+                "JSON text"
+            )
+        check_mapping(arguments=arguments)
+        return cls(id, name, _plain_json(_attributes(arguments)))
+
+
+@dataclass(frozen=True, init=False)
+class AiMessage(ChatMessage):
+    type: ClassVar[MessageType] = MessageType.AI
+    text: str | None = None
+    tool_execution_requests: tuple[ToolExecutionRequest | None, ...] = ()
+    thinking: str | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __init__(
+        self,
+        text: str | None = None,
+        tool_execution_requests: Iterable[ToolExecutionRequest | None] | None = None,
+        thinking: str | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_texts(text=text, thinking=thinking)
+        check_iterable(tool_execution_requests=tool_execution_requests)
+        requests = tuple(tool_execution_requests or ())
+        for request in requests:
+            check_kind(tool_execution_requests=(request, ToolExecutionRequest))
+        _set(self, text=text, tool_execution_requests=requests, thinking=thinking)
+        _set(self, attributes=_attributes(attributes))
+
+    @property
+    def has_tool_execution_requests(self) -> bool:
+        return bool(self.tool_execution_requests)
+
+
+@dataclass(frozen=True, init=False)
+class ToolExecutionResultMessage(ChatMessage):
+    """The answer of a tool: a string, or contents; `id` is the id of the request it answers."""
+
+    type: ClassVar[MessageType] = MessageType.TOOL_EXECUTION_RESULT
+    id: str | None
+    tool_name: str | None
+    contents: tuple[Content | None, ...]
+    is_error: bool | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __init__(
+        self,
+        id: str | None,
+        tool_name: str | None,
+        contents: str | Iterable[Content | None],
+        is_error: bool | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        check_texts(id=id, tool_name=tool_name)
+        check_kind(is_error=(is_error, bool))
+        _set(self, id=id, tool_name=tool_name, is_error=is_error)
+        _set(self, contents=_contents(contents, "Either text or contents must be provided"))
+        _set(self, attributes=_attributes(attributes))
+
+
+@dataclass(frozen=True)
+class CustomMessage(ChatMessage):
+    """A message of a kind that only its provider knows; windows treat it like any other."""
+
+    type: ClassVar[MessageType] = MessageType.CUSTOM
+    attributes: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        _set(self, attributes=_attributes(self.attributes))
+
+
+def with_attributes(message: ChatMessage, attributes: Mapping[str, Any]) -> ChatMessage:
+    """Return the same message with these attributes. Raises InvalidMessage."""
+    changed = object.__new__(type(message))
+    _set(changed, **vars(message) | {"attributes": _attributes(attributes)})
+    return changed
+
+
+def _set(message: ChatMessage, **values: object) -> None:
+    """Set fields of a frozen message during its construction."""
+    for name, value in values.items():
+        object.__setattr__(message, name, value)
+
+
+def _contents(
+    given: str | Iterable[Content | None] | None, if_missing: str
+) -> tuple[Content | None, ...]:
+    if given is None:
+        raise InvalidMessage("text cannot be null")
+    if isinstance(given, str):
+        return (TextContent(given),)
+    check_iterable(contents=given)
+    contents = tuple(given)
+    if not contents:
+        raise InvalidMessage(if_missing)
+    for content in contents:
+        check_kind(contents=(content, Content))
+    return contents
+
+
+def _attributes(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    if given is None:
+        return {}
+    check_mapping(attributes=given)
+    attributes = dict(given)
+    if attributes:
+        check_json(attributes)
+    return attributes
+
+
+def _plain_json(attributes: Mapping[str, Any], **style: Any) -> str:
+    """Return attributes or arguments as Python spells JSON, with characters as they are."""
+    return json.dumps(attributes, ensure_ascii=False, default=dict, **style)
+
+
+# The text of a message
+
+
+def text_of(message: ChatMessage) -> str:
+    """Return the text of a message for search and display.
+
+    Tool calls follow the text as `name(arguments)`. Media become `[image https://…]`, and a custom
+    message becomes its attributes as JSON. The database stores this text beside the message, and
+    `verify_memories` compares the two.
+    """
+    match message:
+        case SystemMessage():
+            return message.text
+        case UserMessage() | ToolExecutionResultMessage():
+            return "\n".join(content_text(content) for content in message.contents)
+        case AiMessage():
+            calls = [
+                f"{request.name or ''}({request.arguments or ''})"
+                for request in message.tool_execution_requests
+                if request is not None
+            ]
+            return "\n".join([message.text or "", *calls] if message.text else calls)
+        case CustomMessage():
+            return _plain_json(message.attributes, separators=(",", ":"))
+    return ""

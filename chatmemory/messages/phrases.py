@@ -1,0 +1,87 @@
+"""Phrases: whether a text has one, and where, who said it, and at which steps.
+
+Case is ignored, as a search does. Of a long text only the beginning is searched, here and by
+databases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum
+from itertools import accumulate
+
+from chatmemory.messages.message import MessageType
+
+SEARCHED = 100_000  # characters of a text
+
+
+def folded(text: str) -> str:
+    """Return a text without the difference of cases. It can be longer: "İ" becomes two letters."""
+    return text.lower().replace("ς", "σ")
+
+
+def has_phrase(text: str, phrase: str) -> bool:
+    return folded(phrase) in folded(text[:SEARCHED])
+
+
+def phrase_place(text: str, phrase: str) -> slice | None:
+    """Return the first place of a phrase in a text, or None."""
+    text = text[:SEARCHED]
+    whole, sought = folded(text), folded(phrase)
+    start = whole.find(sought)
+    if start < 0:
+        return None
+    if len(whole) == len(text):
+        return slice(start, start + len(sought))
+    ends = list(accumulate(len(folded(character)) for character in text))
+    first = next(n for n, end in enumerate(ends) if end > start)
+    last = next(n for n, end in enumerate(ends) if end >= start + len(sought))
+    return slice(first, last + 1)
+
+
+Span = tuple[int, int]  # the first and the last of some steps
+
+
+def merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Return ranges that cover the same steps, in order, with gaps between them."""
+    found: list[Span] = []
+    for first, last in sorted(span for span in spans if span[0] <= span[1]):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        else:
+            found.append((first, last))
+    return tuple(found)
+
+
+def clipped(spans: Iterable[Span], within: Span) -> tuple[Span, ...]:
+    """Return the parts of ranges that are within another."""
+    first, last = within
+    parts = ((max(begin, first), min(end, last)) for begin, end in spans)
+    return tuple(part for part in parts if part[0] <= part[1])
+
+
+class Speaker(IntEnum):
+    """Who said a message: what users and tools state is told from what others repeat or ask.
+
+    Those come first whose words count first as knowledge. A role is all that tells: a user's
+    question is a statement here too.
+    """
+
+    OTHERS = 0
+    ASSISTANT = 1
+    SYSTEM = 2
+    CLIENT = 3
+
+
+_SPEAKERS = {
+    MessageType.USER: Speaker.OTHERS,
+    MessageType.TOOL_EXECUTION_RESULT: Speaker.OTHERS,
+    MessageType.CUSTOM: Speaker.ASSISTANT,
+    MessageType.AI: Speaker.ASSISTANT,
+    MessageType.SYSTEM: Speaker.SYSTEM,
+}
+
+
+def speaker_of(type: MessageType, is_injected: bool = False) -> Speaker:
+    """Return who said a message; CLIENT if it was never said, but put into the window."""
+    return Speaker.CLIENT if is_injected else _SPEAKERS[type]

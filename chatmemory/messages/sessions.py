@@ -1,0 +1,268 @@
+"""Sessions of agents: everything that was said, and what the agent still saw of it.
+
+An agent whose window is full replaces messages by a summary: a compaction. Of a session that an
+agent recorded, the messages are here in order, its summaries among them, and each compaction says
+which messages it replaced and which the agent saw afterwards. A position is a place among the
+messages, from 0.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    UserMessage,
+    with_attributes,
+)
+from chatmemory.messages.packed import Packed
+
+OWN = "chatmemory"  # the attribute with what only a session tells of a message
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """A summary that took the place of messages.
+
+    `summary` is its position. `covered` are the positions of the messages that it replaced, an
+    earlier summary included, and `window` those that the agent saw right afterwards, in order, the
+    summary included. `tokens_before` and `tokens_after` are of the whole prompt, as the agent or
+    its provider counted them; None if nothing tells. `is_opaque` tells that only the provider can
+    read the summary.
+    """
+
+    summary: int
+    covered: tuple[int, ...]
+    window: tuple[int, ...]
+    trigger: str | None = None
+    tokens_before: int | None = None
+    tokens_after: int | None = None
+    is_opaque: bool = False
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The positions of the messages that stayed as they were said."""
+        return tuple(position for position in self.window if position != self.summary)
+
+    def after(self, window: Sequence[int]) -> list[int]:
+        """Return what a window becomes in which only what it holds can stay, in its order.
+
+        It is `window` of the compaction unless that puts something back or in another order.
+        """
+        wanted, held = set(self.kept), set(window)
+        stay = [position for position in window if position in wanted]
+        ahead = len(held.intersection(self.window[: self.window.index(self.summary)]))
+        return [*stay[:ahead], self.summary, *stay[ahead:]]
+
+
+@dataclass(frozen=True)
+class Session:
+    """The messages of a session, and its compactions in order.
+
+    `by_programs` are the positions of messages that a program wrote in place of the user or the
+    model, such as reminders.
+    `cleared` is after how many messages the result at a position was cleared in place: the agent
+    did not see its text any more. `prompts` are the tokens that the provider counted for the prompt
+    of an answer, by the answer's position.
+    """
+
+    messages: Sequence[ChatMessage]
+    compactions: tuple[Compaction, ...] = ()
+    by_programs: frozenset[int] = frozenset()
+    cleared: Mapping[int, int] = field(default_factory=dict)
+    prompts: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def summaries(self) -> frozenset[int]:
+        return frozenset(each.summary for each in self.compactions)
+
+    def windows(self) -> Iterator[tuple[Compaction, list[int]]]:
+        """Yield each compaction, and what it leaves of a window that can put nothing back."""
+        window: list[int] = []
+        end = 0
+        for each in self.compactions:
+            window = each.after([*window, *range(end, each.summary)])
+            end = each.summary + 1
+            yield each, window
+
+
+class SessionBuilder:
+    """Puts a session together, one message after the other."""
+
+    def __init__(self) -> None:
+        self.messages: Packed[ChatMessage] = Packed()
+        self.window: list[int] = []
+        self.compactions: list[Compaction] = []
+        self._by_programs: set[int] = set()
+        self._cleared: dict[int, int] = {}
+        self._prompts: dict[int, int] = {}
+
+    def add(self, message: ChatMessage, by_program: bool = False) -> int:
+        """Add a message and return its position."""
+        position = len(self.messages)
+        self.messages.append(message)
+        self.window.append(position)
+        if by_program:
+            self._by_programs.add(position)
+        return position
+
+    def join(self, position: int, part: AiMessage) -> None:
+        """Add what belongs to the answer at a position, of which agents write part after part."""
+        whole = self.messages[position]
+        assert isinstance(whole, AiMessage)
+        self.messages[position] = AiMessage(
+            _joined(whole.text, part.text),
+            whole.tool_execution_requests + part.tool_execution_requests,
+            _joined(whole.thinking, part.thinking),
+            {**part.attributes, **whole.attributes},
+        )
+
+    def count_prompt(self, position: int, tokens: int) -> None:
+        self._prompts[position] = tokens
+
+    def clear(self, positions: Iterable[int]) -> None:
+        """Take the texts of results out of what the agent sees."""
+        self._cleared.update(dict.fromkeys(positions, len(self.messages)))
+
+    def compact(
+        self,
+        summary: UserMessage,
+        kept: Collection[int] = (),
+        ahead: int = 0,
+        trigger: str | None = None,
+        tokens_before: int | None = None,
+        tokens_after: int | None = None,
+        is_opaque: bool = False,
+    ) -> None:
+        """Replace the window but for what is kept, of which some messages are `ahead` of the
+        summary.
+        """
+        covered = tuple(position for position in self.window if position not in kept)
+        stay = [position for position in self.window if position in kept]
+        self.window = []
+        place = self.add(summary)
+        self.window = [*stay[:ahead], place, *stay[ahead:]]
+        window = tuple(self.window)
+        self.compactions.append(
+            Compaction(place, covered, window, trigger, tokens_before, tokens_after, is_opaque)
+        )
+
+    def session(self) -> Session:
+        """Return the session. Tokens that a compaction did not tell are those of the prompts."""
+        return Session(
+            self.messages,
+            tuple(map(self._with_tokens, self.compactions)),
+            frozenset(self._by_programs),
+            self._cleared,
+            self._prompts,
+        )
+
+    def _with_tokens(self, each: Compaction) -> Compaction:
+        before = [self._prompts[place] for place in self._prompts if place < each.summary]
+        after = [self._prompts[place] for place in self._prompts if place > each.summary]
+        return replace(
+            each,
+            tokens_before=each.tokens_before or next(reversed(before), None),
+            tokens_after=each.tokens_after or next(iter(after), None),
+        )
+
+
+# Sessions of which the messages are stored
+
+
+def recorded_messages(session: Session) -> list[ChatMessage]:
+    """Return the messages of a session; what only the session tells of one is in its attribute
+    `chatmemory`, where `stored_session` finds it again.
+    """
+    told: defaultdict[int, dict[str, Any]] = defaultdict(dict)
+    for each in session.compactions:
+        about = {"tokens_before": each.tokens_before, "tokens_after": each.tokens_after}
+        known = {name: tokens for name, tokens in about.items() if tokens is not None}
+        opaque = {"opaque": True} if each.is_opaque else {}
+        told[each.summary] = {"summary": True, **known, **opaque}
+    for position in session.by_programs:
+        told[position]["by_program"] = True
+    for position, after in session.cleared.items():
+        told[position]["cleared_after"] = after
+    for position, tokens in session.prompts.items():
+        told[position]["prompt_tokens"] = tokens
+    messages = list(session.messages)
+    for position, about in told.items():
+        attributes = getattr(messages[position], "attributes", {})
+        messages[position] = with_attributes(messages[position], {**attributes, OWN: about})
+    return messages
+
+
+def stored_session(
+    messages: Mapping[int, ChatMessage],
+    injected: Collection[int],
+    compactions: Iterable[Compaction],
+) -> Session:
+    """Return the session of stored messages by their numbers, in order, and of some compactions.
+
+    Compactions have numbers for positions, and the tokens of the window; those of the prompts, if
+    an agent recorded them, take their place. Messages that a client `injected` were not said.
+    """
+    numbers = list(messages)
+    places = {number: position for position, number in enumerate(numbers)}
+    told = list(map(_told_of, messages.values()))
+    stored = [_stored(each, places, told) for each in compactions]
+    not_said = {places[number] for number in injected} - {each.summary for each in stored}
+    return Session(
+        tuple(messages.values()),
+        tuple(stored),
+        frozenset(not_said | {n for n, each in enumerate(told) if each.get("by_program")}),
+        cleared={
+            position: bisect_right(numbers, after)
+            for position, each in enumerate(told)
+            if (after := _count(each, "cleared_after")) is not None
+        },
+        prompts={
+            position: tokens
+            for position, each in enumerate(told)
+            if (tokens := _count(each, "prompt_tokens")) is not None
+        },
+    )
+
+
+def _stored(
+    each: Compaction, places: Mapping[int, int], told: Sequence[Mapping[str, Any]]
+) -> Compaction:
+    summary = places[each.summary]
+    before, after = (_count(told[summary], name) for name in ("tokens_before", "tokens_after"))
+    if before is None and after is None:
+        before, after = each.tokens_before, each.tokens_after
+    return replace(
+        each,
+        summary=summary,
+        covered=tuple(places[number] for number in each.covered),
+        window=tuple(places[number] for number in each.window),
+        tokens_before=before,
+        tokens_after=after,
+        is_opaque=told[summary].get("opaque") is True,
+    )
+
+
+def is_by_program(message: ChatMessage) -> bool:
+    """Return whether a session told that a program wrote a message for the user."""
+    return bool(_told_of(message).get("by_program"))
+
+
+def _told_of(message: ChatMessage) -> Mapping[str, Any]:
+    told = getattr(message, "attributes", {}).get(OWN)
+    return told if isinstance(told, Mapping) else {}
+
+
+def _count(told: Mapping[str, Any], name: str) -> int | None:
+    """Return the whole number of a name; None for anything else that clients may send."""
+    value = told.get(name)
+    return value if type(value) is int and value >= 0 else None
+
+
+def _joined(one: str | None, other: str | None) -> str | None:
+    return f"{one}\n{other}" if one and other else one or other

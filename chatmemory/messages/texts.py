@@ -1,0 +1,87 @@
+"""Texts for people: the name of a message, tool messages, and errors that can be printed."""
+
+from __future__ import annotations
+
+import json
+
+from chatmemory.exceptions import InvalidMessage
+from chatmemory.messages.codec import load_json
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    text_of,
+)
+
+
+def named(seq: int) -> str:
+    """Return `#26`, or `draft 1` for -1: the drafts of a simulation are counted down from -1."""
+    return f"#{seq}" if seq >= 0 else f"draft {-seq}"
+
+
+def printable(text: str) -> str:
+    """Return the text with lone surrogates, which cannot be encoded, written as `\\ud800`."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line, in which nothing is a command for a terminal."""
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
+def readable_text(message: ChatMessage) -> str:
+    """Return the text of a message for people.
+
+    A tool result begins with the name of its tool, and each tool call is on a line of its own, as
+    `find_order(order: "A-1182")`. Other messages have the text that `text_of` returns.
+    """
+    match message:
+        case ToolExecutionResultMessage():
+            return f"{message.tool_name or ''} {text_of(message)}".strip()
+        case AiMessage():
+            calls = map(_call, filter(None, message.tool_execution_requests))
+            return "\n".join(filter(None, (message.text, *calls)))
+    return text_of(message)
+
+
+def _call(request: ToolExecutionRequest) -> str:
+    return f"{request.name or ''}({_arguments(request.arguments or '')})"
+
+
+def _arguments(text: str) -> str:
+    """Return the arguments as `key: value, …` if they are a JSON object, else as they are."""
+    try:
+        arguments = load_json(text)
+    except InvalidMessage:
+        return text
+    if not isinstance(arguments, dict):
+        return text
+    return ", ".join(f"{name}: {_json(value)}" for name, value in arguments.items())
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+QUOTED = 140  # characters of a quote
+BEFORE_FACT = 40
+
+
+def quoted(text: str, fact: str) -> str:
+    """Return the beginning of a text, or the part of it around the fact."""
+    words = " ".join(text.split())
+    place = words.find(fact)
+    begin = 0 if place + len(fact) <= QUOTED else max(0, place - BEFORE_FACT)
+    part = words[begin : begin + QUOTED]
+    return f"{'…' if begin else ''}{part.rstrip()}{'…' if begin + QUOTED < len(words) else ''}"
+
+
+def asked_for(text: str) -> str:
+    """Return the question of a message, or its end where a request has no question mark, with what
+    stands before it as far as there is room.
+    """
+    words = " ".join(text.split())
+    end = words.rfind("?") + 1 or len(words)
+    begin = max(0, end - QUOTED)
+    return f"{'…' if begin else ''}{words[begin:end].lstrip()}"

@@ -1,0 +1,84 @@
+"""What another policy for many conversations would change, before it does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from django.db.models import Q
+
+from chatmemory.managers import MemoryQuerySet
+from chatmemory.messages.estimators import family_named
+from chatmemory.messages.message import TYPES
+from chatmemory.models import Memory, Stay
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.window import (
+    NOTHING,
+    Entry,
+    Totals,
+)
+from chatmemory.windows.written_policies import measured
+
+ROWS_AT_ONCE = 500
+_COLUMNS = ("memory_id", "type", "has_calls", "tokens")
+
+
+@dataclass(frozen=True)
+class PolicyAdoption:
+    """What a policy would change: of `matching` conversations those with another one.
+
+    `over` of them have more in memory than it allows, so that their next add evicts. Of those that
+    are `recounted`, because another estimator counted them, that is not known before.
+    """
+
+    matching: int
+    differing: int
+    over: int
+    recounted: int
+
+
+def adopting(which: MemoryFilter, policy: Policy) -> PolicyAdoption:
+    """Return what a policy would change. Raises UnknownEstimator."""
+    policy = measured(policy)
+    differing = over = recounted = 0
+    family = family_named(policy.estimator)
+    evicts_by_tokens = policy.unit == "tokens" and not policy.meters_only
+    rows = having_another(which, policy).iterator(ROWS_AT_ONCE)
+    while some := list(islice(rows, ROWS_AT_ONCE)):
+        differing += len(some)
+        if policy.meters_only:
+            continue
+        unknown = [
+            row for row in some if evicts_by_tokens and family_named(row.policy_estimator) != family
+        ]
+        recounted += sum(row.window_count > 0 for row in unknown)
+        known = [row for row in some if row not in unknown]
+        over += sum(map(policy.is_exceeded_by, _windows_under(policy, known)))
+    return PolicyAdoption(which.rows().count(), differing, over, recounted)
+
+
+def _windows_under(policy: Policy, rows: Sequence[Memory]) -> list[Totals]:
+    """Return the totals of the windows of conversations, with their costs under a policy."""
+    totals = {row.pk: Totals(row.window_count, row.window_tokens) for row in rows}
+    if policy.cost_of(NOTHING) is not None:
+        return [each._replace(cost=policy.cost_of(each) or 0) for each in totals.values()]
+    costs = Counter[str]()
+    stays = Stay.objects.filter(memory__in=totals, left_step=None)
+    for memory_id, type, has_calls, tokens in stays.values_list(*_COLUMNS).iterator():
+        costs[memory_id] += policy.weigh(Entry(TYPES[type], has_calls, tokens, key=None))
+    return [each._replace(cost=costs[memory_id]) for memory_id, each in totals.items()]
+
+
+def having_another(which: MemoryFilter, policy: Policy) -> MemoryQuerySet:
+    """Return the conversations whose policy is another one, by id."""
+    same = Q(
+        policy_kind=policy.kind,
+        policy_limit=policy.limit,
+        policy_estimator=policy.estimator,
+        policy_options=policy.options,
+    )
+    rows: MemoryQuerySet = which.rows().exclude(same & Q(policy_kind__isnull=False)).order_by("id")
+    return rows

@@ -1,0 +1,122 @@
+"""What fills the window: the tokens of each kind of message, beside the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from django.db.models import Sum
+
+from chatmemory.messages.message import MessageType
+from chatmemory.models import Stay
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.summaries import stands_for
+from chatmemory.reading.windows import (
+    WindowPlace,
+    WindowRow,
+    WindowView,
+)
+from chatmemory.windows.stored_policies import can_decide
+
+HEAVY_PERCENT = 40  # of the limit, for a system message
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The tokens of a window by the kind of their messages.
+
+    `overhead` is what a request costs beside its messages. `limit` is that of the policy, if it
+    counts tokens: None otherwise. `uncounted` are those of a system message that is free.
+    """
+
+    system: int = 0
+    results: int = 0
+    user: int = 0
+    ai: int = 0
+    calls: int = 0
+    summaries: int = 0
+    overhead: int = 0
+    limit: int | None = None
+    uncounted: int = 0
+
+    @property
+    def talk(self) -> int:
+        """What users and the assistant said, and the calls."""
+        return self.user + self.ai + self.calls
+
+    @property
+    def used(self) -> int:
+        return self.system + self.results + self.talk + self.summaries + self.overhead
+
+    @property
+    def whole(self) -> int:
+        """What shares are of: the limit, with a system message that is free, or what the window
+        holds if that is more.
+        """
+        return max((self.limit or 0) + self.uncounted, self.used)
+
+    @property
+    def free(self) -> int:
+        return self.whole - self.used
+
+    def percent(self, tokens: int) -> int:
+        return round(100 * tokens / self.whole) if self.whole else 0
+
+    @property
+    def is_system_heavy(self) -> bool:
+        """Whether the system message takes so much of the limit that little remains for talk."""
+        counted = self.system - self.uncounted
+        return self.limit is not None and counted * 100 > HEAVY_PERCENT * self.limit
+
+    @property
+    def remaining(self) -> int:
+        """What remains of the limit beside the system message, if that counts."""
+        return max(0, (self.limit or 0) - self.overhead - self.system + self.uncounted)
+
+    @property
+    def roomy_limit(self) -> int:
+        """The limit that leaves to talk what the whole limit is today."""
+        return (self.limit or 0) + self.overhead + self.system
+
+
+def budget_of(
+    view: WindowView[WindowPlace] | WindowView[WindowRow], summaries: Container[int] = ()
+) -> Budget:
+    """Return what fills a window. `summaries` are the seqs of messages that stand for others."""
+    tokens = dict.fromkeys(("system", "results", "user", "ai", "calls", "summaries"), 0)
+    for row in view.rows:
+        kind = "summaries" if row.seq in summaries else _kind_of(row.type, row.has_calls)
+        tokens[kind] += row.tokens
+    policy = view.policy
+    if not can_decide(policy) or policy.unit != "tokens":
+        return Budget(**tokens)
+    overhead = policy.overhead if view.rows else 0
+    uncounted = tokens["system"] if policy.free_system else 0
+    return Budget(**tokens, overhead=overhead, limit=policy.limit, uncounted=uncounted)
+
+
+def budget_at(memory_id: str, view: WindowView[WindowPlace] | WindowView[WindowRow]) -> Budget:
+    """Return what fills a stored window."""
+    pinned = [row.seq for row in view.rows if row.pinned]
+    return budget_of(view, stands_for(memory_id, pinned) if pinned else ())
+
+
+def budget_of_all(which: MemoryFilter) -> Budget:
+    """Return what fills the windows of the conversations that match, in one sum without a limit."""
+    open_stays = Stay.objects.filter(memory__in=which.rows(), left_step=None).order_by()
+    sums = open_stays.values_list("type", "has_calls").annotate(sum=Sum("tokens"))
+    tokens = dict.fromkeys(("system", "results", "user", "ai", "calls"), 0)
+    for type, has_calls, amount in sums:
+        tokens[_kind_of(type, has_calls)] += amount
+    return Budget(**tokens)
+
+
+def _kind_of(type: str, has_calls: bool) -> str:
+    match type:
+        case MessageType.SYSTEM:
+            return "system"
+        case MessageType.TOOL_EXECUTION_RESULT:
+            return "results"
+        case MessageType.AI:
+            return "calls" if has_calls else "ai"
+    return "user"

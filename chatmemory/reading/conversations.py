@@ -1,0 +1,131 @@
+"""Single conversations as they are now, their branches, and the state of the database.
+
+A branch is one of the conversation that had the id when it was saved, not of a later one: the
+deletion of a conversation leaves the rows of its branches, which may be on other nodes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from django.db.models import Q
+
+from chatmemory import database
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.models import Memory, Message
+from chatmemory.reading.history import message_row
+from chatmemory.reading.rows import MemoryRow, memory_row
+from chatmemory.reading.windows import StoredState
+from chatmemory.windows.policies import Policy
+
+
+def memory(memory_id: str) -> MemoryRow:
+    """Return a conversation. Raises MemoryNotFound."""
+    return memory_row(find_memory(memory_id))
+
+
+def policy(memory_id: str, at: int | None = None) -> Policy | None:
+    """Return the policy in force at step `at`, or now. Raises MemoryNotFound, StepNotFound."""
+    return StoredState.of(memory_id, at).policy
+
+
+def memories(memory_ids: Sequence[str]) -> list[MemoryRow]:
+    """Return the conversations with these ids in the given order, without unknown ids."""
+    rows = {row.pk: memory_row(row) for row in Memory.objects.filter(id__in=memory_ids)}
+    return [rows[memory_id] for memory_id in memory_ids if memory_id in rows]
+
+
+def any_memory() -> bool:
+    """Return whether there is any conversation."""
+    found: bool = Memory.objects.exists()
+    return found
+
+
+def is_writable() -> bool:
+    """Return whether the database can be written; a replica or a read-only file cannot."""
+    connection = database.connection()
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SHOW transaction_read_only")
+            return bool(cursor.fetchone()[0] == "off")
+        cursor.execute("SELECT query_only, file FROM pragma_query_only, pragma_database_list")
+        is_read_only, file = cursor.fetchone()
+    return not is_read_only and (not file or _may_write(Path(file)))
+
+
+def free_disk_space() -> int | None:
+    """Return the free bytes of the disk that holds a SQLite database; None for other databases."""
+    connection = database.connection()
+    if connection.vendor != "sqlite":
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT file FROM pragma_database_list")
+        (file,) = cursor.fetchone()
+    return shutil.disk_usage(Path(file).parent).free if file else None
+
+
+def _may_write(file: Path) -> bool:
+    """Return whether a file and its folder, which has the write-ahead log, can be written."""
+    return all(os.access(path, os.W_OK, effective_ids=True) for path in (file, file.parent))
+
+
+# Branches: saved from a step of another conversation, whose messages they copied
+
+
+def branches(memory_ids: Iterable[str]) -> list[str]:
+    """Return the ids of the branches of some conversations, and of their branches in turn."""
+    given = list(dict.fromkeys(memory_ids))
+    rows = Memory.objects.filter(id__in=given)
+    found = sources = dict(rows.values_list("id", "created_at"))
+    while sources:
+        rows = Memory.objects.filter(branched_from__in=list(sources)).exclude(id__in=list(found))
+        saved = rows.order_by("id").values_list("id", "branched_from", "created_at")
+        sources = {branch: at for branch, source, at in saved if at >= sources[source]}
+        found = found | sources
+    return [memory_id for memory_id in found if memory_id not in given]
+
+
+def source_of(branch: Memory) -> Memory | None:
+    """Return the conversation that a branch was saved from, unless it is deleted."""
+    rows = Memory.objects.filter(pk=branch.branched_from, created_at__lte=branch.created_at)
+    return next(iter(rows), None) if branch.branched_from else None
+
+
+def copies_of(row: Message, chosen: Iterable[str] | None = None) -> list[Message]:
+    """Return the copies of a message in branches of its conversation: in all, or in the given ones.
+
+    A message in a branch is a copy if it was said at the same time, or put into the window, and its
+    content is the same.
+    """
+    if chosen is None:
+        ids = branches([row.memory_id])
+    else:  # asks their nodes only
+        ids = [branch for branch in chosen if _is_branch(branch, row.memory_id)]
+    same = Q(said_at=row.said_at) | Q(origin=Message.Origin.SYNTHETIC)
+    rows = Message.objects.filter(same, memory__in=ids, text=row.text)
+    return [each for each in rows.order_by("memory", "seq") if each.payload == row.payload]
+
+
+def copies(memory_id: str, seq: int) -> list[tuple[str, int]]:
+    """Return the copies of a message in branches, by id and seq; none of a redacted message.
+
+    Raises MessageNotFound, UnstorableText.
+    """
+    row = message_row(memory_id, seq)
+    found = copies_of(row) if row.redacted_step is None else []
+    return [(copy.memory_id, copy.seq) for copy in found]
+
+
+def _is_branch(memory_id: str, source_id: str) -> bool:
+    """Return whether a conversation is a branch of another, or a branch of its branches."""
+    passed: set[str] = set()  # sources that somebody altered may go round in circles
+    branch = Memory.objects.filter(pk=memory_id).first()
+    while branch is not None and branch.pk not in passed:
+        passed.add(branch.pk)
+        branch = source_of(branch)
+        if branch is not None and branch.pk == source_id:
+            return True
+    return False

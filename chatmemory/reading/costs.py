@@ -1,0 +1,71 @@
+"""The costs of history and memory step by step, where a policy must weigh each message."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+
+from chatmemory.messages.message import TYPES
+from chatmemory.models import Message, Stay
+from chatmemory.reading.rows import MemoryRow
+from chatmemory.reading.steps import LedgerState
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.window import NOTHING, Entry
+
+KEPT = 8  # conversations
+_COLUMNS = ("seq", "type", "has_calls", "tokens", "entered_step", "left_step")
+
+
+@dataclass(frozen=True)
+class CostsByStep:
+    """What was said up to the `steps` at which messages came or left, and what memory then held."""
+
+    steps: Sequence[int]
+    said: Sequence[int]
+    memory: Sequence[int]
+
+    def said_at(self, step: int) -> int:
+        return self._at(self.said, step)
+
+    def memory_at(self, step: int) -> int:
+        return self._at(self.memory, step)
+
+    def _at(self, costs: Sequence[int], step: int) -> int:
+        position = bisect_right(self.steps, step)
+        return costs[position - 1] if position else 0
+
+
+def costs_by_step(memory: MemoryRow, policy: Policy | None) -> CostsByStep | None:
+    """Return the costs of the steps of a conversation under a policy.
+
+    None where the number of messages and tokens tells the costs. Otherwise all stays are read.
+    """
+    if not can_decide(policy) or policy.cost_of(NOTHING) is not None:
+        return None
+    state = memory.created_at, memory.last_step, bytes.fromhex(memory.head)
+    return _costs_by_step(memory.id, policy, state)
+
+
+@lru_cache(maxsize=KEPT)
+def _costs_by_step(memory_id: str, policy: Policy, state: LedgerState) -> CostsByStep:
+    """Return the costs of a conversation whose ledger has not changed since this state."""
+    messages = Message.objects.filter(memory=memory_id, origin=Message.Origin.SYNTHETIC)
+    known = set(messages.values_list("seq", flat=True))
+    said, memory = Counter[int](), Counter[int]()
+    stays = Stay.objects.filter(memory=memory_id).order_by("n").values_list(*_COLUMNS)
+    for seq, type, has_calls, tokens, entered, left in stays.iterator():
+        cost = policy.weigh(Entry(TYPES[type], has_calls, tokens, key=None))
+        if seq not in known:
+            known.add(seq)
+            said[entered] += cost
+        memory[entered] += cost
+        if left is not None:
+            memory[left] -= cost
+    steps = sorted(said.keys() | memory.keys())
+    sums = (list(accumulate(costs[step] for step in steps)) for costs in (said, memory))
+    return CostsByStep(steps, *sums)

@@ -1,0 +1,151 @@
+"""The latest evictions in all conversations, and the times of the latest change and erasure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+from django.db.models import Case, F, IntegerField, Max, OuterRef, Q, QuerySet, Subquery, When
+from django.db.models.functions import Coalesce, Left
+
+from chatmemory.messages.message import MessageType
+from chatmemory.models import LIVED, AuditEntry, Memory, Stay, Step
+from chatmemory.reading.rows import misfits_of
+from chatmemory.windows.eviction import IN_PLACE, Reason
+from chatmemory.windows.transitions import CannotFit
+
+STEPS_READ = 1_000  # that evicted something, the latest of all conversations
+STAYS_READ = 200  # of which the last ones are chosen here, and beyond that by the database
+TEXT_SIZE = 200
+TOGETHER = timedelta(minutes=10)  # evictions of a conversation without a longer pause are one entry
+
+
+@dataclass(frozen=True)
+class FeedItem:
+    """What left the memory of a conversation lately: `count` messages from `since` to `at`, and the
+    last of them, which left at `step`.
+    """
+
+    memory_id: str
+    at: datetime
+    step: int
+    seq: int
+    type: MessageType
+    has_calls: bool
+    text: str
+    reason: Reason
+    misfit: CannotFit | None
+    by_client: bool
+    count: int
+    since: datetime
+
+    @property
+    def moment(self) -> int:
+        """`at` in microseconds since 1970, as the live feed counts."""
+        return microseconds(self.at)
+
+
+class _Leaving(NamedTuple):
+    """An add that evicted something."""
+
+    memory_id: str
+    n: int
+    at: datetime
+    by_client: bool
+    evicted: int
+
+
+def feed(size: int = 12) -> list[FeedItem]:
+    """Return the conversations whose memory messages left last, the latest first; see `FeedItem`.
+
+    Of those, the last 1,000 adds that evicted something are read.
+    """
+    evicting = evicting_adds().filter(memory__deleted_at=None)
+    rows = evicting.order_by("-at", "memory_id", "-n").values_list(*_Leaving._fields)
+    runs: dict[str, list[_Leaving]] = {}
+    for step in map(_Leaving._make, rows[:STEPS_READ]):
+        run = runs.setdefault(step.memory_id, [])
+        if not run or run[-1].at - step.at <= TOGETHER:
+            run.append(step)
+    shown = dict(list(runs.items())[:size])
+    last = _ended_last(run[0] for run in shown.values())
+    misfits = misfits_of(last.values())
+    return [
+        FeedItem(
+            memory_id=memory_id,
+            at=run[0].at,
+            step=run[0].n,
+            seq=last[memory_id].seq,
+            type=MessageType(last[memory_id].type),
+            has_calls=last[memory_id].has_calls,
+            text=last[memory_id].start,  # type: ignore[attr-defined]
+            reason=Reason(str(last[memory_id].reason)),
+            misfit=misfits.get((memory_id, last[memory_id].n)),
+            by_client=run[0].by_client,
+            count=sum(step.evicted for step in run),
+            since=run[-1].at,
+        )
+        for memory_id, run in shown.items()
+        if memory_id in last
+    ]
+
+
+def _ended_last(steps: Iterable[_Leaving]) -> dict[str, Stay]:
+    """Return the last message that each of these steps evicted, by the id of the conversation, with
+    the `start` of its text.
+    """
+    left, amount = Q(), 0
+    for step in steps:
+        left |= Q(memory_id=step.memory_id, left_step=step.n)
+        amount += step.evicted
+    if not left:
+        return {}
+    stays = Stay.objects.exclude(reason__in=IN_PLACE)
+    if amount > STAYS_READ:
+        newest = stays.filter(left).values("memory_id", "left_step").annotate(last=Max("seq"))
+        left = Q()
+        for each in newest.order_by():
+            left |= Q(memory_id=each["memory_id"], left_step=each["left_step"], seq=each["last"])
+    rows = stays.filter(left).annotate(start=Left("message__text", TEXT_SIZE)).order_by("seq")
+    return {stay.memory_id: stay for stay in rows}
+
+
+def newest_change() -> int:
+    """Return the time of the latest change, in microseconds since 1970; 0 if there is none."""
+    at = Memory.objects.order_by("-updated_at").values_list("updated_at", flat=True).first()
+    return microseconds(at) if at else 0
+
+
+def newest_change_or_erasure() -> int:
+    """Return that of the latest change or erasure: a deletion leaves no changed row."""
+    at = AuditEntry.objects.order_by("-pk").values_list("at", flat=True).first()
+    return max(newest_change(), microseconds(at) if at else 0)
+
+
+def microseconds(at: datetime) -> int:
+    """Return a time as microseconds since 1970."""
+    return (at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)
+
+
+def time_of(moment: int) -> datetime:
+    """Return the time of microseconds since 1970."""
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=moment)
+
+
+def evicting_adds() -> QuerySet[Step]:
+    """Return the adds that evicted a message, with the number that each has `evicted`. Those by
+    which an import or a branch made a conversation are left out.
+
+    The condition is that of the index step_evicting.
+    """
+    adds = Step.objects.filter(LIVED, kind=Step.Kind.ADD, count_after__lte=F("count_before"))
+    return adds.annotate(evicted=F("count_before") + _arrived() - F("count_after"))
+
+
+def _arrived() -> Case:
+    """How many messages an add let in: one, or none where nobody saw what a client added."""
+    before = Step.objects.filter(memory=OuterRef("memory"), n=OuterRef("n") - 1)
+    stays = F("last_stay") - Coalesce(Subquery(before.values("last_stay")), 0)
+    return Case(When(by_client=True, then=stays), default=1, output_field=IntegerField())

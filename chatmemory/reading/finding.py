@@ -1,0 +1,250 @@
+"""Which conversations a list shows, and what a search finds in them, however common its words.
+
+Where few places have the words, the index tells all conversations. Where many have them, the first
+conversations of the page's order are scanned until it is full, which takes long only if hardly any
+of them has the words: then the index tells all of them after all. Of each conversation that is
+found, one line tells the message that says most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from operator import attrgetter
+
+from django.db.models import F, Q
+from django.db.models.functions import Greatest, Substr
+
+from chatmemory import search
+from chatmemory.flags import Flag
+from chatmemory.managers import MemoryQuerySet, of_policy
+from chatmemory.messages.message import MessageType
+from chatmemory.messages.phrases import speaker_of
+from chatmemory.models import Memory, Message, Stay
+
+FEW = 2_000  # places that have the words
+TRIED = (100, 2_000)  # conversations, in turn
+READ_MAX = 200_000  # messages of these
+MENTIONS_COUNTED = 100
+BEFORE = 200
+EXCERPT = 10_000
+
+
+@dataclass(frozen=True)
+class MemoryFilter:
+    """A filter of conversations. A conversation must match every field that is not empty.
+
+    `search` searches ids, labels and messages, `policy` is a policy kind or CLIENT, `label` is
+    `name` or `name:value`, `id_prefix` is compared exactly, `active_since` is inclusive and
+    `active_before` exclusive, and `flag` says what needs attention.
+    """
+
+    search: str = ""
+    policy: str = ""
+    label: str = ""
+    id_prefix: str = ""
+    active_since: datetime | None = None
+    active_before: datetime | None = None
+    flag: Flag | None = None
+
+    def rows(self) -> MemoryQuerySet:
+        rows = self.searched()
+        return rows.containing(self.search) if self.search else rows
+
+    def searched(self) -> MemoryQuerySet:
+        """Return the rows that match all other fields, among which `search` searches."""
+        rows: MemoryQuerySet = Memory.objects.beginning_with(self.id_prefix).filter(self.columns())
+        return rows.with_label(self.label) if self.label else rows
+
+    @cached_property
+    def few(self) -> list[str] | None:
+        """The ids that the search finds, or None if too many places have the words."""
+        return search.index().few(self.search, FEW)
+
+    def columns(self) -> Q:
+        """Return the condition of the fields that compare a column of the conversation alone."""
+        condition = Q()
+        if self.policy:
+            condition &= of_policy(self.policy)
+        if self.active_since:
+            condition &= Q(updated_at__gte=self.active_since)
+        if self.active_before:
+            condition &= Q(updated_at__lt=self.active_before)
+        return condition & self.flag.where if self.flag else condition
+
+    def without_columns(self) -> MemoryFilter:
+        """Return this filter without the fields of `columns`."""
+        return replace(self, policy="", active_since=None, active_before=None, flag=None)
+
+
+EVERYTHING = MemoryFilter()
+
+
+@dataclass(frozen=True)
+class BestMatch:
+    """A message of a conversation that contains the searched words.
+
+    `text` is the part of it around them. `count` is the number of messages that contain them, up
+    to 101. `left_step` is the step at which the message left, None while it has not; `is_in` is
+    False also if a lowered limit hides it. `echo` is then the latest message in memory that
+    contains the words, if there is one.
+    """
+
+    seq: int
+    type: MessageType
+    has_calls: bool
+    text: str
+    count: int
+    left_step: int | None
+    is_in: bool
+    echo: int | None
+
+
+@dataclass(frozen=True)
+class _Said:
+    seq: int
+    type: MessageType
+    has_calls: bool
+    left_step: int | None
+    is_in: bool
+
+    @property
+    def order(self) -> tuple[int, bool, int]:
+        """What users and tools said first, then what is in memory, then the latest."""
+        return speaker_of(self.type), not self.is_in, -self.seq
+
+
+def narrow_to_search(which: MemoryFilter, rows: MemoryQuerySet, number: int) -> MemoryQuerySet:
+    """Select from sorted rows those that a search finds: all, or as many as a page needs."""
+    words, ids = which.search, which.few
+    if ids is None and search.index().scan_is_exact(words):
+        ids = _first(words, rows, number)
+    return rows.containing(words) if ids is None else rows.filter(id__in=ids)
+
+
+def countable(which: MemoryFilter) -> MemoryQuerySet | None:
+    """Return the query of a filter without its columns, or None if its search finds too much."""
+    rows = which.without_columns().searched()
+    if not which.search:
+        return rows
+    if not search.searches_messages(which.search):
+        return rows.containing(which.search)
+    return None if which.few is None else rows.filter(id__in=which.few)
+
+
+def _first(words: str, rows: MemoryQuerySet, number: int) -> list[str] | None:
+    """Return the first conversations with the words, or None if there are not enough near."""
+    tried: dict[str, int] = {}
+    found: list[str] = []
+    for end in TRIED:
+        these = dict(rows.values_list("id", "last_seq")[len(tried) : end])
+        tried |= these
+        if sum(tried.values()) > READ_MAX:
+            return None
+        saying = Memory.objects.filter(search.index().scan_filter(words), id__in=these)
+        said = set(saying.values_list("id", flat=True))
+        found += [memory_id for memory_id in these if memory_id in said]
+        if len(found) >= number or len(tried) < end:
+            return found[:number]
+    return None
+
+
+def best_matches(
+    words: str, memory_ids: Sequence[str], hidden: Mapping[str, Collection[int]]
+) -> dict[str, BestMatch]:
+    """Return the telling mention of the words in each conversation that has one.
+
+    `hidden` are the messages that a lowered limit hides, by conversation. The mention is chosen
+    among the latest 100, and older ones that no limit evicts: what a user or a tool said before
+    what the assistant said and before a system message, and of these the latest in memory, else
+    the latest.
+    """
+    if not search.searches_messages(words):
+        return {}
+    found = search.index().mentions(words, memory_ids, MENTIONS_COUNTED + 1)
+    said = _said({memory_id: seqs[:MENTIONS_COUNTED] for memory_id, seqs in found.items()}, hidden)
+    beyond = [
+        memory_id
+        for memory_id, seqs in found.items()
+        if len(seqs) > MENTIONS_COUNTED and not _telling(said[memory_id]).is_in
+    ]
+    for memory_id, older in _said(_protected(words, beyond), hidden).items():
+        said[memory_id] += older
+    chosen = {memory_id: _telling(each) for memory_id, each in said.items()}
+    texts = _excerpts(words, {memory_id: each.seq for memory_id, each in chosen.items()})
+    return {
+        memory_id: BestMatch(
+            seq=each.seq,
+            type=each.type,
+            has_calls=each.has_calls,
+            text=texts[memory_id],
+            count=len(found[memory_id]),
+            left_step=each.left_step,
+            is_in=each.is_in,
+            echo=None if each.is_in else _echo(said[memory_id]),
+        )
+        for memory_id, each in chosen.items()
+        if memory_id in texts
+    }
+
+
+def _telling(said: Iterable[_Said]) -> _Said:
+    return min(said, key=attrgetter("order"))
+
+
+def _protected(words: str, memory_ids: Sequence[str]) -> dict[str, list[int]]:
+    """Return the mentions in memory that are pinned or system messages.
+
+    Of all others, limits evict the oldest first.
+    """
+    found: dict[str, list[int]] = {}
+    protected = Q(type=MessageType.SYSTEM) | Q(pinned=True)
+    stays = Stay.objects.filter(protected, memory_id__in=memory_ids, left_step=None)
+    said = stays.filter(search.has(words, "message__text")).values_list("memory_id", "seq")
+    for memory_id, seq in said if memory_ids else ():
+        found.setdefault(memory_id, []).append(seq)
+    return found
+
+
+def _said(
+    seqs: Mapping[str, Sequence[int]], hidden: Mapping[str, Collection[int]]
+) -> dict[str, list[_Said]]:
+    """Return the messages with the step at which each left for the last time."""
+    if not seqs:
+        return {}
+    these = any_of({memory_id: list(each) for memory_id, each in seqs.items()})
+    last: dict[tuple[str, int], _Said] = {}
+    stays = Stay.objects.filter(these).order_by("memory_id", "n")
+    columns = ("memory_id", "seq", "type", "has_calls", "left_step")
+    for memory_id, seq, type, has_calls, left_step in stays.values_list(*columns):
+        is_in = left_step is None and seq not in hidden.get(memory_id, ())
+        last[memory_id, seq] = _Said(seq, MessageType(type), has_calls, left_step, is_in)
+    said: dict[str, list[_Said]] = {}
+    for (memory_id, _), each in last.items():
+        said.setdefault(memory_id, []).append(each)
+    return said
+
+
+def _echo(said: Sequence[_Said]) -> int | None:
+    """Return the latest of the messages that is in memory."""
+    return max((each.seq for each in said if each.is_in), default=None)
+
+
+def _excerpts(words: str, seqs: Mapping[str, int]) -> dict[str, str]:
+    """Return the text of one message of each conversation, long ones around the words."""
+    if not seqs:
+        return {}
+    part = Substr("text", Greatest(F("place") - BEFORE, 1), EXCERPT)
+    these = any_of({memory_id: [seq] for memory_id, seq in seqs.items()})
+    rows = Message.objects.filter(these).alias(place=search.place(words)).annotate(part=part)
+    return dict(rows.values_list("memory_id", "part"))
+
+
+def any_of(seqs: Mapping[str, list[int]]) -> Q:
+    """Return the condition for some messages, or their stays, of each conversation."""
+    condition = Q()
+    for memory_id, each in seqs.items():
+        condition |= Q(memory_id=memory_id, seq__in=each)
+    return condition

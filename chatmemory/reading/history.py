@@ -1,0 +1,356 @@
+"""The history: pages of it, all of it, single messages, and what is nearest to a phrase.
+
+And all of it as a history of facts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from typing import ClassVar
+
+from django.db.models import Max, Q, QuerySet
+from django.db.models.functions import Length
+
+from chatmemory import search
+from chatmemory.conf import configuration, fact_words
+from chatmemory.exceptions import (
+    InvalidValue,
+    MemoryNotFound,
+    MessageNotFound,
+)
+from chatmemory.ledger.adding import counter
+from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.windows import read_message
+from chatmemory.messages.estimators import (
+    estimator_for,
+    family_named,
+    is_known,
+)
+from chatmemory.messages.given import storable_id
+from chatmemory.messages.message import (
+    TYPES,
+    ChatMessage,
+    MessageType,
+)
+from chatmemory.messages.phrases import SEARCHED
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.reading.rows import (
+    MessageDetail,
+    Page,
+    step_row,
+    with_stays,
+)
+from chatmemory.recall.history import (
+    History,
+    history_from,
+    time_in,
+)
+from chatmemory.recall.lexicon import Lexicon
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.window import Entry
+
+# Among which facts are looked for: so many messages, or as many as have so many characters.
+NEWEST_MESSAGES, NEWEST_CHARACTERS = 10_000, 4_000_000
+
+NEAREST_WORDS = 5
+NEAREST_PLACES = 20
+WORD_MAX = 100
+# A word, in which a number may have signs between its digits.
+_START_OF_WORD = re.compile(r"(?:[\w-]|(?<=\d)[.,/:](?=\d))*")
+_END_OF_WORD = re.compile(r"(?:[\w-]|(?<=\d)[.,/:](?=\d|$))*$")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the history: the last `size` messages, or those before, after or around a seq."""
+
+    before: int | None = None
+    after: int | None = None
+    around: int | None = None
+    size: int = 50
+
+
+LATEST = Part()
+
+
+@one_snapshot()
+def history(memory_id: str, part: Part = LATEST, at: int | None = None) -> Page:
+    """Return a part of the history up to step `at`, in order of seq.
+
+    Raises MemoryNotFound, StepNotFound, and InvalidValue for a part with several edges.
+    """
+    edges = (part.before, part.after, part.around)
+    if sum(edge is not None for edge in edges) > 1:
+        raise InvalidValue("before, after and around exclude one another: give one of them")
+    memory = find_memory(memory_id)
+    extent = memory if at is None else find_step(memory, at)
+    return history_page(memory_id, part, extent.last_seq, extent.said_count)
+
+
+def history_page(
+    memory_id: str, part: Part, newest: int, said_count: int, known: Iterable[Stay] = ()
+) -> Page:
+    """Return a part of the history up to message `newest`, which has `said_count` messages.
+
+    `known` has all the stays of some of them.
+    """
+    messages = said_by(memory_id, newest)
+    if part.after is not None:
+        found = list(messages.filter(seq__gt=part.after).order_by("seq")[: part.size])
+    else:
+        edge = part.before if part.before is not None else newest + 1
+        if part.around is not None:
+            following = messages.filter(seq__gte=part.around).order_by("seq")[: part.size // 2 + 1]
+            edge = max([seq for (seq,) in following.values_list("seq")], default=newest) + 1
+        found = list(messages.filter(seq__lt=edge).order_by("-seq")[: part.size])[::-1]
+    rows = with_stays(memory_id, found, known)
+    if not found:
+        return Page(rows)
+    # Without messages that nobody said the seqs have no gaps, and nothing needs to be counted.
+    has_gaps = said_count != newest
+    first = found[0].seq
+    earlier = messages.filter(seq__lt=first).count() if has_gaps else first - 1
+    return Page(rows, earlier, said_count - earlier - len(found))
+
+
+@one_snapshot()
+def message(memory_id: str, seq: int) -> MessageDetail:
+    """Return one message with its stays and the step that redacted it.
+
+    Raises MemoryNotFound, MessageNotFound.
+    """
+    return message_in(find_memory(memory_id), seq)
+
+
+def message_in(memory: Memory, seq: int) -> MessageDetail:
+    """Return the same of a conversation that is already read. Raises MessageNotFound."""
+    row = message_row(memory.pk, seq)
+    (found,) = with_stays(memory.pk, [row])
+    if row.redacted_step is None:
+        return found
+    step = Step.objects.get(memory_id=memory.pk, n=row.redacted_step)
+    return replace(found, redacted=step_row(step))
+
+
+@one_snapshot()
+def message_by_client_id(memory_id: str, client_id: str) -> MessageDetail:
+    """Return the message that a client gave this id, with its stays.
+
+    Raises MemoryNotFound, MessageNotFound.
+    """
+    memory = find_memory(memory_id)
+    named = Message.objects.filter(memory_id=memory.pk, client_id=client_id)
+    row = None if "\0" in client_id else named.first()  # no stored text has a NUL
+    if row is None:
+        raise MessageNotFound(f"{memory_id!r} has no message with the client id {client_id!r}")
+    return with_stays(memory.pk, [row])[0]
+
+
+def message_row(memory_id: str, seq: int) -> Message:
+    """Return the row of a message. Raises MessageNotFound, UnstorableText."""
+    row = Message.objects.filter(memory_id=storable_id(memory_id), seq=seq).first()
+    if row is None:
+        raise MessageNotFound(f"{memory_id!r} has no message #{seq}")
+    return row
+
+
+def nearest(memory_id: str, phrase: str, newest: int) -> str:
+    """Return what was said up to message `newest` that is nearest to a phrase, or an empty string.
+
+    It is the word that has the longest word of the phrase in it that was said; if there is none,
+    one that has the longest beginning of its longest word. A part without a digit must have more
+    than half of the longest word, and four letters if they are ASCII.
+    """
+    words = sorted(set(phrase.split()), key=len, reverse=True)[:NEAREST_WORDS]
+    longest = words[0] if words else ""
+    shorter = range(len(longest) - 1, max(2, len(longest) - 1 - NEAREST_WORDS), -1)
+    beginnings = [longest[:length] for length in shorter]
+    parts = [part for part in (*words, *beginnings) if _is_telling(part, longest)]
+    if not parts:
+        return ""
+    said = said_by(memory_id, newest)
+    saying = {f"part{i}": search.has(part) for i, part in enumerate(parts)}
+    latest = said.aggregate(**{n: Max("seq", filter=Q(each)) for n, each in saying.items()})
+    found = ((part, seq) for part, seq in zip(parts, latest.values(), strict=True) if seq)
+    part, seq = next(found, ("", 0))
+    return _word_with(part, said.get(seq=seq).text[:SEARCHED]) if part else ""
+
+
+def _is_telling(part: str, longest: str) -> bool:
+    is_word = len(part) > 3 or not part.isascii()
+    return (is_word and 2 * len(part) > len(longest)) or any(map(str.isdigit, part))
+
+
+def _word_with(part: str, text: str) -> str:
+    """Return the shortest word of a text that has a part in it, or an empty string if all are long.
+
+    A number is never cut: another one is offered as a whole.
+    """
+    words = []
+    for place in islice(re.finditer(re.escape(part), text, re.IGNORECASE), NEAREST_PLACES):
+        start, end = place.span()
+        before = _END_OF_WORD.search(text[max(0, start - WORD_MAX) : start])
+        after = _START_OF_WORD.match(text[end : end + WORD_MAX])
+        words.append(f"{before[0] if before else ''}{place[0]}{after[0] if after else ''}")
+    return min((word for word in words if len(word) <= WORD_MAX), key=len, default="")
+
+
+def said_before(memory_id: str, seq: int) -> datetime | None:
+    """Return when the last message of the history before `seq` was said; None if there is none."""
+    times = said_by(memory_id, seq - 1).values_list("said_at", flat=True)
+    return times.order_by("-seq").first()
+
+
+def said_by(memory_id: str, newest: int) -> QuerySet[Message]:
+    """Return the messages of the history up to `newest`."""
+    return Message.objects.filter(memory_id=memory_id, seq__lte=newest, origin=Message.Origin.SAID)
+
+
+class WholeHistory(Iterable[ChatMessage]):
+    """What was said up to a step, or until now, read anew each time that it is iterated.
+
+    It is read in short queries up to that step, so that no transaction is kept open for a slow
+    reader. Iterating raises MemoryNotFound if the conversation was deleted meanwhile, even if
+    another one has its id by then: never are there fewer messages than `len` tells.
+    """
+
+    READ_AT_ONCE: ClassVar = 500  # messages
+
+    def __init__(self, memory: Memory, extent: Memory | Step) -> None:
+        self._memory = memory
+        self._newest, self._count = extent.last_seq, extent.said_count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[ChatMessage]:
+        memory, last, read = self._memory, 0, 0
+        said = Message.objects.filter(
+            memory=memory,
+            memory__created_at=memory.created_at,
+            seq__lte=self._newest,
+            origin=Message.Origin.SAID,
+        )
+        columns = ("memory_id", "seq", "frame", "text", "attributes")
+        rows = said.order_by("seq").values_list(*columns, named=True)
+        while found := list(rows.filter(seq__gt=last)[: self.READ_AT_ONCE]):
+            yield from map(read_message, found)
+            last, read = found[-1].seq, read + len(found)
+        if read != self._count:
+            raise MemoryNotFound(f"{memory.pk!r} was deleted while it was read")
+
+
+@one_snapshot()
+def whole_history(memory_id: str, at: int | None = None) -> WholeHistory:
+    """Return everything that was said up to step `at`. Raises MemoryNotFound, StepNotFound."""
+    memory = find_memory(memory_id)
+    return WholeHistory(memory, memory if at is None else find_step(memory, at))
+
+
+def said(memory_id: str, at: int | None = None) -> list[ChatMessage]:
+    """Return the same as a list. Raises MemoryNotFound, StepNotFound."""
+    return list(whole_history(memory_id, at))
+
+
+# As a history of facts
+
+
+@one_snapshot()
+def said_with_history(
+    memory_id: str,
+    estimator: str | None = None,
+    latest: int | None = None,
+    characters: int | None = None,
+) -> tuple[list[ChatMessage], History]:
+    """Return what was said in a conversation, counted by an estimator; by default its own.
+
+    With `latest`, only so many messages, the last ones, and with `characters` as many of these as
+    have no more together. The numbers of the history are seqs. Raises MemoryNotFound,
+    UnknownEstimator.
+    """
+    memory = find_memory(memory_id)
+    said = said_by(memory_id, memory.last_seq)
+    if characters is not None:
+        said = said.filter(seq__gte=_first_within(said, latest, characters))
+    rows = list(said.order_by("-seq")[:latest])[::-1] if latest else list(said.order_by("seq"))
+    return messages_with_history(memory, rows, estimator)
+
+
+def messages_with_history(
+    memory: Memory, rows: Sequence[Message], estimator: str | None = None
+) -> tuple[list[ChatMessage], History]:
+    """Return some messages of a conversation, in order, with their history."""
+    name = estimator or estimator_of(memory)
+    messages = [read_message(row) for row in rows]
+    count = None if _is_counted_by(memory, name) else counter(name)
+    tokens = [
+        count(message) if count and row.redacted_step is None else row.tokens
+        for row, message in zip(rows, messages, strict=True)
+    ]
+    overhead = estimator_for(name).estimate_token_count_in_messages([])
+    seqs = [row.seq for row in rows]
+    return messages, history_from(messages, tokens, overhead, seqs, fact_words())
+
+
+def history_without_words(memory: Memory, latest: int) -> History:
+    """Return the last messages of a conversation as sizes alone, with which replays send prompts:
+    nothing is known of their facts.
+    """
+    rows = said_by(memory.pk, memory.last_seq).order_by("-seq")
+    said = list(rows.values_list("seq", "type", "tokens", "attributes")[:latest])[::-1]
+    first = said[0][0] if said else 1
+    stays = Stay.objects.filter(memory=memory, seq__gte=first)
+    calling = set(stays.filter(has_calls=True).values_list("seq", flat=True))
+    systems = {seq for seq, type, *_ in said if type == MessageType.SYSTEM}
+    texts = {row.seq: read_message(row) for row in rows.filter(seq__in=systems)} if systems else {}
+    entries = [
+        Entry(TYPES[type], seq in calling, tokens, texts.get(seq), key=position)
+        for position, (seq, type, tokens, _) in enumerate(said)
+    ]
+    times = [time_in(json.loads(attributes or "{}")) for *_, attributes in said]
+    overhead = estimator_for(estimator_of(memory)).estimate_token_count_in_messages([])
+    seqs = [seq for seq, *_ in said]
+    return History(entries, (), (), Lexicon(()), overhead, seqs, times=times)
+
+
+def newest_said(memory_id: str) -> tuple[list[ChatMessage], History]:
+    """Return the messages among which losses are looked for: the newest 10,000, or as many of these
+    as have 4 million characters together.
+    """
+    return said_with_history(memory_id, None, NEWEST_MESSAGES, NEWEST_CHARACTERS)
+
+
+def first_of_newest(memory_id: str, last: int) -> int:
+    """Return the first of the messages among which incidents up to message `last` are looked for:
+    as many as losses.
+    """
+    return _first_within(said_by(memory_id, last), NEWEST_MESSAGES, NEWEST_CHARACTERS)
+
+
+def _first_within(said: QuerySet[Message], latest: int | None, characters: int) -> int:
+    """Return the seq of the first message behind which no more characters are stored."""
+    first, left = 1, characters
+    sizes = said.order_by("-seq").values_list("seq", Length("text") + Length("frame"))
+    for seq, size in sizes[:latest].iterator():
+        left -= size
+        if left < 0:
+            return first
+        first = seq
+    return first
+
+
+def estimator_of(memory: Memory) -> str:
+    """Return the conversation's estimator; that of the settings if it is not installed."""
+    name = memory.policy_estimator
+    return name if name and is_known(name) else configuration().ESTIMATOR
+
+
+def _is_counted_by(memory: Memory, name: str) -> bool:
+    """Return whether the stored numbers of tokens are all of this estimator's family."""
+    steps = Step.objects.filter(memory=memory).values_list("policy_estimator", flat=True)
+    return {family_named(each) for each in steps.distinct()} == {family_named(name)}

@@ -1,0 +1,277 @@
+"""Lists of conversations: their rows, the details of the overview, and how many match a filter."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial, reduce
+from operator import or_
+from typing import TypeVar
+
+from django.db.models import BooleanField, Count, ExpressionWrapper, F, Q, Sum
+from django.db.models.functions import Coalesce, Left
+
+from chatmemory.exceptions import InvalidValue
+from chatmemory.flags import ANY, Flag, flags
+from chatmemory.models import Memory, Message, Stay
+from chatmemory.reading.cursors import (
+    CursorPage,
+    SortKey,
+    page_by_cursor,
+)
+from chatmemory.reading.feed import evicting_adds
+from chatmemory.reading.finding import (
+    EVERYTHING,
+    BestMatch,
+    MemoryFilter,
+    any_of,
+    best_matches,
+    countable,
+    narrow_to_search,
+)
+from chatmemory.reading.rows import MemoryRow, memory_row
+from chatmemory.reading.windows import (
+    PLACE_COLUMNS,
+    WindowPlace,
+    WindowView,
+    place_from,
+    view_of,
+)
+
+Name = TypeVar("Name")
+
+
+WORDS_AMONG = 20  # messages, the last ones, where the very last was not said
+
+
+@dataclass(frozen=True)
+class OverviewRow:
+    """A conversation with its newest message.
+
+    `flags` are those of its window that a row shows. `window` is its window if that is over its
+    limit. `mention` is what was found in its messages, if they were searched.
+    """
+
+    memory: MemoryRow
+    snippet: str
+    mention: BestMatch | None = None
+    window: WindowView[WindowPlace] | None = None
+    flags: tuple[Flag, ...] = ()
+
+
+OWN_ORDERINGS: dict[str, SortKey] = {
+    "activity": SortKey(F("updated_at"), datetime),
+    "created": SortKey(F("created_at"), datetime),
+    "id": SortKey(F("id"), str),
+    "said": SortKey(F("said_count")),
+    "tokens": SortKey(F("history_tokens")),
+    "forgotten": SortKey(F("last_seq") - F("window_count")),
+    "fill": SortKey(Coalesce(F("window_load") * 1000 / F("policy_limit"), 0)),
+}
+
+
+def orderings() -> dict[str, SortKey]:
+    """Return by what lists can be sorted: columns, and the newest case of some flags."""
+    of_flags = {flag.name: flag.newest_at for flag in flags() if flag.newest_at}
+    keys = {name: SortKey(Coalesce(F(column), 0)) for name, column in of_flags.items()}
+    return OWN_ORDERINGS | keys
+
+
+def memory_page(
+    which: MemoryFilter = EVERYTHING,
+    *,
+    ordering: str = "-activity",
+    cursor: str = "",
+    size: int = 50,
+) -> CursorPage[MemoryRow]:
+    """Return a page of conversations. `ordering` is one of `orderings()`; a minus means descending.
+
+    Raises InvalidValue for an unknown ordering and for an invalid cursor.
+    """
+    page = _page(which, ordering, cursor, size)
+    return CursorPage(tuple(map(memory_row, page.rows)), page.previous, page.next)
+
+
+def all_memories(which: MemoryFilter) -> list[MemoryRow]:
+    """Return all conversations that match a filter, by id. Count them first."""
+    return [memory_row(row) for row in which.rows().order_by("id")]
+
+
+def overview_page(
+    which: MemoryFilter = EVERYTHING,
+    *,
+    ordering: str = "-activity",
+    cursor: str = "",
+    size: int = 25,
+) -> CursorPage[OverviewRow]:
+    """Return a page of conversations with the details of the overview page.
+
+    Raises the exceptions of `memory_page`.
+    """
+    page = _page(which, ordering, cursor, size)
+    return CursorPage(_overview_rows(page.rows, which.search), page.previous, page.next)
+
+
+def overview_rows(memory_ids: Sequence[str], search: str = "") -> tuple[OverviewRow, ...]:
+    """Return the rows of these conversations in the given order, without unknown ids."""
+    found = Memory.objects.in_bulk(memory_ids)
+    known = [found[memory_id] for memory_id in memory_ids if memory_id in found]
+    return _overview_rows(known, search)
+
+
+def _page(which: MemoryFilter, ordering: str, cursor: str, size: int) -> CursorPage[Memory]:
+    known = orderings()
+    key = known.get(ordering.removeprefix("-"))
+    if key is None:
+        names = ", ".join(known)
+        raise InvalidValue(f"ordering must be one of {names}, each also with a minus before it")
+    descending = ordering.startswith("-")
+    return page_by_cursor(
+        which.searched(),
+        key,
+        descending=descending,
+        cursor=cursor,
+        size=size,
+        narrowed=partial(narrow_to_search, which) if which.search else None,
+    )
+
+
+def _overview_rows(rows: Sequence[Memory], search: str) -> tuple[OverviewRow, ...]:
+    if not rows:
+        return ()
+    snippets = _last_words(rows)
+    memories = [memory_row(row) for row in rows]
+    over = windows_over_limit(memories)
+    hidden = {memory_id: window.hidden for memory_id, window in over.items()}
+    ids = [row.pk for row in rows]
+    found = best_matches(search, ids, hidden) if search else {}
+    shown = _flags_of(ids)
+    return tuple(
+        OverviewRow(
+            memory=memory,
+            snippet=snippets.get(memory.id, ""),
+            mention=found.get(memory.id),
+            window=over.get(memory.id),
+            flags=shown.get(memory.id, ()),
+        )
+        for memory in memories
+    )
+
+
+def _last_words(rows: Sequence[Memory]) -> dict[str, str]:
+    """Return the beginning of what was said last, by the id of the conversation: no summary, and
+    nothing that a client put into memory.
+    """
+    said = Message.objects.filter(origin=Message.Origin.SAID).annotate(start=Left("text", 200))
+    newest = any_of({row.pk: [row.last_seq] for row in rows})
+    found: dict[str, str] = dict(said.filter(newest).values_list("memory_id", "start"))
+    before = Q()
+    for row in rows:
+        if row.pk not in found and row.said_count:
+            before |= Q(memory_id=row.pk, seq__gt=row.last_seq - WORDS_AMONG)
+    if before:
+        found |= dict(said.filter(before).order_by("seq").values_list("memory_id", "start"))
+    return found
+
+
+def _flags_of(ids: Sequence[str]) -> dict[str, tuple[Flag, ...]]:
+    """Return the flags of the windows of these conversations."""
+    shown = [flag for flag in flags() if flag.in_rows]
+    if not shown:
+        return {}
+    conditions = [ExpressionWrapper(each.where, BooleanField()) for each in shown]
+    rows = Memory.objects.filter(id__in=ids).values_list("id", *conditions)
+    return {
+        memory_id: tuple(flag for flag, is_set in zip(shown, found, strict=True) if is_set)
+        for memory_id, *found in rows
+    }
+
+
+def windows_over_limit(rows: Iterable[MemoryRow]) -> dict[str, WindowView[WindowPlace]]:
+    """Return the windows of the conversations that are over their limit."""
+    over = {row.id: row for row in rows if row.is_over_limit}
+    if not over:
+        return {}
+    places: dict[str, list[WindowPlace]] = {memory_id: [] for memory_id in over}
+    stays = Stay.objects.filter(memory_id__in=list(over), left_step=None).order_by("rank")
+    for memory_id, *columns in stays.values_list("memory_id", *PLACE_COLUMNS):
+        places[memory_id].append(place_from(columns))
+    return {row.id: view_of(row.last_step, row.policy, places[row.id]) for row in over.values()}
+
+
+@dataclass(frozen=True)
+class OverviewStats:
+    """The statistics of all conversations since a time.
+
+    `forgotten` is the number of evicted messages, `forgotten_in` the number of conversations that
+    they left. `flagged` is the number of conversations with each flag, by name.
+    """
+
+    conversations: int
+    active: int
+    forgotten: int
+    forgotten_in: int
+    flagged: Mapping[str, int]
+
+
+def overview_stats(since: datetime) -> OverviewStats:
+    """Return the statistics of all conversations since a time."""
+    active = Q(updated_at__gte=since)
+    known = {flag: flag.where for flag in flags() if flag.name != ANY}
+    any_of_them = reduce(or_, (where for flag, where in known.items() if flag.is_any))
+    counts = Memory.objects.aggregate(
+        conversations=Count("pk"),
+        active=Count("pk", filter=active),
+        **{flag.name: Count("pk", filter=where) for flag, where in known.items()},
+        **{ANY: Count("pk", filter=any_of_them)},
+    )
+    adds = evicting_adds().filter(at__gte=since)
+    left = adds.aggregate(sum=Sum("evicted"), memories=Count("memory_id", distinct=True))
+    return OverviewStats(
+        conversations=counts["conversations"],
+        active=counts["active"],
+        flagged={name: counts[name] for name in (ANY, *(flag.name for flag in known))},
+        forgotten=left["sum"] or 0,
+        forgotten_in=left["memories"],
+    )
+
+
+def outside(which: MemoryFilter, memory_ids: Collection[str]) -> set[str] | None:
+    """Return those of these ids that a filter does not show, or None if its search finds too much
+    to know it while somebody waits.
+    """
+    rows = countable(which)
+    if rows is None:
+        return None
+    shown = rows.filter(which.columns(), id__in=memory_ids).values_list("id", flat=True)
+    return set(memory_ids) - set(shown)
+
+
+def count(which: MemoryFilter = EVERYTHING) -> int:
+    """Return the number of conversations that match a filter."""
+    return which.rows().count()
+
+
+def count_with_any(these: Iterable[Flag]) -> int:
+    """Return the number of conversations that have at least one of these flags."""
+    found: int = Memory.objects.filter(reduce(or_, (flag.where for flag in these))).count()
+    return found
+
+
+def count_each(filters: Mapping[Name, MemoryFilter]) -> dict[Name, int | None]:
+    """Return the number of conversations that match each filter, by one query.
+
+    The filters differ in their policy, flag and times of activity only. With a search that finds
+    very many messages, numbers are None: too many to count while somebody waits.
+    """
+    if not filters:
+        return {}
+    base = countable(next(iter(filters.values())))
+    if base is None:
+        return dict.fromkeys(filters)
+    conditions = [which.columns() for which in filters.values()]
+    counts = base.aggregate(
+        **{f"n{i}": Count("pk", filter=each or None) for i, each in enumerate(conditions)}
+    )
+    return {name: counts[f"n{i}"] for i, name in enumerate(filters)}

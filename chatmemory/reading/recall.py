@@ -1,0 +1,308 @@
+"""What policies would have held: of conversations that are read for recall, and of one compared."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+from chatmemory.exceptions import InvalidValue, MemoryNotFound
+from chatmemory.ledger.lookup import find_memory
+from chatmemory.lint import PROVIDERS
+from chatmemory.lint.linter import turns_by_provider
+from chatmemory.messages.message import ChatMessage, text_of
+from chatmemory.messages.phrases import has_phrase
+from chatmemory.messages.texts import readable_text
+from chatmemory.models import Step
+from chatmemory.reading.finding import MemoryFilter
+from chatmemory.reading.history import estimator_of, said_with_history
+from chatmemory.recall import RecallSums, for_each_policy
+from chatmemory.recall.advice import Advice, Chooser
+from chatmemory.recall.comparison import (
+    Compared,
+    Followed,
+    curve_of,
+    follow,
+    replay,
+)
+from chatmemory.recall.cost import (
+    NO_BOUNDS,
+    CacheRules,
+    Prices,
+)
+from chatmemory.recall.frontier import figures_of, tried_of_kind
+from chatmemory.recall.history import (
+    REPEATS,
+    History,
+    repeats,
+)
+from chatmemory.recall.prompts import Refusals
+from chatmemory.room import providers_in_use, rooms
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.policies import Policy, TokenWindow
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.written_policies import measured
+
+READ_AT_ONCE = 20_000  # messages that an answer may replay
+COMPARED_MAX = 10_000  # messages, the latest
+POLICIES_MAX = 4
+ROWS = 24
+EARLIER_ROWS = 6
+TEXT_SIZE = 200
+OFFERED_SHARE = 0.95
+FACTS_ENOUGH = 10  # to choose a limit by
+Policies = Sequence[Policy | None]
+
+
+@one_snapshot()
+def recall_history(
+    memory_id: str, estimator: str | None = None, *, latest: int | None = None
+) -> History:
+    """Return what was said in a conversation, with the incidents of a user or tool that it had.
+
+    It is counted by an estimator; by default its own. With `latest`, only so many messages, the
+    last ones. Numbers are seqs. Raises MemoryNotFound, UnknownEstimator.
+    """
+    return _with_incidents(memory_id, said_with_history(memory_id, estimator, latest)[1])
+
+
+def _with_incidents(memory_id: str, history: History) -> History:
+    found = (each for room in rooms() for each in room.incidents(memory_id))
+    again = {(each.again, each.kind) for each in found if each.kind in REPEATS}
+    return replace(history, incidents=frozenset(again))
+
+
+def recall_of_stored(
+    which: MemoryFilter,
+    policies: Sequence[Policy | None],
+    most: int | None = None,
+    rules: CacheRules = NO_BOUNDS,
+) -> RecallSums:
+    """Return what each policy would have held of the conversations that match a filter.
+
+    Conversations are read one after the other; those that are deleted meanwhile are left out. The
+    policies in force are those of today, where they decide.
+    Raises InvalidValue if there are more than `most` messages, and UnknownEstimator.
+    """
+    rows = which.rows().order_by("id").values_list("id", "said_count")
+    if most is not None and (amount := sum(said for _, said in rows)) > most:
+        raise InvalidValue(
+            f"these conversations have {amount:,} messages, and an answer reads up to {most:,}: "
+            "choose fewer, or use manage.py recall"
+        )
+    found = RecallSums(policies, rules)
+    for memory_id, _ in rows.iterator():
+        with suppress(MemoryNotFound):
+            read = partial(recall_history, memory_id)
+            found.add(for_each_policy(policies, read), policy_today(memory_id))
+    return found
+
+
+def histories_today(which: MemoryFilter, estimator: str) -> Iterator[tuple[History, Policy | None]]:
+    """Yield the histories of the conversations that match, each with its policy in force."""
+    for memory_id in which.rows().order_by("id").values_list("id", flat=True).iterator():
+        with suppress(MemoryNotFound):
+            yield recall_history(memory_id, estimator), policy_today(memory_id)
+
+
+def policy_today(memory_id: str) -> Policy | None:
+    """Return the policy in force; None where a client decides. Raises MemoryNotFound."""
+    policy = find_memory(memory_id).policy
+    return policy if can_decide(policy) and not policy.meters_only else None
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """A message of the table: its position, and the beginning of its text."""
+
+    position: int
+    seq: int
+    text: str
+    mentions: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A conversation under several policies; None is a window without a limit.
+
+    `in_force` is its own policy, if it has one. The history has the latest of `said_count`
+    messages. `at` is the number of messages that are said at the chosen place, and `rows` are the
+    messages before it. `mentions` are the positions of the messages that hold the phrase, and
+    `followed` tells for each policy what became of it. `offered` is the smallest limit that holds
+    95 % of the recalls and at least `quiet`, as a policy, if there is one; `quiet` is the smallest
+    limit from which on no user or tool has to repeat what was forgotten, None if none repeats
+    anything. `leaves_out_pins` tells that messages were pinned, which a replay of what was said
+    leaves out. Where it is not `is_chosen` which providers are in use, all are asked.
+    """
+
+    in_force: Policy | None
+    said_count: int
+    history: History
+    policies: tuple[Compared, ...]
+    at: int
+    rows: tuple[ComparedRow, ...]
+    phrase: str
+    mentions: tuple[int, ...]
+    followed: tuple[Followed, ...]
+    offered: Policy | None
+    quiet: Policy | None
+    leaves_out_pins: bool = False
+    is_chosen: bool = True
+
+    @property
+    def recalls(self) -> int:
+        return self.policies[0].recalls
+
+    @property
+    def is_part(self) -> bool:
+        """Whether only the latest messages are replayed."""
+        return len(self.history) < self.said_count
+
+
+@one_snapshot()
+def comparison(
+    memory_id: str,
+    policies: Policies,
+    at: int | None = None,
+    phrase: str = "",
+    step: int | None = None,
+) -> Comparison:
+    """Return a conversation under up to four policies; without any, those that are worth a look.
+
+    `at` is a number of messages, by default all, or those up to a `step`; `phrase` is followed. The
+    estimators of the policies are replaced by that of the first one, or else the conversation's, so
+    that their tokens compare, and limits that are only measured by limits that are enforced. Of a
+    long conversation the latest 10,000 messages are replayed. Raises MemoryNotFound,
+    UnknownEstimator, PolicyUnavailable.
+    """
+    memory = find_memory(memory_id)
+    name = _estimator(policies, estimator_of(memory))
+    said, history = said_with_history(memory_id, name, latest=COMPARED_MAX)
+    history = _with_incidents(memory_id, history)
+    if step is not None:
+        at = bisect_right(history.numbers, _last_seq_at(memory_id, step))
+    found = _compared(memory_id, said, history, name, policies, memory.policy, at, phrase)
+    pins = Step.objects.filter(memory_id=memory_id, kind=Step.Kind.PIN)
+    return replace(found, said_count=memory.said_count, leaves_out_pins=pins.exists())
+
+
+def _last_seq_at(memory_id: str, step: int) -> int:
+    """Return the newest message of a step, or of the last one before it; 0 without any."""
+    steps = Step.objects.filter(memory_id=memory_id, n__lte=step).order_by("-n")
+    return steps.values_list("last_seq", flat=True).first() or 0
+
+
+def _estimator(policies: Policies, usual: str) -> str:
+    return next((policy.estimator for policy in policies if policy), usual)
+
+
+def _compared(
+    memory_id: str,
+    said: Sequence[ChatMessage],
+    history: History,
+    estimator: str,
+    policies: Policies,
+    in_force: Policy | None,
+    at: int | None,
+    phrase: str,
+) -> Comparison:
+    """Return the comparison of messages, whose history is counted by an estimator."""
+    offered, quiet = _offered(history, in_force, estimator, policies)
+    chosen = _distinct(policies or [in_force, offered, None], estimator)
+    use = providers_in_use(memory_id)
+    asked = PROVIDERS if use is None else use
+    turns = turns_by_provider(said, asked, history.numbers)
+    refusals = Refusals(history, turns, use)
+    compared = tuple(replay(history, policy, refusals) for policy in chosen)
+    place = len(history) if at is None else min(at, len(history))
+    mentions = _mentions(said, history, phrase)
+    return Comparison(
+        history=history,
+        policies=compared,
+        at=place,
+        rows=_rows(said, history, place, mentions),
+        phrase=phrase,
+        mentions=mentions,
+        followed=tuple(
+            follow(history, each.left, mentions, each.policy, place) for each in compared
+        ),
+        offered=offered,
+        quiet=quiet,
+        in_force=in_force,
+        said_count=len(history),
+        is_chosen=use is not None,
+    )
+
+
+def _distinct(policies: Policies, estimator: str) -> list[Policy | None]:
+    """Return policies that can decide, enforced and counted alike, each once."""
+    chosen: list[Policy | None] = []
+    for policy in policies:
+        replayed = _counted(policy, estimator) if can_decide(policy) else policy
+        if (replayed is None or can_decide(replayed)) and replayed not in chosen:
+            chosen.append(replayed)
+    return chosen[:POLICIES_MAX]
+
+
+def _counted(policy: Policy, estimator: str) -> Policy:
+    return measured(replace(policy.enforced(), estimator=estimator))
+
+
+def _offered(
+    history: History, current: Policy | None, estimator: str, policies: Policies
+) -> tuple[Policy | None, Policy | None]:
+    """Return the smallest limit that holds nearly all recalls and under which no user or tool has
+    to repeat anything, and the smallest for the latter alone, of the kind that is in force.
+
+    Where not every limit is tried, that in force and those of the policies are.
+    """
+    kind = current if can_decide(current) else TokenWindow(1)
+    policy = _counted(kind, estimator)
+    shown = [each.limit for each in (current, *policies) if each and each.kind == policy.kind]
+    held = curve_of(history, policy, COMPARED_MAX, also=shown)
+    again = curve_of(history, policy, COMPARED_MAX, repeats, also=shown)
+    enough, quiet = held.smallest_limit(OFFERED_SHARE), again.smallest_limit()
+    if enough is None or quiet is None:
+        return None, None
+    return (
+        replace(policy, limit=max(enough, quiet)) if held.recalls or again.recalls else None,
+        replace(policy, limit=quiet) if again.recalls else None,
+    )
+
+
+ADVISED_MESSAGES = 1_000  # the latest, which an advice about one conversation replays
+
+
+def advised(found: Comparison, prices: Prices, rules: CacheRules) -> Advice:
+    """Return which policy is the cheapest that holds as many facts as the one in force, or as all,
+    for a conversation that is compared; of a long one, for its latest messages.
+    """
+    in_force = found.in_force if can_decide(found.in_force) else None
+    today = in_force.enforced() if in_force else None
+    kind = found.policies[0].policy or today or TokenWindow(1)
+    history = found.history.newest(ADVISED_MESSAGES)
+    tried = tried_of_kind(today or kind, [today.limit] if today else [], rules)
+    return Chooser(tried, [figures_of(history, tried, today)], prices).as_today()
+
+
+def _mentions(said: Sequence[ChatMessage], history: History, phrase: str) -> tuple[int, ...]:
+    """Return the positions of the messages with a fact, or with a phrase in their text."""
+    if not phrase:
+        return ()
+    by_fact = tuple(n for n in range(len(history)) if phrase in history.mentions(n))
+    by_text = (n for n, message in enumerate(said) if has_phrase(text_of(message), phrase))
+    return by_fact or tuple(by_text)
+
+
+def _rows(
+    said: Sequence[ChatMessage], history: History, at: int, mentions: Sequence[int]
+) -> tuple[ComparedRow, ...]:
+    """Return the messages before a place, and the last earlier ones that hold the phrase."""
+    first, holding = max(0, at - ROWS), set(mentions)
+    earlier = [position for position in mentions if position < first][-EARLIER_ROWS:]
+    return tuple(
+        ComparedRow(n, history.numbers[n], readable_text(said[n])[:TEXT_SIZE], n in holding)
+        for n in (*earlier, *range(first, at))
+    )

@@ -1,0 +1,354 @@
+"""The rows that queries return, and how they are made of stored rows.
+
+A message has its stays in the window. A stay that ended in the step that began it has the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from operator import attrgetter
+
+from django.db.models import OuterRef, Subquery
+from django.db.models.lookups import IsNull
+
+from chatmemory import database
+from chatmemory.exceptions import CorruptRow
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.windows import read_message, stay_entry, totals_after, window_totals
+from chatmemory.messages.message import ChatMessage, MessageType
+from chatmemory.messages.texts import readable_text
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.search import DIGEST_LABEL, given_labels
+from chatmemory.windows.compaction import is_summary
+from chatmemory.windows.eviction import IN_PLACE, Reason
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide, total_under
+from chatmemory.windows.transitions import CannotFit, why_it_cannot_fit
+from chatmemory.windows.window import (
+    NOTHING,
+    Totals,
+    Weighable,
+)
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """A conversation as it is now. `load` is None if the client decides the window. `estimator`
+    names the one that counts. `branched_from` is the id of the conversation that it was saved from:
+    not for readers who may not see that one.
+    """
+
+    id: str
+    policy: Policy | None
+    estimator: str
+    labels: dict[str, str]
+    created_at: datetime
+    updated_at: datetime
+    last_step: int
+    last_seq: int
+    said_count: int
+    history_tokens: int
+    window: Totals
+    load: int | None
+    head: str
+    branched_from: str | None
+
+    @property
+    def is_over_limit(self) -> bool:
+        return can_decide(self.policy) and self.policy.is_exceeded_by(self.window)
+
+    @property
+    def left_count(self) -> int:
+        """The number of messages that left memory, also of those that nobody said."""
+        return self.last_seq - self.window.count
+
+    @property
+    def version(self) -> int:
+        return self.last_step
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether it is of a file, whose conversation is over."""
+        return DIGEST_LABEL in self.labels
+
+    @property
+    def given_labels(self) -> dict[str, str]:
+        """The labels without the one that an import sets for itself."""
+        return given_labels(self.labels)
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """A step of the ledger, with the policy in force and the window's totals before and after."""
+
+    n: int
+    kind: str
+    at: datetime
+    actor: str
+    by_client: bool
+    policy: Policy | None
+    before: Totals
+    after: Totals
+    history_tokens: int
+    said_count: int
+    note: str
+
+
+@dataclass(frozen=True)
+class StayDetail:
+    """A stay in the window from `entered_step` to `left_step` (None: the message is still in).
+
+    `misfit` tells why a message left in the step that added it, and `is_left_out` that it left
+    because the list of a client did not have it.
+    """
+
+    entered_step: int
+    left_step: int | None
+    reason: Reason | None
+    tokens: int
+    misfit: CannotFit | None = None
+    pinned: bool = False
+    is_left_out: bool = False
+
+    def covers(self, step: int) -> bool:
+        return self.entered_step <= step and (self.left_step is None or self.left_step > step)
+
+
+@dataclass(frozen=True)
+class MessageDetail:
+    """A message with its stays in the window."""
+
+    memory_id: str
+    seq: int
+    type: MessageType
+    has_calls: bool
+    text: str
+    frame: str
+    attributes: str | None
+    tokens: int
+    origin: str
+    said_at: datetime
+    client_id: str | None
+    stays: tuple[StayDetail, ...] = ()
+    redacted: StepRow | None = None
+
+    @cached_property
+    def message(self) -> ChatMessage:
+        """The message itself. Raises CorruptRow if it cannot be read."""
+        return read_message(self)
+
+    @cached_property
+    def readable(self) -> str:
+        """The text as people read it: tool results name their tool, calls are easy to read."""
+        if not self.has_calls and self.type is not MessageType.TOOL_EXECUTION_RESULT:
+            return self.text
+        try:
+            return readable_text(self.message)
+        except CorruptRow:
+            return self.text
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether the message is a summary that took the place of others, or a branch's copy."""
+        return self.origin == Message.Origin.SYNTHETIC and is_summary(self.message)
+
+    def is_in_window(self, step: int) -> bool:
+        return any(stay.covers(step) for stay in self.stays)
+
+    def departure(self, step: int) -> StayDetail | None:
+        """Return the last stay that ended up to `step`, or None if the message is in the window."""
+        if self.is_in_window(step):
+            return None
+        ended = [s for s in self.stays if s.left_step is not None and s.left_step <= step]
+        return ended[-1] if ended else None
+
+    def tokens_at(self, step: int) -> int:
+        """Return the tokens that count at `step`, or that did when the message left."""
+        counted = [stay.tokens for stay in self.stays if stay.entered_step <= step]
+        return counted[-1] if counted else self.tokens
+
+    @cached_property
+    def visits(self) -> tuple[tuple[int, int | None, Reason | None], ...]:
+        """The (entered, left, reason) of each time in the window. Stays that follow each other in
+        the same place are joined.
+        """
+        visits: list[tuple[int, int | None, Reason | None]] = []
+        entered: int | None = None
+        for stay in self.stays:
+            entered = stay.entered_step if entered is None else entered
+            if stay.reason not in IN_PLACE:
+                visits.append((entered, stay.left_step, stay.reason))
+                entered = None
+        return tuple(visits)
+
+
+@dataclass(frozen=True)
+class StepDetail:
+    """A step of the ledger with its change."""
+
+    row: StepRow
+    change: ChangeResult
+
+
+@dataclass(frozen=True)
+class Page:
+    """Messages of the history in order of seq, and the numbers of earlier and later ones."""
+
+    rows: tuple[MessageDetail, ...]
+    earlier: int = 0
+    later: int = 0
+
+
+def memory_row(row: Memory) -> MemoryRow:
+    policy = row.policy
+    return MemoryRow(
+        id=row.pk,
+        policy=policy,
+        estimator=row.policy_estimator,
+        labels=row.labels,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        last_step=row.last_step,
+        last_seq=row.last_seq,
+        said_count=row.said_count,
+        history_tokens=row.history_tokens,
+        window=window_totals(row),
+        load=row.window_load if can_decide(policy) else None,
+        head=bytes(row.head).hex(),
+        branched_from=row.branched_from,
+    )
+
+
+def step_row(row: Step) -> StepRow:
+    return StepRow(
+        n=row.n,
+        kind=row.kind,
+        at=row.at,
+        actor=row.actor,
+        by_client=row.by_client,
+        policy=row.policy,
+        before=Totals(row.count_before, row.tokens_before),
+        after=totals_after(row),
+        history_tokens=row.history_tokens,
+        said_count=row.said_count,
+        note=row.note,
+    )
+
+
+def with_stays(
+    memory_id: str, rows: Sequence[Message], known: Iterable[Stay] = ()
+) -> tuple[MessageDetail, ...]:
+    """Return messages with their stays; `known` has all the stays of some of them."""
+    of_message: dict[int, list[Stay]] = {row.seq: [] for row in rows}
+    stays = [stay for stay in known if stay.seq in of_message]
+    stays += stays_of_messages(memory_id, of_message.keys() - {stay.seq for stay in stays})
+    for stay in stays:
+        of_message[stay.seq].append(stay)
+    misfits = misfits_of(stays)
+    return tuple(_message_detail(row, of_message[row.seq], misfits) for row in rows)
+
+
+def _message_detail(
+    row: Message, stays: Sequence[Stay], misfits: Mapping[tuple[str, int], CannotFit]
+) -> MessageDetail:
+    return MessageDetail(
+        memory_id=row.memory_id,
+        seq=row.seq,
+        type=MessageType(row.type),
+        has_calls=any(stay.has_calls for stay in stays),
+        text=row.text,
+        frame=row.frame,
+        attributes=row.attributes,
+        tokens=row.tokens,
+        origin=row.origin,
+        said_at=row.said_at,
+        client_id=row.client_id,
+        stays=tuple(
+            StayDetail(
+                entered_step=stay.entered_step,
+                left_step=stay.left_step,
+                reason=Reason(stay.reason) if stay.reason else None,
+                tokens=stay.tokens,
+                misfit=misfits.get((stay.memory_id, stay.n)),
+                pinned=stay.pinned,
+                is_left_out=stay.is_left_out,  # type: ignore[attr-defined]  # annotated
+            )
+            for stay in stays
+        ),
+    )
+
+
+def stays_of_messages(memory_id: str, seqs: Iterable[int]) -> list[Stay]:
+    """Return the stays of some messages, in the order in which they began.
+
+    Each has `is_left_out`: a step of a client ended it. For an EXISTS, PostgreSQL may read all
+    steps. They are sorted here: asked for an order, SQLite may read all stays of the conversation.
+    """
+    seqs = list(seqs)
+    if not seqs:
+        return []
+    ends = Step.objects.filter(memory_id=memory_id, n=OuterRef("left_step"), by_client=True)
+    stays = Stay.objects.filter(database.in_list("seq", seqs), memory_id=memory_id).annotate(
+        is_left_out=IsNull(Subquery(ends.values("n")[:1]), False)
+    )
+    return sorted(stays, key=attrgetter("n"))
+
+
+def misfits_of(stays: Iterable[Stay]) -> dict[tuple[str, int], CannotFit]:
+    """Return why messages left in the step that added them, by conversation and number of the stay.
+
+    Stays that are no such case are left out.
+    """
+    at_once = [
+        stay
+        for stay in stays
+        if stay.left_step == stay.entered_step and stay.reason == Reason.CAPACITY
+    ]
+    if not at_once:
+        return {}
+    ids, numbers = {stay.memory_id for stay in at_once}, {stay.entered_step for stay in at_once}
+    steps = Step.objects.filter(memory_id__in=ids, n__in=numbers, kind=Step.Kind.ADD)
+    of_step = {(step.memory_id, step.n): step for step in steps.filter(by_client=False)}
+    pinned = pinned_at(of_step.values())
+    found = {}
+    for stay in at_once:
+        place = stay.memory_id, stay.entered_step
+        if place in of_step and (
+            cause := misfit_at(of_step[place], stay_entry(stay), pinned[place])
+        ):
+            found[stay.memory_id, stay.n] = cause
+    return found
+
+
+def misfit_at(step: Step, message: Weighable, held: Totals) -> CannotFit | None:
+    """Return why a message had no room in the step that added it, beside what remained, of which
+    `held` is pinned; None if the policy is not installed.
+    """
+    policy = step.policy
+    if not can_decide(policy):
+        return None
+    return why_it_cannot_fit(policy, totals_after(step).without(held), message, held)
+
+
+def pinned_at(steps: Collection[Step]) -> dict[tuple[str, int], Totals]:
+    """Return what pinned messages held at some steps, by conversation and number."""
+    held = {(step.memory_id, step.n): NOTHING for step in steps}
+    filled = [step for step in steps if step.count_after]
+    if not filled:
+        return held
+    ids = {step.memory_id for step in filled}
+    pins = list(Stay.objects.filter(memory_id__in=ids, pinned=True))
+    for step in filled:
+        held[step.memory_id, step.n] = total_under(
+            step.policy,
+            (
+                stay_entry(pin)
+                for pin in pins
+                if pin.memory_id == step.memory_id
+                and pin.entered_step <= step.n < (pin.left_step or step.n + 1)
+            ),
+        )
+    return held

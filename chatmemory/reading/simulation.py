@@ -1,0 +1,304 @@
+"""Simulation: what adds, another policy and a pin would do, now or at a past step.
+
+A simulation records as real changes are recorded, by a recorder that writes nothing. A trial has
+drafts to add and another limit. Drafts have no seq, and a message may have the next one already: a
+simulated trial counts them down from -1, so that -2 is the second draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+from chatmemory.exceptions import LongRecount, PolicyRequired
+from chatmemory.ledger.adding import add_all, change_policy, required_policy
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.recorder import Recorder
+from chatmemory.ledger.validation import storable_additions
+from chatmemory.messages.estimators import family_named
+from chatmemory.messages.message import ChatMessage, MessageType
+from chatmemory.models import Memory, Step
+from chatmemory.reading.windows import (
+    NoRoom,
+    StoredState,
+    WindowPlace,
+    WindowView,
+    recorded_places,
+    view_of,
+)
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.eviction import group_of
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import can_decide
+from chatmemory.windows.window import NOTHING, Totals
+from chatmemory.windows.written_policies import given_policy
+
+RECOUNTED_AT_ONCE = 5_000  # messages, which take a second to count
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What the model sees before simulated changes and would see after them, in totals.
+
+    It would no longer see `leaving`, which are messages that it sees or that arrive, and would see
+    `returning` again. `hidden` are those that a lowered limit hides already, and that leave too,
+    unless there is `no_room`: then every message is refused, and nothing leaves for one.
+    """
+
+    before: Totals = NOTHING
+    after: Totals = NOTHING
+    leaving: tuple[int, ...] = ()
+    hidden: tuple[int, ...] = ()
+    returning: tuple[int, ...] = ()
+    no_room: NoRoom | None = None
+
+
+NO_OUTLOOK = Outlook()
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """The result of a simulation: one change per message, and the `window` after them.
+
+    `seen` is the window that the model sees before the changes from the position `since` on.
+    `trim` is what another limit alone evicts at the next add; None with messages, and if nothing
+    leaves. It holds no step, and is no change of its own: a read hides what the next add evicts.
+    Simulated messages have the seqs after the last one of the step that the simulation starts from,
+    and `entered_step` 0.
+    """
+
+    changes: tuple[ChangeResult, ...]
+    seen: WindowView[WindowPlace]
+    window: WindowView[WindowPlace]
+    policy: Policy
+    trim: ChangeResult | None = None
+    since: int = 0
+
+    @property
+    def totals(self) -> Totals:
+        return self.window.totals
+
+    def outlook(self) -> Outlook:
+        """Return what the changes from `since` on do to what the model sees."""
+        arrived = [each.seq for change in self.changes[self.since :] for each in change.arrived]
+        known, kept = {*self.seen.seqs, *arrived}, set(self.window.seqs)
+        return Outlook(
+            before=self.seen.totals,
+            after=self.totals,
+            leaving=tuple(seq for seq in (*self.seen.seqs, *arrived) if seq not in kept),
+            hidden=tuple(row.seq for row in self.seen.over_limit if row.seq not in kept),
+            returning=tuple(seq for seq in self.window.seqs if seq not in known),
+            no_room=self.window.no_room,
+        )
+
+
+@one_snapshot()
+def simulate(
+    memory_id: str,
+    messages: Iterable[ChatMessage],
+    policy: Policy | None = None,
+    at: int | None = None,
+    recount: bool = True,
+) -> Simulation:
+    """Return the result of adding messages now or at step `at`, under its policy or another.
+
+    A policy whose estimator counts differently has all messages in memory counted anew; more than
+    5,000 only with `recount`. Raises MemoryNotFound, StepNotFound, PolicyRequired (neither the step
+    nor the call has a policy), PolicyUnavailable, LongRecount, MessageTooLarge, UnstorableText.
+    """
+    return simulated(StoredState.of(memory_id, at), given_policy(policy), messages, recount=recount)
+
+
+def simulated(
+    stored: StoredState,
+    other: Policy | None,
+    messages: Iterable[ChatMessage],
+    *,
+    recount: bool = True,
+    since: int = 0,
+    are_drafts: bool = False,
+) -> Simulation:
+    """Return what another policy and adds do to a conversation that is already read, as seen from
+    the message at `since` on: nothing is written, and no actor recorded.
+    """
+    recorder = Recorder(copy(stored.memory), at=None if stored.at is None else stored.step)
+    counted_by = recorder.window.counted_by
+    if other is not None:
+        if not recount:
+            _check_recount(recorder.memory, other)
+        change_policy(recorder, other)
+    policy = _policy_in_force(stored, recorder)
+    added = storable_additions(messages)
+    is_recounted = recorder.window.counted_by != counted_by
+    places = recorded_places(recorder.window) if is_recounted else stored.places
+    changes = add_all(recorder, added)
+    changes = _as_drafts(changes) if are_drafts else changes
+    shown = _with_stubs(places, recorder.results)
+    after = _after(stored, policy, shown, changes)
+    return Simulation(
+        changes=tuple(changes),
+        seen=_after(stored, policy, places, changes[:since]) if changes[:since] else stored.window,
+        window=replace(after, over_limit=(), evictions=()),
+        policy=policy,
+        trim=None if changes or after.no_room else _trim(after),
+        since=since,
+    )
+
+
+def _policy_in_force(stored: StoredState, recorder: Recorder) -> Policy:
+    """Return the policy of a simulation. Raises PolicyRequired."""
+    memory_id, policy = stored.memory.pk, recorder.policy
+    if policy is None and stored.at == 0 and stored.memory.policy is not None:
+        raise PolicyRequired(
+            f"which policy {memory_id!r} had at step 0 is not recorded: give one to try"
+        )
+    advice = "set a policy before simulating, or give one to try"
+    return required_policy(memory_id, policy, advice)
+
+
+def _check_recount(memory: Memory, policy: Policy) -> None:
+    """Raise LongRecount if a policy has very many messages counted anew."""
+    is_same = family_named(policy.estimator) == family_named(memory.policy_estimator)
+    if not is_same and memory.window_count > RECOUNTED_AT_ONCE:
+        raise LongRecount(policy.estimator, memory.window_count)
+
+
+def _with_stubs(
+    places: Iterable[WindowPlace], changes: Iterable[ChangeResult]
+) -> Sequence[WindowPlace]:
+    """Return places with stubs in those of the results that changes cleared."""
+    cleared = [change for change in changes if change.kind == Step.Kind.CLEAR_RESULTS]
+    tokens = {each.seq: each.tokens for change in cleared for each in change.arrived}
+    return [place._replace(tokens=tokens.get(place.seq, place.tokens)) for place in places]
+
+
+def _after(
+    stored: StoredState,
+    policy: Policy,
+    places: Iterable[WindowPlace],
+    changes: Sequence[ChangeResult],
+) -> WindowView[WindowPlace]:
+    """Return the window after adds, as the model sees it: what they tell is quicker than to read
+    the recorder's whole window.
+    """
+    gone = {each.seq for change in changes for each in change.evicted}
+    rows = [row for row in places if row.seq not in gone]
+    for change in changes:
+        for seq, type, has_calls, tokens, *_ in change.arrived:
+            is_system = type is MessageType.SYSTEM
+            at_head = is_system and policy.always_keep_system_message_first
+            if seq not in gone:
+                place = WindowPlace(seq, type, has_calls, tokens)
+                rows.insert(0 if at_head else len(rows), place)
+    return view_of(stored.window.step, policy, rows)
+
+
+def _trim(window: WindowView[WindowPlace]) -> ChangeResult | None:
+    """Return what a limit alone evicts at the next add; None if nothing leaves."""
+    if not window.evictions:
+        return None
+    last = window.evictions[-1].seq
+    older = takewhile(lambda row: row.seq != last, window.in_order)
+    return ChangeResult(
+        kind="policy",
+        step=None,
+        policy=window.policy,
+        before=window.stored,
+        after=window.totals,
+        policy_before=window.policy,
+        evicted=window.evictions,
+        passed_pins=any(row.pinned for row in older),
+    )
+
+
+def _as_drafts(changes: Sequence[ChangeResult]) -> list[ChangeResult]:
+    """Return changes in which new messages are counted down from -1."""
+    numbers = {arrived.seq: -n for n, change in enumerate(changes, 1) for arrived in change.arrived}
+    return [_renumbered(change, numbers) for change in changes]
+
+
+def _renumbered(change: ChangeResult, numbers: Mapping[int, int]) -> ChangeResult:
+    def number(seq: int | None) -> int | None:
+        return seq if seq is None else numbers.get(seq, seq)
+
+    return replace(
+        change,
+        seq=number(change.seq),
+        arrived=tuple(
+            each._replace(seq=numbers.get(each.seq, each.seq)) for each in change.arrived
+        ),
+        evicted=tuple(
+            each._replace(seq=numbers.get(each.seq, each.seq), because_seq=number(each.because_seq))
+            for each in change.evicted
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class PinPreview:
+    """What pinning or unpinning a message would do; `seqs` are those that go together.
+
+    `held` is what pinned messages would hold of the limit, in the policy's unit, and `room` how
+    large a message can be that still fits beside them, below 1 if none does. `leaving` leave next
+    as it is, `leaving_then` afterwards. Where a lowered limit hides messages, `hidden` are those
+    that it would hide too, and `shown` those that would be seen again.
+    """
+
+    policy: Policy
+    seq: int
+    seqs: tuple[int, ...]
+    is_pinned: bool
+    held: int
+    room: int
+    leaving: tuple[int, ...]
+    leaving_then: tuple[int, ...]
+    hidden: tuple[int, ...]
+    shown: tuple[int, ...]
+
+
+def pin_preview(
+    window: WindowView[WindowPlace], seq: int, waiting_call: int | None = None
+) -> PinPreview | None:
+    """Return what a pin or its end would do; None where no policy decides, and for what cannot be
+    pinned: what is not in memory, a system message, and the tool call that awaits results.
+    """
+    position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
+    policy = window.policy
+    if position is None or not can_decide(policy):
+        return None
+    if window.rows[position].type is MessageType.SYSTEM:
+        return None
+    group = group_of(window.rows, position)
+    if group[0].seq == waiting_call:
+        return None
+    is_pinned = all(row.pinned for row in group)
+    if policy.meters_only and not is_pinned:
+        return None
+    then = _changed(window, {row.seq for row in group}, not is_pinned)
+    held = then.held_by_pins(policy)
+    return PinPreview(
+        policy=policy,
+        seq=seq,
+        seqs=tuple(row.seq for row in group),
+        is_pinned=is_pinned,
+        held=held,
+        room=then.room_without_pins(policy) - held,
+        leaving=window.next_to_leave,
+        leaving_then=then.next_to_leave,
+        hidden=_not_in(then, window),
+        shown=_not_in(window, then),
+    )
+
+
+def _changed(
+    window: WindowView[WindowPlace], seqs: set[int], pinned: bool
+) -> WindowView[WindowPlace]:
+    rows = (row._replace(pinned=pinned) if row.seq in seqs else row for row in window.in_order)
+    return view_of(window.step, window.policy, rows)
+
+
+def _not_in(other: WindowView[WindowPlace], window: WindowView[WindowPlace]) -> tuple[int, ...]:
+    """Return what a lowered limit hides of one window, but not of another one."""
+    return tuple(row.seq for row in other.over_limit if row.seq not in window.hidden)

@@ -1,0 +1,358 @@
+"""The ledger: each step with what arrived and left at it, and the steps of the timeline."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache, lru_cache
+from typing import Any, NamedTuple
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
+
+from chatmemory import database
+from chatmemory.ledger.changes import (
+    ArrivedMessage,
+    ChangeResult,
+    EvictedMessage,
+    totals_before,
+)
+from chatmemory.ledger.lookup import find_memory, find_step, no_step
+from chatmemory.ledger.sql import read_step, rows
+from chatmemory.messages.message import TYPES, MessageType
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.reading.rows import (
+    StepDetail,
+    StepRow,
+    misfit_at,
+    pinned_at,
+    stays_of_messages,
+    step_row,
+)
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.eviction import (
+    IN_PLACE,
+    REASONS,
+    Reason,
+)
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import stored_policy
+from chatmemory.windows.window import NOTHING, Totals
+
+
+class _Left(NamedTuple):
+    """A stay that a step ended, and whether an older pinned message stayed."""
+
+    seq: int
+    type: str
+    has_calls: bool
+    tokens: int
+    entered_step: int
+    reason: str
+    passed_pins: bool
+
+
+# Every page of a step asks for these. The pins have the condition of their index.
+_ENTERED_AT = """SELECT seq, type, has_calls, tokens FROM chatmemory_stay
+    WHERE memory_id = %s AND n > %s AND n <= %s ORDER BY n"""
+_LEFT_AT = """SELECT seq, type, has_calls, tokens, entered_step, reason, EXISTS (
+        SELECT 1 FROM chatmemory_stay p WHERE p.memory_id = %s
+        AND (p.type = 'SYSTEM' OR p.pinned) AND p.pinned AND p.entered_step <= %s
+        AND p.rank < (SELECT MAX(e.rank) FROM chatmemory_stay e
+            WHERE e.memory_id = %s AND e.left_step = %s AND e.reason = 'CAPACITY')
+        AND (p.left_step IS NULL OR p.left_step > %s)
+    ) FROM chatmemory_stay WHERE memory_id = %s AND left_step = %s ORDER BY rank"""
+_LEFT_AROUND = """SELECT
+    (SELECT MAX(left_step) FROM chatmemory_stay
+        WHERE memory_id = %s AND left_step < %s AND reason NOT IN ('MOVED', 'STUBBED')),
+    (SELECT MIN(left_step) FROM chatmemory_stay
+        WHERE memory_id = %s AND left_step > %s AND reason NOT IN ('MOVED', 'STUBBED'))"""
+
+
+@one_snapshot()
+def step(memory_id: str, n: int) -> StepDetail:
+    """Return a step with its change. Raises MemoryNotFound, and StepNotFound also for step 0."""
+    memory = find_memory(memory_id)
+    if not 1 <= n <= memory.last_step:
+        raise no_step(memory, n, first=1)
+    return step_detail(find_step(memory, n))
+
+
+def step_detail(row: Step, previous: Step | StepPoint | None = None) -> StepDetail:
+    """Return the step of a row with its change; the step before it is read if it is not given."""
+    if previous is None and row.n > 1:
+        previous = read_step(row.memory_id, row.n - 1)
+    last_seq, last_stay = (previous.last_seq, previous.last_stay) if previous else (0, 0)
+    left_at = [*[row.memory_id, row.n] * 2, row.n, row.memory_id, row.n]
+    left = [_Left._make(each) for each in rows(_LEFT_AT, left_at)]
+    moved = {each.seq for each in left if each.reason == Reason.MOVED}
+    stays = rows(_ENTERED_AT, [row.memory_id, last_stay, row.last_stay])
+    arrived = _arrived(row, [stay for stay in stays if stay[0] not in moved], last_seq)
+    held = NOTHING
+    if any(_is_at_once(row, each) for each in left):
+        held = pinned_at([row])[row.memory_id, row.n]
+    evicted = tuple(_evicted(row, left, arrived, held))
+    found = step_row(row)
+    return StepDetail(
+        found,
+        ChangeResult(
+            kind=found.kind,
+            step=row.n,
+            policy=found.policy,
+            before=totals_before(found.policy, found.before, found.after, arrived, evicted),
+            after=found.after,
+            policy_before=_policy_before(row, previous),
+            seq=arrived[0].seq if len(arrived) == 1 else row.seq,
+            arrived=arrived,
+            evicted=evicted,
+            pinned=held if any(each.misfit for each in evicted) else NOTHING,
+            passed_pins=any(each.passed_pins for each in left[-1:]),
+            by_client=row.by_client,
+            replaced=previous.policy if previous and row.kind == Step.Kind.POLICY else None,
+        ),
+    )
+
+
+def steps(memory_id: str, *, after: int = 0, size: int = 50) -> list[StepRow]:
+    """Return the steps after step `after`, in order. Raises MemoryNotFound."""
+    find_memory(memory_id)
+    rows = Step.objects.filter(memory_id=memory_id, n__gt=after).order_by("n")[:size]
+    return [step_row(row) for row in rows]
+
+
+def step_at_time(memory_id: str, moment: datetime) -> int:
+    """Return the last step up to a moment; before the first step, that one. Without steps, 0.
+
+    It is sought by halves, since steps follow each other in time. Where a clock went back, several
+    steps were the last one at that moment, and one of them is returned. Raises MemoryNotFound.
+    """
+    numbers = range(1, find_memory(memory_id).last_step + 1)
+    times = Step.objects.filter(memory_id=memory_id).values_list("at", flat=True)
+    return bisect_right(numbers, moment, key=lambda n: times.get(n=n)) or len(numbers[:1])
+
+
+def arrivals_at(memory_id: str, steps: Iterable[int]) -> dict[int, int]:
+    """Return the seq of the message that each of these adds added, by step."""
+    numbers = Step.objects.filter(memory_id=memory_id, n__in=list(steps), kind=Step.Kind.ADD)
+    stays = Stay.objects.filter(
+        memory_id=memory_id, n__in=list(numbers.values_list("last_stay", flat=True))
+    )
+    return dict(stays.values_list("entered_step", "seq"))
+
+
+def evictions_around(memory_id: str, at: int) -> tuple[int | None, int | None]:
+    """Return the nearest steps before and after `at` at which a message left."""
+    ((before, after),) = rows(_LEFT_AROUND, [memory_id, at, memory_id, at])
+    return before, after
+
+
+def _is_at_once(row: Step, left: _Left) -> bool:
+    """Return whether a message left for want of room in the step that added it."""
+    is_add = row.kind == Step.Kind.ADD and not row.by_client
+    return is_add and left.entered_step == row.n and left.reason == Reason.CAPACITY
+
+
+def _policy_before(row: Step, previous: Step | StepPoint | None) -> Policy | None:
+    """Return the policy under which an add first trimmed; other changes trim once at most."""
+    if row.by_client:
+        return None
+    return previous.policy if previous and row.kind == Step.Kind.ADD else row.policy
+
+
+def _synthetic(row: Step, seqs: Collection[int]) -> set[int]:
+    """Return the seqs of synthetic messages. Only a list that replaces the window has them."""
+    if not seqs or (row.kind == Step.Kind.ADD and not row.by_client):
+        return set()
+    messages = Message.objects.filter(memory_id=row.memory_id, origin=Message.Origin.SYNTHETIC)
+    found = messages.filter(seq__range=(min(seqs), max(seqs)))  # a list of them could be too long
+    return set(found.values_list("seq", flat=True))
+
+
+def _arrived(
+    row: Step, stays: Sequence[tuple[Any, ...]], last_seq: int
+) -> tuple[ArrivedMessage, ...]:
+    """Return the arrivals of a step from its stays."""
+    synthetic = _synthetic(row, [seq for seq, *_ in stays])
+    said, injected = Message.Origin.SAID.value, Message.Origin.SYNTHETIC.value
+    return tuple(
+        ArrivedMessage(
+            *(seq, TYPES[type], has_calls, tokens),
+            origin=injected if seq in synthetic else said,
+            is_new=seq > last_seq,
+        )
+        for seq, type, has_calls, tokens in stays
+    )
+
+
+def _evicted(
+    row: Step, left: Iterable[_Left], arrived: Iterable[ArrivedMessage], held: Totals
+) -> Iterator[EvictedMessage]:
+    """Yield the evictions of a step from its stays, in the order of eviction.
+
+    The cause of a departure is not stored. A result left with the last call before it, a replaced
+    system message was replaced by the one that arrived, and a step names its summary.
+    """
+    system = next((each.seq for each in arrived if each.type is MessageType.SYSTEM), None)
+    call: int | None = None
+    for each in left:
+        reason = REASONS[each.reason]
+        if reason is Reason.CAPACITY and each.has_calls:
+            call = each.seq
+        if reason is not Reason.MOVED:
+            because = {
+                Reason.ORPHANED: call,
+                Reason.REPLACED: system,
+                Reason.SUMMARIZED: row.seq,
+            }.get(reason)
+            gone = EvictedMessage(
+                *(each.seq, TYPES[each.type], each.has_calls, each.tokens), *(reason, because)
+            )
+            misfit = misfit_at(row, gone, held) if _is_at_once(row, each) else None
+            yield gone._replace(misfit=misfit)
+
+
+# The timeline
+
+# The steps that are read in full: always those around `at`, and the same ones for a block of steps,
+# so that most steps forward or back stay among them. More of them lie before `at`, like memory.
+PART = 120
+BLOCK = 10
+BEFORE = 80
+OUTLINE = 300
+KEPT = 128  # outlines, of 0.2 MB each, parts and their stays
+
+_TOTALS = ("last_seq", "last_stay", "count_after", "tokens_after", "said_count", "history_tokens")
+_POLICY = ("policy_kind", "policy_limit", "policy_estimator")
+
+
+@dataclass(frozen=True)
+class StepPoint:
+    """The totals of window and history after a step, and the policy in force.
+
+    `last_seq` and `last_stay` are the newest numbers of messages and stays so far.
+    """
+
+    step: int
+    kind: str
+    policy: Policy | None
+    after: Totals
+    said: Totals
+    last_seq: int = 0
+    last_stay: int = 0
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The only new message of a step, and the last step up to the playhead at which it left."""
+
+    seq: int
+    type: MessageType
+    has_calls: bool
+    tokens: int
+    left_step: int | None = None
+
+
+@dataclass(frozen=True)
+class StepSample(StepPoint):
+    """A step with the messages that are new at it. If it is one, `arrival` tells more of it."""
+
+    seqs: range = range(0)
+    arrival: Arrival | None = None
+
+
+@dataclass(frozen=True)
+class StepSamples:
+    """A part of the steps without gaps, and an outline: points at equal distances from the first
+    step to the last, or none if the part has all steps. `stays` are all those of the arrivals.
+    """
+
+    part: tuple[StepSample, ...]
+    outline: Mapping[int, StepPoint]
+    stays: Sequence[Stay]
+
+
+# When a conversation was created, its last step, and the digest of that step, if it has one
+LedgerState = tuple[datetime, int, bytes]
+
+
+def step_samples(memory: Memory, at: int) -> StepSamples:
+    """Return the steps around `at`, and an outline of all.
+
+    They are read by key, so that the cost does not depend on their number.
+    """
+    part = part_around(memory.last_step, at)
+    state = memory.created_at, memory.last_step, bytes(memory.head)
+    points = _points(memory.pk, range(part.start - 1, part.stop), state)
+    seqs = [_new_seqs(points.get(n - 1), points[n]) for n in part]
+    single = tuple(new[0] for new in seqs if len(new) == 1)
+    stays = _stays_of(memory.pk, single, state)
+    arrivals = _arrivals(stays, at)
+    samples = (
+        StepSample(
+            **vars(points[n]), seqs=new, arrival=arrivals.get(new[0]) if len(new) == 1 else None
+        )
+        for n, new in zip(part, seqs, strict=True)
+    )
+    outline = outline_of(memory.last_step)
+    return StepSamples(tuple(samples), _points(memory.pk, outline, state) if outline else {}, stays)
+
+
+def part_around(steps: int, at: int) -> range:
+    """Return the steps that are read in full; `at` is among them, unless it is step 0."""
+    begin = max(at - 1, 0) // BLOCK * BLOCK - BEFORE
+    first = max(0, min(begin, steps - PART)) + 1
+    return range(first, min(steps, first + PART - 1) + 1)
+
+
+def outline_of(steps: int) -> Sequence[int]:
+    """Return the numbers of steps at equal distances, the last one among them."""
+    if steps <= PART:
+        return ()
+    count = min(steps, OUTLINE)
+    return tuple(i * steps // count for i in range(1, count + 1))
+
+
+@lru_cache(maxsize=KEPT)
+def _points(memory_id: str, numbers: Sequence[int], state: LedgerState) -> Mapping[int, StepPoint]:
+    """Return points of a conversation whose ledger has not changed since this state.
+
+    Each policy is made once.
+    """
+    steps = Step.objects.filter(database.in_list("n", numbers), memory_id=memory_id)
+    options = Cast("policy_options", TextField())
+    policy_of, points = cache(_policy), {}
+    for n, kind, *columns in steps.values_list("n", "kind", *_TOTALS, *_POLICY, options):
+        last_seq, last_stay, count, tokens, said, history, *policy = columns
+        after, so_far = Totals(count, tokens), Totals(said, history)
+        points[n] = StepPoint(n, kind, policy_of(*policy), after, so_far, last_seq, last_stay)
+    return dict(sorted(points.items()))
+
+
+def _policy(kind: str | None, limit: int, estimator: str, options: str) -> Policy | None:
+    return stored_policy(kind, limit, estimator, json.loads(options)) if kind else None
+
+
+def _new_seqs(before: StepPoint | None, point: StepPoint) -> range:
+    """Return the messages that are new at a step; step 1 has no point before it."""
+    return range((before.last_seq if before else 0) + 1, point.last_seq + 1)
+
+
+@lru_cache(maxsize=KEPT)
+def _stays_of(memory_id: str, seqs: Sequence[int], state: LedgerState) -> Sequence[Stay]:
+    """Return the stays of messages of a conversation in this state."""
+    return stays_of_messages(memory_id, seqs)
+
+
+def _arrivals(stays: Iterable[Stay], at: int) -> dict[int, Arrival]:
+    """Return messages by seq, each with the last step up to `at` at which it left memory."""
+    arrivals: dict[int, Arrival] = {}
+    for stay in stays:
+        seq, left = stay.seq, stay.left_step
+        has_left = left is not None and left <= at and stay.reason not in IN_PLACE
+        if has_left or seq not in arrivals:
+            left = left if has_left else None
+            arrivals[seq] = Arrival(seq, TYPES[stay.type], stay.has_calls, stay.tokens, left)
+    return arrivals

@@ -1,0 +1,161 @@
+"""What summaries stand for: the messages that left when one took their place, and their terms."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from chatmemory import database
+from chatmemory.conf import fact_words
+from chatmemory.ledger.windows import read_message
+from chatmemory.models import Message, Stay, Step
+from chatmemory.reading.history import message_row
+from chatmemory.recall.facts import facts_of, said_texts
+from chatmemory.recall.held import Terms
+from chatmemory.windows.eviction import Reason
+
+GENERATIONS = 4  # of summaries that are followed one by one
+
+
+class StandsFor(NamedTuple):
+    """The messages that a summary covers, through earlier summaries too.
+
+    `number` messages, with these `tokens`, lie in the `runs` of seqs, and but for summaries nothing
+    else does. `seqs` are those messages, of the summary that is opened alone.
+    """
+
+    runs: tuple[range, ...]
+    number: int
+    tokens: int
+    seqs: tuple[int, ...] = ()
+
+
+def stands_for(
+    memory_id: str, summaries: Collection[int], opened: int | None = None
+) -> dict[int, StandsFor]:
+    """Return the messages that each summary covers, by seq. Other messages are left out.
+
+    A summary that another one covered is followed to what was said, by a few queries: those of the
+    first generations of summaries, then one of all that are left.
+    """
+    covered: dict[int, dict[int, int]] = {}
+    asked = set(summaries)
+    for generation in range(GENERATIONS + 1):
+        if not asked:
+            break
+        found = _covered(memory_id, asked if generation < GENERATIONS else None)
+        covered |= found
+        asked = {seq for by_seq in found.values() for seq in by_seq} - covered.keys()
+    return {seq: _stands_for(covered, seq, seq == opened) for seq in summaries if seq in covered}
+
+
+def _stands_for(
+    covered: Mapping[int, Mapping[int, int]], summary: int, is_opened: bool
+) -> StandsFor:
+    reached = _reached({summary}, covered)
+    said = said_of(covered, summary)
+    runs: list[range] = []
+    for seq in sorted(said.keys() | reached - {summary}):
+        if runs and runs[-1].stop == seq:
+            runs[-1] = range(runs[-1].start, seq + 1)
+        elif seq in said:
+            runs.append(range(seq, seq + 1))
+    seqs = tuple(sorted(said)) if is_opened else ()
+    return StandsFor(tuple(runs), len(said), sum(said.values()), seqs)
+
+
+def _covered(memory_id: str, seqs: Collection[int] | None) -> dict[int, dict[int, int]]:
+    """Return the tokens of what some summaries covered themselves, by seq; None asks for all."""
+    steps = Step.objects.filter(memory_id=memory_id, kind=Step.Kind.COMPACT)
+    stays = Stay.objects.filter(memory_id=memory_id, reason=Reason.SUMMARIZED)
+    if seqs is not None:
+        steps = steps.filter(database.in_list("seq", list(seqs)))
+    by_step = {step.n: step.seq or 0 for step in steps.only("n", "seq")}
+    if seqs is not None:
+        stays = stays.filter(database.in_list("left_step", list(by_step)))
+    covered: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    rows = stays.values_list("left_step", "seq", "tokens") if by_step else ()
+    for left_step, seq, tokens in rows:
+        covered[by_step[left_step or 0]][seq] = tokens
+    return dict(covered)
+
+
+def said_of(covered: Mapping[int, Mapping[int, int]], summary: int) -> dict[int, int]:
+    """Return the messages that a summary covers, following earlier summaries, with the tokens."""
+    return {
+        seq: tokens
+        for each in _reached({summary}, covered)
+        for seq, tokens in covered.get(each, {}).items()
+        if seq not in covered
+    }
+
+
+def _reached(starts: Iterable[int], ways: Mapping[int, Iterable[int]]) -> set[int]:
+    """Return the starts and all to which ways lead from them, however long."""
+    found, waiting = set(starts), list(starts)
+    while waiting:
+        new = set(ways.get(waiting.pop(), ())) - found
+        found |= new
+        waiting += new
+    return found
+
+
+def summaries_holding(memory_id: str, seq: int) -> list[int]:
+    """Return the summaries that stand for a message and hold one of its exact terms, by seq.
+
+    There are none of a redacted message, whose terms are gone. Raises MessageNotFound,
+    UnstorableText.
+    """
+    row = message_row(memory_id, seq)
+    return [summary.seq for summary in holding_terms(row, standing_for(row.memory_id, row.seq))]
+
+
+def standing_for(memory_id: str, seq: int) -> list[Message]:
+    """Return the summaries that stand for a message, also through earlier ones, by seq.
+
+    One query tells that no summary ever took its place.
+    """
+    found: set[int] = set()
+    asked = {seq}
+    for _ in range(GENERATIONS):
+        asked = _covering(memory_id, asked) - found
+        found |= asked
+        if not asked:
+            break
+    else:
+        covering: defaultdict[int, list[int]] = defaultdict(list)
+        for summary, by_seq in _covered(memory_id, None).items():
+            for each in by_seq:
+                covering[each].append(summary)
+        found |= _reached(asked, covering)
+    rows = Message.objects.filter(database.in_list("seq", found), memory_id=memory_id)
+    return list(rows.order_by("seq")) if found else []
+
+
+def _covering(memory_id: str, seqs: Collection[int]) -> set[int]:
+    """Return the summaries that took the place of messages themselves."""
+    stays = Stay.objects.filter(
+        database.in_list("seq", seqs), memory_id=memory_id, reason=Reason.SUMMARIZED
+    )
+    left = {stay.left_step or 0 for stay in stays.only("left_step")}
+    steps = Step.objects.filter(
+        database.in_list("n", left), memory_id=memory_id, kind=Step.Kind.COMPACT
+    )
+    return {step.seq or 0 for step in steps.only("seq")} if left else set()
+
+
+def holding_terms(row: Message, summaries: Iterable[Message]) -> list[Message]:
+    """Return those of some summaries whose text holds an exact term of a message.
+
+    There are none of a redacted message, and a redacted summary holds none.
+    """
+    if row.redacted_step is not None:
+        return []
+    readable = [summary for summary in summaries if summary.redacted_step is None]
+    terms = Terms(facts_of(read_message(row), fact_words()) if readable else ())
+    return [
+        summary
+        for summary in readable
+        if any(map(terms.held_by, said_texts(read_message(summary))))
+    ]

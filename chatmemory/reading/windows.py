@@ -1,0 +1,376 @@
+"""The window that the model sees, now or at any step, and what leaves it next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from django.db.models import F, QuerySet
+
+from chatmemory import database
+from chatmemory.ledger.changes import EvictedMessage
+from chatmemory.ledger.lookup import find_memory, find_step
+from chatmemory.ledger.overrides import text_of_stub
+from chatmemory.ledger.windows import (
+    PART,
+    in_parts,
+    open_stays,
+    shown_message,
+    stay_entries,
+    stays_at,
+)
+from chatmemory.messages.message import (
+    TYPES,
+    ChatMessage,
+    MessageType,
+)
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.snapshots import one_snapshot
+from chatmemory.windows import transitions
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.stored_policies import (
+    can_decide,
+    load_of,
+    total_under,
+)
+from chatmemory.windows.window import (
+    Entry,
+    Totals,
+    Window,
+)
+
+
+class NoRoom(StrEnum):
+    """Why no add evicts what a lowered limit hides: every message is refused."""
+
+    BESIDE_PINS = "BESIDE_PINS"  # what is pinned holds all room that there is
+    REJECTED = "REJECTED"  # there is no room, and the policy rejects oversized messages
+
+
+class WindowPlace(NamedTuple):
+    """A message's place in the window, with the tokens that counted then.
+
+    `entered_step` is 0 if the message is only simulated.
+    """
+
+    seq: int
+    type: MessageType
+    has_calls: bool
+    tokens: int
+    entered_step: int = 0
+    pinned: bool = False
+
+
+class WindowRow(NamedTuple):
+    """A place in the window with its message."""
+
+    seq: int
+    type: MessageType
+    has_calls: bool
+    tokens: int
+    entered_step: int
+    pinned: bool
+    text: str
+    message: ChatMessage
+
+
+PLACE_COLUMNS = WindowPlace._fields
+Place = TypeVar("Place", WindowPlace, WindowRow)
+
+
+@dataclass(frozen=True)
+class WindowView(Generic[Place]):
+    """The window at a step as the model sees it.
+
+    `over_limit` are messages that are still stored in the window, but hidden by a lowered limit;
+    the next add evicts them as `evictions` tell, unless there is `no_room` for any message.
+    `stored` are the totals with them, as the ledger has them, and `in_order` the rows that are
+    shown or hidden.
+    """
+
+    step: int
+    policy: Policy | None
+    rows: tuple[Place, ...]
+    over_limit: tuple[Place, ...]
+    in_order: tuple[Place, ...]
+    evictions: tuple[EvictedMessage, ...] = ()
+
+    @cached_property
+    def seqs(self) -> list[int]:
+        return [row.seq for row in self.rows]
+
+    @cached_property
+    def hidden(self) -> frozenset[int]:
+        """The messages that a lowered limit hides."""
+        return frozenset(row.seq for row in self.over_limit)
+
+    @cached_property
+    def totals(self) -> Totals:
+        return total_under(self.policy, self.rows)
+
+    @cached_property
+    def stored(self) -> Totals:
+        return total_under(self.policy, (*self.rows, *self.over_limit))
+
+    @property
+    def load(self) -> int | None:
+        return load_of(self.policy, self.totals)
+
+    @property
+    def system_at_head(self) -> Place | None:
+        """The system message that is the first of all messages, or None."""
+        first = self.rows[0] if self.rows else None
+        return first if first and first.type is MessageType.SYSTEM else None
+
+    @cached_property
+    def first_system(self) -> Place | None:
+        """The system message that does not leave for want of room, or None.
+
+        It may stand anywhere: it is skipped at the head, which it reaches when others have left.
+        """
+        return next((row for row in self.rows if row.type is MessageType.SYSTEM), None)
+
+    @cached_property
+    def no_room(self) -> NoRoom | None:
+        """Why every message is refused, so that what a lowered limit hides does not leave; None if
+        one can be let in.
+        """
+        if not can_decide(self.policy):
+            return None
+        room = self.room_without_pins(self.policy)
+        return why_no_room(self.policy, self.held_by_pins(self.policy), room)
+
+    def held_by_pins(self, policy: Policy) -> int:
+        """Return what pinned messages hold of a limit."""
+        return sum(policy.weigh(row) for row in self.rows if row.pinned)
+
+    def room_without_pins(self, policy: Policy) -> int:
+        """Return how large a message fits beside the system message that does not leave."""
+        system = self.first_system
+        return policy.limit - policy.overhead - (policy.weigh(system) if system else 0)
+
+    @cached_property
+    def horizon(self) -> int | None:
+        """The number of the oldest message, except system messages and drafts."""
+        said = (row for row in self.rows if row.type is not MessageType.SYSTEM)
+        return min((row.seq for row in said if row.seq > 0), default=None)
+
+    @cached_property
+    def next_to_leave(self) -> tuple[int, ...]:
+        """The messages that leave first when there is no room: one, and its results.
+
+        Empty without an installed policy, and if only a leading system message is left.
+        """
+        if not can_decide(self.policy):
+            return ()
+        leaving = transitions.next_to_leave(_entries(self.rows), self.totals, self.policy)
+        return tuple(_seq(each.entry) for each in leaving)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether even the shortest message that costs anything evicts another; False without a
+        policy.
+        """
+        policy = self.policy
+        if not can_decide(policy):
+            return False
+        shortest = transitions.taking_room(policy, tokens=1)
+        return policy.is_exceeded_by(self.totals.plus(shortest, policy.weigh(shortest)))
+
+    @property
+    def messages(self: WindowView[WindowRow]) -> list[ChatMessage]:
+        return [row.message for row in self.rows]
+
+
+def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
+    """Return why every message is refused where pins hold so much of the room for messages."""
+    if policy.meters_only or room - held >= 1:
+        return None
+    larger = transitions.taking_room(policy, tokens=room + 1)
+    if policy.keeps_newest and policy.weigh(larger) > room:
+        return None  # a message larger than the limit is kept
+    if room >= 1:
+        return NoRoom.BESIDE_PINS
+    return NoRoom.REJECTED if policy.rejects_oversized else None
+
+
+def view_of(step: int, policy: Policy | None, rows: Iterable[Place]) -> WindowView[Place]:
+    """Return the window of some rows, without those that a lowered limit hides."""
+    stored = tuple(rows)
+    evictions = tuple(_hidden_by(policy, stored)) if can_decide(policy) else ()
+    hidden = {each.seq for each in evictions}
+    shown = tuple(row for row in stored if row.seq not in hidden)
+    over_limit = tuple(row for row in stored if row.seq in hidden)
+    return WindowView(step, policy, shown, over_limit, stored, evictions)
+
+
+def _hidden_by(policy: Policy, rows: Sequence[Place]) -> Iterator[EvictedMessage]:
+    """Yield what a limit hides of a stored window, and the next add evicts."""
+    over = transitions.hidden_by_limit(_entries(rows), total_under(policy, rows), policy)
+    for entry, reason, because in over:
+        yield EvictedMessage(
+            *(_seq(entry), entry.type, entry.has_calls, entry.tokens),
+            *(reason, _seq(because) if because else None),
+        )
+
+
+def _entries(rows: Iterable[Place]) -> Iterator[Entry]:
+    """Yield places as entries, whose keys are their seqs."""
+    for row in rows:
+        yield Entry(row.type, row.has_calls, row.tokens, key=row.seq, pinned=row.pinned)
+
+
+def _seq(entry: Entry) -> int:
+    """Return the seq of the place of an entry."""
+    assert isinstance(entry.key, int)
+    return entry.key
+
+
+@dataclass(frozen=True)
+class StoredState:
+    """A conversation as it is stored at step `at`, or now, of which each part is read once."""
+
+    memory: Memory
+    at: int | None = None
+
+    @classmethod
+    def of(cls, memory_id: str, at: int | None = None) -> StoredState:
+        """Return the state of a conversation. Raises MemoryNotFound."""
+        return cls(find_memory(memory_id), at)
+
+    @cached_property
+    def step(self) -> Step:
+        """The step, or the last one. Raises StepNotFound."""
+        return find_step(self.memory, self.memory.last_step if self.at is None else self.at)
+
+    @cached_property
+    def policy(self) -> Policy | None:
+        return self.memory.policy if self.at is None else self.step.policy
+
+    @property
+    def stays(self) -> QuerySet[Stay]:
+        """The stays of the window, by rank."""
+        is_last = self.at in (None, self.memory.last_step)
+        return open_stays(self.memory.pk) if is_last else stays_at(self.step)
+
+    @cached_property
+    def places(self) -> tuple[WindowPlace, ...]:
+        """The places of the stays, with those that a lowered limit hides."""
+        return tuple(map(place_from, self.stays.values_list(*PLACE_COLUMNS)))
+
+    @cached_property
+    def window(self) -> WindowView[WindowPlace]:
+        """The window as the model sees it."""
+        return self.view(self.places)
+
+    def view(self, rows: Iterable[Place]) -> WindowView[Place]:
+        """Return the window of these rows, which are those of the stays."""
+        step = self.memory.last_step if self.at is None else self.at
+        return view_of(step, self.policy, rows)
+
+    @cached_property
+    def injected(self) -> frozenset[int]:
+        """The messages in the window that were never said, also hidden ones."""
+        if self.step.last_seq == self.step.said_count:
+            return frozenset()
+        stays = stays_at(self.step).filter(message__origin=Message.Origin.SYNTHETIC)
+        return frozenset(stays.values_list("seq", flat=True))
+
+
+@one_snapshot()
+def window(memory_id: str, at: int | None = None) -> WindowView[WindowRow]:
+    """Return the window at step `at` with its messages. Raises MemoryNotFound, StepNotFound."""
+    state = StoredState.of(memory_id, at)
+    return state.view(map(_window_row, state.stays.select_related("message")))
+
+
+def window_in_parts(
+    memory_id: str, at: int | None = None
+) -> tuple[WindowView[WindowPlace] | WindowView[WindowRow], Iterable[ChatMessage]]:
+    """Return the window at step `at`, and its messages, of which about a megabyte is in memory at a
+    time. They can be read more than once, within one snapshot with this call.
+
+    Raises MemoryNotFound, StepNotFound.
+    """
+    state = StoredState.of(memory_id, at)
+    if at is None and state.memory.window_size <= PART:  # one query reads all
+        whole = state.view(map(_window_row, state.stays.select_related("message")))
+        return whole, whole.messages
+    return state.window, _MessagesInParts(state.stays, state.window.hidden)
+
+
+@dataclass(frozen=True)
+class _MessagesInParts(Iterable[ChatMessage]):
+    """The messages of stays, without those that a lowered limit hides."""
+
+    stays: QuerySet[Stay]
+    hidden: frozenset[int]
+
+    def __iter__(self) -> Iterator[ChatMessage]:
+        for stay in in_parts(self.stays):
+            if stay.seq not in self.hidden:
+                yield shown_message(stay.message, stay.overrides)
+
+
+@one_snapshot()
+def outline(memory_id: str, at: int | None = None) -> WindowView[WindowPlace]:
+    """Return the window at step `at` without texts, which is fast for thousands of messages.
+
+    Raises MemoryNotFound, StepNotFound.
+    """
+    return StoredState.of(memory_id, at).window
+
+
+def recounted_tokens(step: Step) -> dict[int, int]:
+    """Return the tokens, as they were counted when they were said, of the messages in the window
+    after a step that count otherwise there, by seq.
+
+    Only a message with a second stay can: the estimator was another when it was said, or it is a
+    result that was cleared.
+    """
+    if step.last_stay == step.last_seq:
+        return {}
+    stays = stays_at(step).exclude(tokens=F("message__tokens"))
+    return dict(stays.values_list("seq", "message__tokens"))
+
+
+def stubs_at(step: Step, seqs: Iterable[int]) -> dict[int, str]:
+    """Return the texts of these messages of the window after a step that are stubs, by seq."""
+    stays = stays_at(step).filter(database.in_list("seq", seqs), overrides__isnull=False)
+    found = {seq: text_of_stub(own) for seq, own in stays.values_list("seq", "overrides")}
+    return {seq: text for seq, text in found.items() if text is not None}
+
+
+def place_from(columns: Sequence[Any]) -> WindowPlace:
+    """Return the place of a stay with the PLACE_COLUMNS."""
+    seq, type, has_calls, tokens, entered_step, pinned = columns
+    return WindowPlace(seq, TYPES[type], has_calls, tokens, entered_step, pinned)
+
+
+def place_of(entry: Entry) -> WindowPlace:
+    """Return the place of an entry whose key is its seq."""
+    return WindowPlace(_seq(entry), entry.type, entry.has_calls, entry.tokens)
+
+
+def recorded_places(window: Window) -> list[WindowPlace]:
+    """Return the places of a recorder's window."""
+    return [
+        WindowPlace(each.seq, each.type, each.has_calls, each.tokens, pinned=each.pinned)
+        for each in stay_entries(window)
+    ]
+
+
+def _window_row(stay: Stay) -> WindowRow:
+    return WindowRow(
+        seq=stay.seq,
+        entered_step=stay.entered_step,
+        type=MessageType(stay.type),
+        has_calls=stay.has_calls,
+        tokens=stay.tokens,
+        pinned=stay.pinned,
+        text=stay.message.text,
+        message=shown_message(stay.message, stay.overrides),
+    )

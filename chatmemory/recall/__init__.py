@@ -1,0 +1,289 @@
+"""Recall: how much of what the assistant needed a window still holds, without any model.
+
+A fact is a term that nobody can guess. A recall is a fact in an AI message that an earlier message
+held; it is held if a message that mentions it was in the window just before the AI message arrived,
+and else lost: the model could not have read it there. Of a stored conversation, a fact that had to
+be said or fetched again counts as one more recall: it was needed there, too. What was said is
+replayed from an empty window under one constant policy, so that policies compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+
+from chatmemory.messages.estimators import estimator_for
+from chatmemory.messages.given import chat_messages
+from chatmemory.messages.message import ChatMessage
+from chatmemory.recall.advice import (
+    USUAL,
+    Advice,
+    Chooser,
+    Goals,
+    why_words,
+)
+from chatmemory.recall.comparison import (
+    RecallCurve,
+    curve_of,
+    replay,
+)
+from chatmemory.recall.cost import (
+    NO_BOUNDS,
+    NO_PRICES,
+    NOTHING_SENT,
+    Bill,
+    CacheRules,
+    Prices,
+)
+from chatmemory.recall.facts import Words, words_of
+from chatmemory.recall.frontier import (
+    Figures,
+    longest_prompt,
+    tried_policies,
+)
+from chatmemory.recall.history import History, history_of
+from chatmemory.recall.kinds import IncidentKind
+from chatmemory.recall.tallies import Tally
+from chatmemory.windows.policies import (
+    DEFAULT_ESTIMATOR,
+    Policy,
+    TokenWindow,
+)
+from chatmemory.windows.written_policies import (
+    given_policies,
+    given_policy,
+    text_of_policy,
+)
+
+__all__ = [
+    "Recall",
+    "RecallCurve",
+    "RecallSums",
+    "for_each_policy",
+    "histories_for",
+    "recall",
+    "recall_curve",
+    "recall_of",
+    "recall_sums",
+    "recalls_of",
+]
+
+
+@dataclass(frozen=True)
+class Recall:
+    """How much a policy would have held of some conversations; the policy None holds everything.
+
+    `nothing_lost` counts the conversations without a lost recall. `user_repeated` and
+    `call_repeated` count the messages in which users said again, and calls fetched again, what this
+    policy had forgotten. `prompt_tokens` are the tokens of all `calls` of the model, and
+    `reusable_tokens` those of the beginnings that are equal to the previous call. `read_tokens` of
+    these come from the provider's cache, and `written_tokens` are written to it. `everything` is
+    the bill of sending everything.
+    """
+
+    policy: Policy | None
+    conversations: int = 0
+    recalls: int = 0
+    held: int = 0
+    nothing_lost: int = 0
+    user_repeated: int = 0
+    prompt_tokens: int = 0
+    calls: int = 0
+    reusable_tokens: int = 0
+    call_repeated: int = 0
+    read_tokens: int = 0
+    written_tokens: int = 0
+    everything: Bill = NOTHING_SENT
+
+    @property
+    def lost(self) -> int:
+        return self.recalls - self.held
+
+    @property
+    def bill(self) -> Bill:
+        return Bill(self.calls, self.prompt_tokens, self.read_tokens, self.written_tokens)
+
+    @property
+    def tally(self) -> Tally:
+        again = self.user_repeated, self.call_repeated
+        return Tally(self.held, *again, self.prompt_tokens, self.read_tokens, self.written_tokens)
+
+    def relative_cost(self, prices: Prices = NO_PRICES) -> float | None:
+        """Return the cost of the prompts relative to sending everything; None without any prompt.
+
+        Without a cached price, tokens are compared.
+        """
+        return prices.relative(self.bill, self.everything)
+
+    def plus(self, other: Recall) -> Recall:
+        """Return the sums of both, for more conversations under the same policy."""
+        names = [each.name for each in fields(self) if each.name != "policy"]
+        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        return replace(self, **sums)
+
+
+def recall(
+    messages: Iterable[ChatMessage],
+    policies: Sequence[Policy | None],
+    *,
+    terms: Sequence[str] = (),
+    prefixes: Sequence[str] = (),
+    rules: CacheRules = NO_BOUNDS,
+) -> list[Recall]:
+    """Return how much each policy would have held of a conversation; None keeps everything.
+
+    `terms` and `prefixes` are words that are facts although they hold no digit, and `rules` those
+    of the provider's cache. Raises InvalidValue, UnknownEstimator, PolicyUnavailable,
+    UnsupportedMessage.
+    """
+    policies = given_policies(policies)
+    each = histories_for(chat_messages(messages), policies, words_of(terms, prefixes))
+    return recalls_of(each, policies, rules)
+
+
+def histories_for(
+    said: Sequence[ChatMessage], policies: Sequence[Policy | None], words: Words
+) -> list[History]:
+    """Return the history of messages for each policy, counted by its estimator."""
+    return for_each_policy(
+        policies, lambda name: history_of(said, estimator_for(name or DEFAULT_ESTIMATOR), words)
+    )
+
+
+def for_each_policy(
+    policies: Sequence[Policy | None], read: Callable[[str | None], History]
+) -> list[History]:
+    """Return a history for each policy, read once by the name of each estimator.
+
+    A policy that is None takes the estimator of the others; without any, its name is None.
+    """
+    named = next((policy.estimator for policy in policies if policy), None)
+    names = [policy.estimator if policy else named for policy in policies]
+    histories = {name: read(name) for name in set(names)}
+    return [histories[name] for name in names]
+
+
+def recall_of(history: History, policy: Policy | None, rules: CacheRules = NO_BOUNDS) -> Recall:
+    """Return how much a policy would have held of one history, without the bill of everything."""
+    found = replay(history, policy)
+    bill = found.prompts.bill(rules)
+    return Recall(
+        policy,
+        conversations=1,
+        recalls=found.recalls,
+        held=found.held,
+        nothing_lost=int(not found.lost),
+        user_repeated=found.count_of(IncidentKind.USER_REPEATED),
+        call_repeated=found.count_of(IncidentKind.CALL_REPEATED),
+        prompt_tokens=bill.tokens,
+        calls=bill.calls,
+        reusable_tokens=found.prompts.reusable,
+        read_tokens=bill.read,
+        written_tokens=bill.written,
+    )
+
+
+def recalls_of(
+    histories: Sequence[History], policies: Sequence[Policy | None], rules: CacheRules = NO_BOUNDS
+) -> list[Recall]:
+    """Return how much each policy would have held, given the conversation as a history for each."""
+    known: dict[tuple[int, Policy | None], Recall] = {}
+
+    def found(history: History, policy: Policy | None) -> Recall:
+        if (key := (id(history), policy)) not in known:
+            known[key] = recall_of(history, policy, rules)
+        return known[key]
+
+    return [
+        replace(found(history, policy), everything=found(history, None).bill)
+        for history, policy in zip(histories, policies, strict=True)
+    ]
+
+
+@dataclass
+class RecallSums:
+    """What policies would have held of conversations: the sums of each policy, and the figures of
+    each conversation, by which a policy is advised.
+    """
+
+    policies: Sequence[Policy | None]
+    rules: CacheRules = NO_BOUNDS
+
+    def __post_init__(self) -> None:
+        self.rows = [Recall(policy) for policy in self.policies]
+        self.figures: list[Figures] = []
+        self._tried = tried_policies(self.policies, self.rules)
+
+    def add(self, histories: Sequence[History], today: Policy | None = None) -> None:
+        """Add a conversation, given as one history for each policy, and the policy in force."""
+        if not histories:
+            return
+        found = recalls_of(histories, self.policies, self.rules)
+        self.rows = [row.plus(each) for row, each in zip(self.rows, found, strict=True)]
+        self.figures.append(self._figures(histories[0], found, today))
+
+    def _figures(self, history: History, found: Sequence[Recall], today: Policy | None) -> Figures:
+        everything = recall_of(history, None, self.rules)
+        points: dict[int, dict[int, Tally]] = {}
+        for each in found:
+            if each.policy is not None:
+                variant, limit = self._tried.place_of(each.policy)
+                points.setdefault(variant, {})[limit] = each.tally
+        own = recall_of(history, today, self.rules).tally if today else None
+        return Figures(
+            recalls=everything.recalls,
+            calls=everything.calls,
+            longest=longest_prompt(history),
+            everything=everything.tally,
+            points=points,
+            today=own,
+        )
+
+    def advice(self, prices: Prices = NO_PRICES, wanted: Goals = USUAL) -> Advice | None:
+        """Return which of the policies, or everything, is worth its cost; None where their tokens
+        do not compare, because several estimators count them.
+        """
+        if len({each.estimator for each in self.policies if each}) > 1:
+            return None
+        return Chooser(self._tried, self.figures, prices, wanted).advice()
+
+    def recommended(
+        self, prices: Prices, wanted: Goals = USUAL, advice: Advice | None = None
+    ) -> tuple[str | None, str]:
+        """Return the text of the recommended policy, and why; None if no advice is possible."""
+        advice = advice or self.advice(prices, wanted)
+        if advice is None:
+            return None, "several estimators count these policies, and their tokens do not compare"
+        weighing = sum(each.has_weight for each in self.figures)
+        pick = text_of_policy(advice.pick.policy) if advice.pick else None
+        return pick, why_words(advice, wanted, weighing)
+
+
+def recall_sums(
+    conversations: Iterable[Sequence[History]],
+    policies: Sequence[Policy | None],
+    rules: CacheRules = NO_BOUNDS,
+    today: Policy | None = None,
+) -> RecallSums:
+    """Return the sums over conversations, each given as one history for each policy."""
+    found = RecallSums(policies, rules)
+    for histories in conversations:
+        found.add(histories, today)
+    return found
+
+
+def recall_curve(
+    messages: Iterable[ChatMessage],
+    policy: Policy | None = None,
+    *,
+    terms: Sequence[str] = (),
+    prefixes: Sequence[str] = (),
+) -> RecallCurve:
+    """Return how many recalls are held at every limit of a conversation, from one pass.
+
+    The limit of `policy` is ignored; without one, it is a token window. Raises the exceptions of
+    `recall`.
+    """
+    policy = given_policy(policy) or TokenWindow(1)
+    said, words = chat_messages(messages), words_of(terms, prefixes)
+    return curve_of(history_of(said, estimator_for(policy.estimator), words), policy)

@@ -1,0 +1,314 @@
+"""Advice: which window is worth its cost, by recall and by cost relative to sending everything.
+
+A window is advised only if it saves enough, in the conversations by which it is chosen, in all of
+them, and in those that are not used for choosing. Else everything is sent: it loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+from chatmemory.recall.cost import Prices
+from chatmemory.recall.frontier import (
+    Figures,
+    Sums,
+    Tried,
+    halves,
+)
+from chatmemory.recall.tallies import Tally
+from chatmemory.windows.policies import Policy
+
+SHARE = 0.95
+SAVING = 0.1
+CLOSE = 1e-9
+
+
+class Why(StrEnum):
+    """Why something is advised, or nothing."""
+
+    SAVES = "it holds enough and saves enough"
+    NOTHING_SAVES = "no window that holds enough saves enough"
+    NOT_CHECKED = "what it saved was not saved in the other conversations"
+    DOES_NOT_FIT = "everything does not fit the model"
+    NOTHING_HOLDS = "everything does not fit the model, and no window holds enough"
+    NOTHING_NEEDED = "nothing was needed again in three calls or more"
+
+
+@dataclass(frozen=True)
+class Goals:
+    """The goals of a window: the share of facts to hold, and the share of the cost to save.
+
+    `context` is how many tokens the model takes; None if that is not known.
+    """
+
+    share: float = SHARE
+    saving: float = SAVING
+    context: int | None = None
+
+
+USUAL = Goals()
+
+
+class Costed(NamedTuple):
+    """A policy with what it gives and costs, relative to sending everything, which is None."""
+
+    policy: Policy | None
+    tally: Tally
+    cost: float
+
+    def beats(self, other: Costed) -> bool:
+        """Return whether this one holds as many facts for less, or more for as much."""
+        mine, others = (self.tally.held, -self.cost), (other.tally.held, -other.cost)
+        is_better = self.tally.held > other.tally.held or self.cost < other.cost - CLOSE
+        return is_better and mine[0] >= others[0] and self.cost <= other.cost + CLOSE
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What is advised for some conversations.
+
+    `pick` is a policy, or everything; None if nothing can be advised. `option` is the cheapest
+    window that holds enough, where everything is sent; where that is not possible and no window
+    holds enough, it is the one that holds most. `checked` is the cost of the pick in the
+    conversations that were not used for choosing; None without any. `today` is what the policies in
+    force give, and `beaten_by` what beats that.
+    """
+
+    why: Why
+    pick: Costed | None = None
+    option: Costed | None = None
+    checked: float | None = None
+    today: Costed | None = None
+    beaten_by: Costed | None = None
+
+
+class Chooser:
+    """Chooses from the policies of a frontier by the prices of a user."""
+
+    def __init__(
+        self, tried: Tried, figures: Iterable[Figures], prices: Prices, wanted: Goals = USUAL
+    ) -> None:
+        weighing = [each for each in figures if each.has_weight]
+        chosen, others = halves(weighing)
+        self.prices, self.wanted = prices, wanted
+        self.sums = Sums(tried, weighing)
+        self._chosen, self._others = Sums(tried, chosen), Sums(tried, others)
+        self.fits = wanted.context is None or self.sums.longest <= wanted.context
+
+    @property
+    def everything(self) -> Costed:
+        return Costed(None, self.sums.everything, 1.0)
+
+    @cached_property
+    def today(self) -> Costed | None:
+        """What the policies in force give together; None unless each conversation has one."""
+        tally = self.sums.today_point
+        cost = None if tally is None else self._relative(self.sums, tally)
+        return None if tally is None or cost is None else Costed(None, tally, cost)
+
+    @cached_property
+    def points(self) -> list[Costed]:
+        """The policies of the frontier, without everything."""
+        found = ((each, self._relative(self.sums, each.tally)) for each in self.sums.points())
+        return [Costed(*each, cost) for each, cost in found if cost is not None]
+
+    def unbeaten(self) -> list[Costed]:
+        """Return the policies that no other one beats, nor everything, from the cheapest on.
+
+        Policies that hold less than three quarters of the share in the goals are left out.
+        """
+        found: list[Costed] = []
+        for each in sorted(self.points, key=_cheapest):
+            if (not found or each.tally.held > found[-1].tally.held) and each.cost < 1 - CLOSE:
+                found.append(each)
+        least = 0.75 * self.wanted.share * self.sums.recalls
+        return [each for each in found if each.tally.held >= least]
+
+    def _relative(self, sums: Sums, tally: Tally) -> float | None:
+        return self.prices.relative(sums.bill(tally), sums.bill(sums.everything))
+
+    def cost_of(self, policy: Policy | None) -> float | None:
+        """Return the cost of a policy of the frontier."""
+        return self._relative(self.sums, self.sums.at(policy))
+
+    def checked(self, policy: Policy | None) -> float | None:
+        """Return its cost in the conversations that are not used for choosing."""
+        return self._relative(self._others, self._others.at(policy))
+
+    def advice(self) -> Advice:
+        """Return the advice for a share of the facts, and no fewer than today in whole percent."""
+        if not self.sums.recalls:
+            return Advice(Why.NOTHING_NEEDED)
+        return self._advised(list(filter(self._holds, self.points)), self.wanted.share)
+
+    def as_today(self) -> Advice:
+        """Return the advice that holds as many facts as today, and adds nothing that has to be said
+        or fetched again.
+        """
+        today = self.today
+        if not self.sums.recalls:
+            return Advice(Why.NOTHING_NEEDED)
+        least = today.tally if today else self.sums.everything
+        holding = [
+            each
+            for each in self.points
+            if each.tally.held >= least.held and each.tally.again <= least.again
+        ]
+        return self._advised(holding, share=0)
+
+    def _advised(self, holding: Sequence[Costed], share: float) -> Advice:
+        today = self.today
+        holding = sorted(filter(self._is_affordable, holding), key=_cheapest)
+        saving = [each for each in holding if self._may_be_chosen(each, share)]
+        saving.sort(key=self._cheapest_to_choose)
+        pick = next(filter(self._saves_elsewhere, saving), None)
+        beaten_by = self._best_of(today) if today else None
+        option = holding[0] if holding else None
+        if pick is not None:
+            why = Why.SAVES if self.fits else Why.DOES_NOT_FIT
+            return Advice(why, pick, None, self.checked(pick.policy), today, beaten_by)
+        if not self.fits:
+            return Advice(Why.NOTHING_HOLDS, None, self._fullest, None, today, beaten_by)
+        saves = any(self._is_saving(each.cost) for each in holding)
+        why = Why.NOT_CHECKED if saves else Why.NOTHING_SAVES
+        return Advice(why, self.everything, option, None, today, beaten_by)
+
+    @property
+    def _fullest(self) -> Costed | None:
+        """The cheapest of the windows that fit the model and hold most; None if none fits."""
+        fitting = [each for each in self.points if self._fits_model(each.policy)]
+        return min(fitting, key=lambda each: (-each.tally.held, *_cheapest(each)), default=None)
+
+    def _best_of(self, today: Costed) -> Costed | None:
+        """Return the policy that beats those in force: everything if it does, else the cheapest."""
+        found = sorted((each for each in self.points if each.beats(today)), key=_cheapest)
+        return self.everything if self.everything.beats(today) else next(iter(found), None)
+
+    def _holds(self, point: Costed) -> bool:
+        today, recalls = self.today, self.sums.recalls
+        least = percent_of(today.tally.held, recalls) if today else 0
+        is_as_today = percent_of(point.tally.held, recalls) >= least
+        return is_as_today and _holds_share(self.sums, point, self.wanted.share)
+
+    def _is_affordable(self, point: Costed) -> bool:
+        """Return whether a policy costs no more than everything and fits the model."""
+        return point.cost <= 1 + CLOSE and self._fits_model(point.policy)
+
+    def _fits_model(self, policy: Policy | None) -> bool:
+        context = self.wanted.context
+        return not (policy and context and policy.unit == "tokens") or policy.limit <= context
+
+    def _may_be_chosen(self, point: Costed, share: float) -> bool:
+        """Return whether a policy does in the chosen conversations what it does in all of them."""
+        if not self.fits:
+            return True
+        cost = self._relative(self._chosen, self._chosen.at(point.policy))
+        saves = cost is not None and all(map(self._is_saving, (cost, point.cost)))
+        return saves and _holds_share(self._chosen, point, share)
+
+    def _saves_elsewhere(self, point: Costed) -> bool:
+        cost = self.checked(point.policy)
+        return not self.fits or cost is None or self._is_saving(cost)
+
+    def _is_saving(self, cost: float) -> bool:
+        return cost <= 1 - self.wanted.saving + CLOSE
+
+    def _cheapest_to_choose(self, point: Costed) -> tuple[float, int, int]:
+        cost = self._relative(self._chosen, self._chosen.at(point.policy))
+        return (1.0 if cost is None else round(cost, 9), *_cheapest(point)[1:])
+
+
+def _holds_share(sums: Sums, point: Costed, share: float) -> bool:
+    return sums.at(point.policy).held >= share * sums.recalls - CLOSE
+
+
+def _cheapest(point: Costed) -> tuple[float, int, int]:
+    """Order policies by their cost; of equal ones, by what they hold and by their limit."""
+    return round(point.cost, 9), -point.tally.held, point.policy.limit if point.policy else 0
+
+
+def percent_of(part: int, whole: int) -> int:
+    """Return a share in whole percent: 100 only of everything, and 0 only of nothing."""
+    rounded = round(100 * part / whole) if whole else 0
+    return min(max(rounded, 1), 99) if 0 < part < whole else rounded
+
+
+# The advice in words
+
+FEW = 20  # conversations; of fewer the sentence tells how many there are
+
+
+def why_words(advice: Advice, wanted: Goals, conversations: int) -> str:
+    """Return why something is advised, in one sentence without its last point."""
+    share, saving = (f"{100 * each:.0f} %" for each in (wanted.share, wanted.saving))
+    match advice.why, advice.pick:
+        case Why.NOTHING_NEEDED, _:
+            return "no conversation with three calls or more needed a fact again"
+        case Why.NOTHING_HOLDS, _:
+            return (
+                f"everything does not fit {wanted.context:,} tokens, and no policy holds {share} "
+                "for no more than that"
+            )
+        case Why.NOTHING_SAVES | Why.NOT_CHECKED, _:
+            elsewhere = (
+                " in each half of the conversations" if advice.why is Why.NOT_CHECKED else ""
+            )
+            told = (
+                f"no policy that holds {share} saves {saving}{elsewhere}, and sending everything "
+                "loses nothing"
+            )
+        case _, Costed(_, tally, cost):
+            told = f"it holds {tally.held:,} facts for {cost:.2f} of the cost of everything"
+            if advice.checked is not None:
+                told += f", {advice.checked:.2f} in conversations not used for choosing"
+            if advice.why is Why.DOES_NOT_FIT:
+                told += f"; everything does not fit {wanted.context:,} tokens"
+        case _:
+            return advice.why.value
+    several = "conversation" if conversations == 1 else "conversations"
+    return f"{told}; from {conversations} {several}" if conversations < FEW else told
+
+
+# Groups: what half and nine in ten of some conversations need, and which of them needs far more
+
+LARGE_GROUP = 10
+FAR_MORE = 4
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The limits that half and nine in ten of some conversations need; None if they need none.
+
+    `outliers` are the places of those that need far more than nine in ten of the others.
+    """
+
+    half: int | None
+    nine_in_ten: int | None
+    outliers: tuple[int, ...] = ()
+
+
+def needs_of(limits: Sequence[int | None]) -> Needs:
+    """Return what conversations need, given the limit that each needs; None for one that has none.
+
+    In a group of ten or more, one that needs over four times what nine in ten of the others need is
+    left out.
+    """
+    known = sorted((limit, place) for place, limit in enumerate(limits) if limit is not None)
+    out: list[int] = []
+    while len(known) >= LARGE_GROUP:
+        others = [limit for limit, _ in known[:-1]]
+        if known[-1][0] <= FAR_MORE * _at(others, 0.9):
+            break
+        out.append(known.pop()[1])
+    kept = [limit for limit, _ in known]
+    half, most = (_at(kept, share) if kept else None for share in (0.5, 0.9))
+    return Needs(half, most, tuple(sorted(out)))
+
+
+def _at(ordered: Sequence[int], share: float) -> int:
+    """Return the smallest number that this share of some do not exceed."""
+    return ordered[max(0, -(-int(len(ordered) * share * 10) // 10) - 1)]

@@ -1,0 +1,342 @@
+"""What a summary lost of the exact terms in what it replaced, without any model.
+
+A term is a fact (see `facts`). It was needed again if the assistant used it in a later message that
+is no summary. Only what happened afterwards shows that, so that what was needed is a lower bound.
+The summary holds a term if the term stands in it, or in a message that was kept. Words with the
+same sense are not seen.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chatmemory.exceptions import InvalidValue
+from chatmemory.messages.estimators import TokenCountEstimator, estimator_for
+from chatmemory.messages.message import ChatMessage, MessageType
+from chatmemory.messages.sessions import Compaction, Session
+from chatmemory.recall.again import Sayings
+from chatmemory.recall.facts import (
+    NO_WORDS,
+    Words,
+    said_texts,
+)
+from chatmemory.recall.lexicon import Lexicon, MessageFacts
+from chatmemory.windows.policies import DEFAULT_ESTIMATOR
+
+APPENDED = (10, 25, 50, 100)  # how many terms are tried
+TAILS = (10_000, 20_000)  # how many tokens
+LIMIT = 50
+RARE = 2  # sessions of a corpus
+CORPUS = 5  # sessions, from which on it is known what is rare among them
+ENOUGH = 0.5  # of what was replaced
+# More is in no prompt before the first message of a session.
+_MOST_AT_FIRST = 45_000
+_WEIGHTS = {MessageType.USER: 3, MessageType.AI: 3}  # others: 1
+
+
+class Level(StrEnum):
+    """Which terms are counted: all of them, those that the assistant had been told, or the told
+    ones that few sessions mention.
+    """
+
+    ALL = "all"
+    TOLD = "told"
+    RARE = "rare"
+
+
+def headline(sessions: int) -> Level:
+    """Return the level that is told first, given the size of the corpus."""
+    return Level.RARE if sessions >= CORPUS else Level.TOLD
+
+
+class CameBack(StrEnum):
+    """How a lost term was there again when the assistant used it."""
+
+    TOOL = "tool"
+    USER = "user"
+    UNKNOWN = "no recorded mention"
+
+
+@dataclass(frozen=True)
+class NeededTerm:
+    """A term that was replaced, and that the assistant used again.
+
+    `said`, `came` and `used` are positions: where a user said it last, else a tool, else the
+    assistant; the first mention after the summary, if one was recorded before the use; and the use.
+    By its `name` a term is tracked: a date is written in several ways. `place` is that among the
+    dropped terms, from 0; None for one that is held. `tail` are the tokens of the shortest end of
+    the window that holds it.
+    """
+
+    term: str
+    name: str
+    said: int
+    used: int
+    back: CameBack
+    came: int | None
+    is_held: bool
+    is_told: bool
+    is_rare: bool
+    place: int | None
+    tail: int
+
+    def counts_at(self, level: Level) -> bool:
+        return {Level.ALL: True, Level.TOLD: self.is_told, Level.RARE: self.is_rare}[level]
+
+
+@dataclass(frozen=True)
+class NeededTerms:
+    """The terms that were needed after a compaction, in the order of their uses."""
+
+    terms: tuple[NeededTerm, ...]
+
+    def needed(self, level: Level = Level.ALL) -> list[NeededTerm]:
+        return [each for each in self.terms if each.counts_at(level)]
+
+    def lost(self, level: Level = Level.ALL) -> list[NeededTerm]:
+        return [each for each in self.needed(level) if not each.is_held]
+
+    def held(self, level: Level = Level.ALL, terms: int = 0) -> int:
+        """Return how many needed terms the summary holds, with so many dropped terms appended."""
+        return sum(
+            each.is_held or (each.place is not None and each.place < terms)
+            for each in self.needed(level)
+        )
+
+    def in_tail(self, tokens: int, level: Level = Level.ALL) -> int:
+        """Return how many the last so many tokens would have held in place of the summary."""
+        return sum(each.tail <= tokens for each in self.needed(level))
+
+
+@dataclass(frozen=True)
+class Evidence(NeededTerms):
+    """What one compaction lost, `number` from 1.
+
+    `dropped` are the terms that would be appended, best first, and `mentions` the positions of the
+    latest replaced messages that mention them. `coverage` is the share of the prompt's tokens that
+    the replaced messages account for; None if the prompts are not known.
+    """
+
+    number: int
+    compaction: Compaction
+    dropped: tuple[str, ...]
+    mentions: tuple[int, ...]
+    coverage: float | None
+
+    @property
+    def why_left_out(self) -> str | None:
+        """Why the compaction cannot be measured; None if it can."""
+        return why_left_out(self.coverage, is_opaque=self.compaction.is_opaque)
+
+
+def why_left_out(coverage: float | None, *, is_opaque: bool) -> str | None:
+    """Return why a compaction cannot be measured; None if it can."""
+    if is_opaque:
+        return "its summary is encrypted"
+    if coverage is not None and coverage < ENOUGH:
+        return f"only {coverage:.0%} of what it replaced is recorded"
+    return None
+
+
+def dropped_terms(
+    replaced: Sequence[ChatMessage],
+    summary: str,
+    limit: int = LIMIT,
+    *,
+    words: Words = NO_WORDS,
+) -> list[str]:
+    """Return the terms of messages that a summary does not hold, those first that matter most.
+
+    A term weighs one for each message that has it, three if that is the user's or the assistant's;
+    of equal ones, the one said latest is first. Raises InvalidValue for a limit below 0.
+    """
+    if limit < 0:
+        raise InvalidValue(f"the limit of terms must be 0 or more, but is: {limit}")
+    lexicon = Lexicon(replaced, words)
+    weights = [_WEIGHTS.get(each.type, 1) for each in replaced]
+    mentions = _mentions_in({at: _terms(each) for at, each in enumerate(lexicon.of)})
+    ranked = _dropped(mentions, weights, lexicon.mentioned_in([summary]))[:limit]
+    return [lexicon.of[place].own[term] for term, place in ranked]
+
+
+def _terms(facts: MessageFacts) -> Collection[str]:
+    """Return the names of a message's facts, but for pairs, of which summaries lose nothing."""
+    return facts.own.keys() - facts.pairs
+
+
+def compaction_evidence(
+    session: Session,
+    *,
+    mentions: Mapping[str, int] | None = None,
+    words: Words = NO_WORDS,
+    estimator: str = DEFAULT_ESTIMATOR,
+) -> list[Evidence]:
+    """Return what each compaction of a session lost.
+
+    `mentions` tell for each term how many sessions of a corpus mention it; without them, this
+    session is the corpus. Raises UnknownEstimator.
+    """
+    return list(_Sources(session, mentions, words, estimator_for(estimator)).evidence())
+
+
+def terms_of(session: Session, words: Words = NO_WORDS) -> frozenset[str]:
+    """Return all terms that a session mentions."""
+    return frozenset().union(*map(_terms, Lexicon(session.messages, words).of))
+
+
+class _Sources:
+    """The terms and texts of a session, read once."""
+
+    def __init__(
+        self,
+        session: Session,
+        mentions: Mapping[str, int] | None,
+        words: Words,
+        estimator: TokenCountEstimator,
+    ) -> None:
+        self._session, self._estimator = session, estimator
+        self._summaries = session.summaries
+        self._mentions = mentions or {}
+        self._facts = Lexicon(session.messages, words).of
+        self._texts = [tuple(said_texts(each)) for each in session.messages]
+        self._types = list(map(self._type, range(len(self._facts))))
+        self._tokens: dict[int, int] = {}
+        everyone = {at: each.mentions for at, each in enumerate(self._facts)}
+        self._mentioned = _mentions_in(everyone)
+        self._mentioned_by_others = _mentions_in(
+            {at: each for at, each in everyone.items() if at not in self._summaries}
+        )
+
+    def _type(self, position: int) -> MessageType:
+        """Return the type of a message; what a program wrote for the user is a tool's."""
+        if position in self._session.by_programs:
+            return MessageType.TOOL_EXECUTION_RESULT
+        return self._session.messages[position].type
+
+    def evidence(self) -> Iterator[Evidence]:
+        for number, compaction in enumerate(self._session.compactions, 1):
+            seen = [each for each in compaction.covered if not self._is_cleared(each, compaction)]
+            held = frozenset().union(*(self._facts[at].mentions for at in compaction.window))
+            found = self._dropped(seen, held)
+            places = {term: place for place, (term, _) in enumerate(found)}
+            terms = tuple(self._needed(seen, compaction, places, held))
+            mentions = tuple(seen[place] for _, place in found)
+            dropped = tuple(self._facts[seen[place]].own[term] for term, place in found)
+            coverage = self._coverage(seen, compaction)
+            yield Evidence(terms, number, compaction, dropped, mentions, coverage)
+
+    def _is_cleared(self, position: int, compaction: Compaction) -> bool:
+        cleared = self._session.cleared.get(position)
+        return cleared is not None and cleared <= compaction.summary
+
+    def _dropped(self, seen: Sequence[int], held: Collection[str]) -> list[tuple[str, int]]:
+        weights = [_WEIGHTS.get(self._types[each], 1) for each in seen]
+        mentions = _mentions_in({at: _terms(self._facts[each]) for at, each in enumerate(seen)})
+        return _dropped(mentions, weights, held)
+
+    def _needed(
+        self,
+        seen: Sequence[int],
+        compaction: Compaction,
+        places: Mapping[str, int],
+        held: Collection[str],
+    ) -> Iterator[NeededTerm]:
+        mentions = _mentions_in({each: _terms(self._facts[each]) for each in seen})
+        used = self._uses_after(compaction.summary, mentions)
+        sayings = Sayings()
+        for position in seen:
+            sayings.hear(position, self._types[position], self._facts[position].mentions)
+        needed = sorted(used, key=lambda name: (used[name], name))
+        tails = self._tails([*seen, *compaction.kept], needed)
+        for name in needed:
+            said = sayings.said(name)
+            first = next(self._after(name, compaction.summary))
+            came = first if first < used[name] else None
+            is_told = self._types[self._mentioned[name][0]] is not MessageType.AI
+            yield NeededTerm(
+                self._facts[used[name]].own[name],
+                name,
+                mentions[name][-1] if said is None else said,
+                used[name],
+                self._how(came),
+                came,
+                is_held=name in held,
+                is_told=is_told,
+                is_rare=is_told and self._mentions.get(name, 1) <= RARE,
+                place=places.get(name),
+                tail=tails[name],
+            )
+
+    def _uses_after(self, summary: int, terms: Iterable[str]) -> dict[str, int]:
+        """Return where the assistant used each of some terms first after a summary."""
+        uses: dict[str, int] = {}
+        for term in terms:
+            for position in self._after(term, summary):
+                if self._types[position] is MessageType.AI and term in self._facts[position].own:
+                    uses[term] = position
+                    break
+        return uses
+
+    def _after(self, term: str, summary: int) -> Iterator[int]:
+        """Yield the later messages that mention a term, without summaries."""
+        mentioned = self._mentioned_by_others.get(term, ())
+        for place in range(bisect_right(mentioned, summary), len(mentioned)):
+            yield mentioned[place]
+
+    def _how(self, came: int | None) -> CameBack:
+        if came is None:
+            return CameBack.UNKNOWN
+        return CameBack.USER if self._types[came] is MessageType.USER else CameBack.TOOL
+
+    def _tails(self, window: Sequence[int], terms: Iterable[str]) -> dict[str, int]:
+        """Return the tokens of the shortest end of a window that holds each term."""
+        missing, tokens = set(terms), 0
+        tails: dict[str, int] = {}
+        for position in reversed(window):
+            if not missing:
+                break
+            tokens += self._count(position)
+            found = missing & self._facts[position].mentions
+            tails |= dict.fromkeys(found, tokens)
+            missing -= found
+        return tails
+
+    def _count(self, position: int) -> int:
+        if position not in self._tokens:
+            count = self._estimator.estimate_token_count_in_text
+            self._tokens[position] = sum(map(count, self._texts[position]))
+        return self._tokens[position]
+
+    def _coverage(self, seen: Sequence[int], compaction: Compaction) -> float | None:
+        prompts = sorted(self._session.prompts.items())
+        before = [tokens for position, tokens in prompts if position < compaction.summary]
+        after = [tokens for position, tokens in prompts if position > compaction.summary]
+        if not before:
+            return None
+        replaced = before[-1] - min([before[0], *after[:1], _MOST_AT_FIRST])
+        return sum(map(self._count, seen)) / replaced if replaced > 0 else None
+
+
+def _mentions_in(facts: Mapping[int, Collection[str]]) -> dict[str, list[int]]:
+    found: defaultdict[str, list[int]] = defaultdict(list)
+    for position, each in facts.items():
+        for fact in each:
+            found[fact].append(position)
+    return found
+
+
+def _dropped(
+    mentions: Mapping[str, Sequence[int]], weights: Sequence[int], held: Collection[str]
+) -> list[tuple[str, int]]:
+    """Return the terms that are not held, best first, each with the place of the last facts that
+    have it.
+
+    `mentions` are the places of the facts that have a term, and `weights` what each place counts.
+    """
+    weighed = {term: sum(weights[place] for place in mentions[term]) for term in mentions}
+    ranked = sorted(mentions, key=lambda term: (-weighed[term], -mentions[term][-1], term))
+    return [(term, mentions[term][-1]) for term in ranked if term not in held]

@@ -1,0 +1,290 @@
+"""A history under one policy: what it held, what it lost and what its prompts would have been; and
+the recall curve: how many recalls are held at every limit.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate
+
+from chatmemory.messages.message import MessageType
+from chatmemory.recall.history import (
+    History,
+    Use,
+    Uses,
+    needs,
+    repeats,
+)
+from chatmemory.recall.kinds import IncidentKind
+from chatmemory.recall.prompts import (
+    Prompts,
+    Refusals,
+    prompt_sizes,
+    prompts_of,
+)
+from chatmemory.windows.loads import (
+    MOST_ADDS,
+    Interval,
+    Keeping,
+    evicts_oldest_first,
+    smallest_limit,
+)
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.window import Entry
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The replay of a history under a policy; None as a policy keeps everything.
+
+    `left` tells when each message left (see `Loads.left_at`). `recalls` counts what is needed, and
+    `lost` is what of it was not held, in order. `incidents` are the facts that came up again while
+    they were forgotten, from a user or a tool.
+    """
+
+    policy: Policy | None
+    history: History
+    left: Sequence[int]
+    recalls: int
+    lost: tuple[Use, ...]
+    incidents: tuple[Use, ...]
+    prompts: Prompts
+
+    @property
+    def held(self) -> int:
+        return self.recalls - len(self.lost)
+
+    def count_of(self, kind: IncidentKind) -> int:
+        """Return how many incidents of a kind there are."""
+        return sum(use.kind is kind for use in self.incidents)
+
+    @property
+    def forgotten(self) -> int:
+        """How many messages are not in the window at the end, without those that were ignored."""
+        return sum(
+            until < len(self.history) and not self.ignores(position)
+            for position, until in enumerate(self.left)
+        )
+
+    def ignores(self, position: int) -> bool:
+        """Return whether a message never came in: a system message that equals the one in force.
+
+        Another one stays at least while the next messages arrive.
+        """
+        is_system = self.history.entries[position].type is MessageType.SYSTEM
+        return is_system and self.left[position] == position
+
+    def has(self, position: int, at: int) -> bool:
+        """Return whether the message at a position is in the window after `at` messages."""
+        return position < at <= self.left[position]
+
+    @cached_property
+    def everything(self) -> Prompts:
+        """The prompts if everything was sent."""
+        return prompts_of(self.history, self.history.loads.left_at(None))
+
+    def prompt_sizes(self) -> list[int]:
+        """Return the tokens that the window after each message would be sent with."""
+        return prompt_sizes(self.history, self.left)
+
+
+def replay(history: History, policy: Policy | None, refusals: Refusals | None = None) -> Compared:
+    """Replay a history under a policy; providers are asked with the `refusals` of the history."""
+    left = history.loads.left_at(policy)
+    keeps_first = policy is not None and policy.always_keep_system_message_first
+    needed = list(needs(history, left))
+    return Compared(
+        policy,
+        history,
+        left,
+        len(needed),
+        tuple(use for use in needed if not use.is_held),
+        tuple(use for use in repeats(history, left) if not use.is_held),
+        prompts_of(history, left, keeps_first, refusals),
+    )
+
+
+MOST_FOLLOWED = 5_000  # messages that are added in all to follow a phrase
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What became of a phrase under a policy.
+
+    `forgotten` is the position of the first message at whose arrival no message in the window held
+    it any more; None if one always did. `keeping` is the smallest limit of the policy's kind that
+    holds it at the chosen place; None without a policy, or if it is not known.
+    """
+
+    forgotten: int | None
+    keeping: Keeping | None
+
+
+def follow(
+    history: History,
+    left: Sequence[int],
+    mentions: Sequence[int],
+    policy: Policy | None,
+    at: int,
+) -> Followed:
+    """Follow a phrase that the messages at some positions hold, which ascend.
+
+    `at` is the number of messages after which the limit shall hold it.
+    """
+    said = [position for position in mentions if position < at]
+    keeping = None
+    if policy is not None:
+        keeping = smallest_limit_for(history.entries[:at], said, policy)
+    return Followed(_forgotten(left, mentions), keeping)
+
+
+def smallest_limit_for(
+    said: Sequence[Entry], mentions: Sequence[int], policy: Policy
+) -> Keeping | None:
+    """Return the smallest limit that holds one of the mentions: the latest system message, which
+    stays while others leave, or the latest other one, as a system message can be replaced.
+    """
+    systems = [position for position in mentions if said[position].type is MessageType.SYSTEM]
+    others = [position for position in mentions if said[position].type is not MessageType.SYSTEM]
+    latest = (*others[-1:], *systems[-1:])
+    return smallest_of(smallest_limit(said, each, policy, MOST_FOLLOWED) for each in latest)
+
+
+def smallest_of(found: Iterable[Keeping | None]) -> Keeping | None:
+    """Return the one with the smallest limit of those that are known."""
+    known = [each for each in found if each is not None]
+    return min(known, key=lambda each: each.limit or math.inf, default=None)
+
+
+def _forgotten(left: Sequence[int], mentions: Sequence[int]) -> int | None:
+    held_until = -1
+    for position in mentions:
+        if 0 <= held_until < position:
+            return held_until
+        held_until = max(held_until, left[position])
+    return held_until if 0 <= held_until < len(left) else None
+
+
+# The recall curve, from one pass
+#
+# A recall is held under a union of intervals of limits, which may have a gap: a result whose call
+# left before it arrived stays, where a larger limit keeps the call until both leave together. Of
+# several mentions the last one decides: it leaves last, and its intervals hold those of the others.
+
+
+@dataclass(frozen=True)
+class RecallCurve:
+    """The number of recalls that are held at each limit.
+
+    `changes` tells by how much the number changes at a limit. `tried_every` is the distance of the
+    limits that were tried; 1 is exact.
+    """
+
+    recalls: int
+    changes: Mapping[int, int] = field(default_factory=dict)
+    tried_every: int = 1
+
+    @cached_property
+    def points(self) -> tuple[tuple[int, int], ...]:
+        """The limits at which the number of held recalls changes, each with the new number."""
+        limits = sorted(limit for limit, change in self.changes.items() if change)
+        numbers = accumulate(self.changes[limit] for limit in limits)
+        return tuple(zip(limits, numbers, strict=True))
+
+    def held(self, limit: int) -> int:
+        """Return how many recalls are held at a limit."""
+        found = bisect_right(self.points, limit, key=lambda point: point[0])
+        return self.points[found - 1][1] if found else 0
+
+    def smallest_limit(self, share: float = 1.0) -> int | None:
+        """Return the smallest limit from which every larger one holds this share of the recalls."""
+        needed = share * self.recalls - 1e-9
+        if needed <= 0:
+            return 1
+        below = [i for i, (_, number) in enumerate(self.points) if number < needed]
+        first = below[-1] + 1 if below else 0
+        return self.points[first][0] if first < len(self.points) else None
+
+
+def curve_of(
+    history: History,
+    policy: Policy,
+    most_adds: int = MOST_ADDS,
+    which: Uses = needs,
+    also: Iterable[int] = (),
+) -> RecallCurve:
+    """Return the recall curve of a history. The limit of `policy` is ignored.
+
+    A policy with options, and a history with several system messages, is replayed over a grid of
+    limits so that at most `most_adds` messages are added, and under those of `also`. With `which`,
+    the curve counts other uses than those that are needed.
+    """
+    if is_exact(history, policy):
+        return _from_intervals(history, policy, which)
+    most = max(1, policy.load(policy.total(history.entries)))
+    step = max(1, -(-most * len(history) // most_adds))
+    first = step * -(-policy.least_limit // step)
+    grid = range(first, max(first, most) + step, step)
+    limits = {*grid, *(limit for limit in also if limit >= policy.least_limit)}
+    return _tried_at(history, policy, sorted(limits), step, which)
+
+
+def is_exact(history: History, policy: Policy) -> bool:
+    """Return whether loads tell under which limits a recall is held, so that none is tried."""
+    return evicts_oldest_first(policy) and history.loads.have_one_system
+
+
+def _tried_at(
+    history: History, policy: Policy, limits: Iterable[int], tried_every: int, which: Uses
+) -> RecallCurve:
+    """Return the recall curve by a replay under each of these limits, which must ascend."""
+    changes: dict[int, int] = {}
+    recalls = held = 0
+    for limit in limits:
+        left = history.loads.left_at(replace(policy, limit=limit))
+        found = [use.is_held for use in which(history, left)]
+        recalls = len(found)
+        changes[limit] = sum(found) - held
+        held = sum(found)
+    return RecallCurve(recalls, changes, tried_every)
+
+
+def _from_intervals(history: History, policy: Policy, which: Uses) -> RecallCurve:
+    changes: Counter[int] = Counter()
+    recalls = 0
+    for use in which(history, history.loads.left_at(None)):
+        recalls += 1
+        for first, stop in _limits_of(history, use, policy):
+            changes[max(1, first)] += 1
+            if stop is not None:
+                changes[max(1, stop)] -= 1
+    return RecallCurve(recalls, dict(changes))
+
+
+def _limits_of(history: History, use: Use, policy: Policy) -> list[Interval]:
+    """Return the limits that hold all of a use."""
+    last = use.position - 1
+    system = history.loads.systems[last]
+    mention = use.depends_on(() if system is None else history.mentions(system))
+    return ALWAYS if mention is None else history.loads.limits_that_hold(mention, last, policy)
+
+
+ALWAYS: list[Interval] = [(1, None)]
+
+
+def limits_that_hold(
+    history: History, fact: str, mention: int, last: int, policy: Policy
+) -> list[Interval]:
+    """Return the limits that hold a fact, whose last mention this is, after the message at `last`.
+
+    Only for histories and policies that `is_exact`.
+    """
+    system = history.loads.systems[last]
+    if system is not None and fact in history.mentions(system):
+        return ALWAYS
+    return history.loads.limits_that_hold(mention, last, policy)

@@ -1,0 +1,214 @@
+"""What prompts cost, with the provider's prompt cache in it.
+
+The prompt of a call is compared with that of the call before. Their longest common beginning of
+whole messages is read from the cache, as far as the provider's rules allow; the rest of a prompt
+that is long enough is written to the cache, and a shorter prompt is not cached at all. Answers are
+no part of it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from decimal import Decimal
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from chatmemory.exceptions import InvalidValue
+from chatmemory.known_models import known_model
+
+MILLION = 1_000_000
+ONE, TWICE = Decimal(1), Decimal(2)
+
+
+class Call(NamedTuple):
+    """A call of the model in a replay.
+
+    `position` is that of its answer, `prompt` its prompt in tokens, and `shared` the tokens of the
+    longest common beginning with the prompt of the call before. `age` is how many seconds ago that
+    call was; None if the times are not known. The prompt `is_broken` if it does not begin with the
+    whole prompt before it; `again` are the tokens that were sent before and no longer stand at its
+    beginning, so that they are billed anew.
+    """
+
+    position: int
+    prompt: int
+    shared: int
+    age: float | None = None
+    is_broken: bool = False
+    again: int = 0
+
+
+@dataclass(frozen=True)
+class CacheRules:
+    """When a provider's cache is used. The default is a cache without bounds.
+
+    Prompts of `least` tokens or more are cached, in steps of `step` tokens, and `life` seconds long
+    after their last use.
+    """
+
+    step: int = 1
+    least: int = 0
+    life: float | None = None
+
+    def read(self, call: Call) -> int:
+        """Return how many tokens of a prompt are read from the cache."""
+        is_old = None not in (self.life, call.age) and call.age > self.life  # type: ignore[operator]
+        return 0 if is_old or call.shared < self.least else call.shared - call.shared % self.step
+
+    def is_cached(self, prompt: int) -> bool:
+        """Return whether a prompt of so many tokens is long enough."""
+        return prompt >= self.least
+
+
+NO_BOUNDS = CacheRules()
+
+
+@dataclass(frozen=True)
+class Provider:
+    """The cache of a provider, and what its tokens cost as shares of the input price.
+
+    `least_of` has the least lengths that some models have, by a pattern of their names. `says` is
+    what else differs between models, and `read` has an address for each thing that was read on the
+    day `as_of`.
+    """
+
+    name: str
+    label: str
+    rules: CacheRules
+    cached: Decimal
+    write: Decimal
+    as_of: date
+    read: Mapping[str, str]
+    least_of: Mapping[str, int]
+    says: str = ""
+
+    def for_model(self, model: str | None) -> Provider:
+        """Return the same with what is known of a model: its least length, and its shares."""
+        least = (size for names, size in self.least_of.items() if re.search(names, model or ""))
+        rules = replace(self.rules, least=next(least, self.rules.least))
+        known = known_model(model)
+        cached = known.cached if known and known.cached is not None else self.cached
+        # A cache of another life has a price of its own
+        write = known.write if known and known.write is not None and self.write < TWICE else None
+        return replace(
+            self, rules=rules, cached=cached, write=self.write if write is None else write
+        )
+
+
+@cache
+def providers() -> Mapping[str, Provider]:
+    """Return the providers whose caches are known, by name."""
+    text = files("chatmemory.recall").joinpath("caches.toml").read_text(encoding="utf-8")
+    return {name: _provider(name, data) for name, data in tomllib.loads(text).items()}
+
+
+def _provider(name: str, data: Mapping[str, Any]) -> Provider:
+    rules = CacheRules(data.get("step", 1), data.get("least", 0), data.get("life"))
+    shares = Decimal(data["cached"]), Decimal(data["write"])
+    of_models, said = data.get("least_of", {}), data.get("says", "")
+    return Provider(
+        name, data["label"], rules, *shares, data["as_of"], data["read"], of_models, said
+    )
+
+
+def rules_of(provider: str, model: str | None = None) -> CacheRules:
+    """Return the rules of a provider's cache, for a model if one is named; of an empty name those
+    without bounds.
+
+    Raises InvalidValue.
+    """
+    if provider and provider not in providers():
+        raise InvalidValue(f"the provider of a cache is {' or '.join(providers())}")
+    return providers()[provider].for_model(model).rules if provider else NO_BOUNDS
+
+
+@dataclass(frozen=True)
+class Bill:
+    """The prompts of some calls in tokens: `read` from the cache and `written` to it, of all
+    `tokens`; the rest is neither.
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    read: int = 0
+    written: int = 0
+
+    @property
+    def fresh(self) -> int:
+        return self.tokens - self.read - self.written
+
+    def __add__(self, other: Bill) -> Bill:
+        return Bill(
+            self.calls + other.calls,
+            self.tokens + other.tokens,
+            self.read + other.read,
+            self.written + other.written,
+        )
+
+
+NOTHING_SENT = Bill()
+
+
+def bill_of(calls: Iterable[Call], rules: CacheRules) -> Bill:
+    """Return the bill of calls under the rules of a cache."""
+    number = tokens = read = written = 0
+    for call in calls:
+        number += 1
+        tokens += call.prompt
+        part = rules.read(call)
+        read += part
+        written += call.prompt - part if rules.is_cached(call.prompt) else 0
+    return Bill(number, tokens, read, written)
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices of a million tokens in one currency: of input, and of what is read from the cache or
+    written to it.
+
+    Without a cached price, tokens are compared; without one for writing, it is the input price.
+    Raises InvalidValue for a price below 0, and for a cached price without an input price.
+    """
+
+    input: Decimal | None = None
+    cached: Decimal | None = None
+    write: Decimal | None = None
+
+    def __post_init__(self) -> None:
+        given = {"input": self.input, "cached": self.cached, "write": self.write}
+        for name, price in given.items():
+            if price is not None and not (price.is_finite() and price >= 0):
+                raise InvalidValue(f"the {name} price must be 0 or more, but is: {price}")
+        if self.cached is not None and not self.input:
+            raise InvalidValue("a cached price needs an input price above 0 beside it")
+        if self.write is not None and self.cached is None:
+            raise InvalidValue("a price of writing the cache needs a cached price beside it")
+
+    @property
+    def priced(self) -> str:
+        """What is compared: `cache` for the cost with the cache, or `tokens`."""
+        return "tokens" if self.cached is None else "cache"
+
+    def weight(self, bill: Bill) -> Decimal:
+        """Return the cost of prompts, in tokens at the input price."""
+        if self.cached is None or not self.input:
+            return Decimal(bill.tokens)
+        write = ONE if self.write is None else self.write / self.input
+        return bill.fresh + bill.read * self.cached / self.input + bill.written * write
+
+    def cost(self, bill: Bill) -> Decimal | None:
+        """Return the cost of prompts in the currency of the prices; None without an input price."""
+        return None if self.input is None else self.weight(bill) * self.input / MILLION
+
+    def relative(self, bill: Bill, everything: Bill) -> float | None:
+        """Return the cost relative to sending everything; None where nothing was sent."""
+        whole = self.weight(everything)
+        return float(self.weight(bill) / whole) if whole else None
+
+
+NO_PRICES = Prices()

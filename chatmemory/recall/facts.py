@@ -1,0 +1,282 @@
+"""Facts: terms that nobody can guess, such as order numbers, dates and ids.
+
+A message has facts by itself, and codes: numbers and runs of capitals. A code is a fact of a whole
+conversation if one of its messages says so. What tells nothing about a case is no fact, such as a
+duration or the name of a linter's rule.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from chatmemory.exceptions import InvalidValue
+from chatmemory.messages.contents import TextContent
+from chatmemory.messages.message import (
+    AiMessage,
+    ChatMessage,
+    SystemMessage,
+    ToolExecutionResultMessage,
+    UserMessage,
+)
+from chatmemory.recall.dates import (
+    Date,
+    dates_in,
+    without_times,
+)
+
+SHORTEST, LONGEST = 4, 200
+# A number that follows one of these words, or #, is a fact.
+NAMES_OF_NUMBERS = ("order", "number", "id", "ticket", "account", "code", "ending in")
+# What compilers, linters and machines call their things.
+VOCABULARY = re.compile(
+    r"(?:u?int|float|complex|sha|md|base|arm|amd|utf-?|ipv|x86_)[0-9]+|[01]-(?:based|indexed)"
+    r"|(?:0-9|[aA]-[fFzZ]|_)+"
+    r"|(?:[BCDEFGNSW]|SA|ST|QF|SC|TS|PT|UP|DEP|PL[CERW])[0-9]{3,4}"
+)
+# A user's message over these is a pasted log or transcript.
+LONGEST_SAID, MOST_LINES = 1_000, 10
+PUNCTUATION = "._@/+-"
+# Possessive, and tried only where a run begins, so that a long text costs no more than its length.
+_RUN = re.compile(r"(?<![A-Za-z0-9._@/+\-])[A-Za-z0-9._@/+\-]++")
+_DIGIT = re.compile(r"[0-9]")
+_REDACTED = re.compile(r"\[redacted #[0-9]+\]", re.ASCII)
+_CODE = re.compile(r"[0-9]{4,}|[A-Z]{5,}")
+_NAMED_NUMBER = re.compile(
+    rf"(?:\#|(?<![A-Za-z])(?:{'|'.join(map(re.escape, NAMES_OF_NUMBERS))}))"
+    r"""["'`*_]{0,3}[ ]?(?:is|are|was|[:=\#])?[ "'`*_\#(]{0,4}
+    ([0-9]{4,})(?![A-Za-z0-9_]|[.@/+\-][A-Za-z0-9])""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_UNITS = "ns|us|ms|s|m|h|d|w|secs?|mins?|hrs?|seconds?|minutes?|hours?|days?|weeks?|months?|years?"
+_SIZES = "st|nd|rd|th|am|pm|[kmgt]i?b|k|x|px|rem|em|pt|fps|hz"
+_NO_FACT = re.compile(
+    rf"""
+    [+\-]?[0-9]+(?:[./][0-9]+)?               # a number alone; 05/06 is no date either
+    | [0-9]{{1,5}}[+\-][0-9]{{1,5}}           # a range of lines, 00+1
+    | [0-9]{{8}}T[0-9]{{2,9}}Z?               # a time without signs
+    | 0o[0-7]{{3,6}}                          # an octal mode
+    | (?:[0-9.]{{1,9}}-?(?:{_UNITS}))+        # a duration
+    | [0-9.]{{1,9}}(?:{_SIZES})               # a time or a size
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a project adds to the rules: words that are facts although they may hold no digit, tools
+    of which a repeated call means nothing, and how users say that they repeat themselves.
+
+    A term is found where it has no letter or digit beside it. A prefix is found with what follows
+    it, such as `INV-` in `INV-new/7`. A pattern is a regular expression that finds facts. Raises
+    InvalidValue for an empty word, and for a pattern that cannot be used.
+    """
+
+    terms: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    repeatable: tuple[str, ...] = ()
+    reminders: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for word in (*self.terms, *self.prefixes, *self.repeatable, *self.reminders):
+            if not isinstance(word, str) or not word.strip():
+                raise InvalidValue(f"a word that is a fact must be a text, but is: {word!r}")
+        for pattern in self.patterns:
+            _check_pattern(pattern)
+
+
+def _check_pattern(pattern: str) -> None:
+    try:
+        finds_nothing = re.compile(pattern).search("") is not None
+    except (re.error, TypeError, OverflowError, RecursionError) as error:
+        raise InvalidValue(f"{pattern!r} is no regular expression: {error}") from error
+    if finds_nothing:
+        raise InvalidValue(f"a pattern of facts must find some letters: {pattern!r}")
+
+
+NO_WORDS = Words()
+
+
+def words_of(terms: Sequence[str], prefixes: Sequence[str], patterns: Sequence[str] = ()) -> Words:
+    """Return the words of a caller. Raises InvalidValue."""
+    for given in (terms, prefixes, patterns):
+        if isinstance(given, str):
+            raise InvalidValue(f"words that are facts are a list of texts, not {given!r}")
+    return Words(tuple(terms), tuple(prefixes), tuple(patterns))
+
+
+class Found(NamedTuple):
+    """What a message names: terms, dates as they are written, and codes, of which it says of some
+    that they are facts.
+    """
+
+    terms: frozenset[str]
+    dates: Mapping[Date, str]
+    codes: frozenset[str]
+    named: frozenset[str]
+
+
+def found_in(message: ChatMessage, words: Words = NO_WORDS) -> Found:
+    """Return the facts that a message's texts, tool arguments and tool results name.
+
+    A term is a run of ASCII letters, digits and `._@/+-` that begins and ends with a letter or
+    digit, is 4 to 200 characters long and holds a digit; or one of the `words`. Longer runs are
+    data, such as base64. A code is a number of four digits or more, or a run of five capitals or
+    more: it is named where it is a whole JSON string, and a number also behind one of
+    NAMES_OF_NUMBERS. The mark of a redaction holds nothing.
+    """
+    terms: set[str] = set()
+    dates: dict[Date, str] = {}
+    codes: set[str] = set()
+    named: set[str] = set()
+    for text in said_texts(message):
+        if _REDACTED.fullmatch(text):
+            continue
+        dates |= dates_in(text)
+        named.update(_NAMED_NUMBER.findall(text))
+        named.update(each for each in strings_in(json_of(text)) if _CODE.fullmatch(each))
+        for run in runs_in(without_times(text)):
+            if _CODE.fullmatch(run):
+                codes.add(run)
+            elif is_term(run):
+                terms.add(run)
+        if words != NO_WORDS:
+            terms.update(_words_in(text, words))
+    return Found(frozenset(terms), dates, frozenset(codes | named), frozenset(named))
+
+
+def facts_of(message: ChatMessage, words: Words = NO_WORDS) -> frozenset[str]:
+    """Return the facts that a message has by itself, as they are written."""
+    found = found_in(message, words)
+    return found.terms | found.named | frozenset(found.dates.values())
+
+
+def runs_in(text: str) -> Iterator[str]:
+    """Yield the runs of the characters of terms, without the punctuation around them."""
+    for run in _RUN.findall(text):
+        if stripped := run.strip(PUNCTUATION):
+            yield stripped
+
+
+def is_term(run: str) -> bool:
+    """Return whether a run is a fact in any place."""
+    return (
+        SHORTEST <= len(run) <= LONGEST
+        and _DIGIT.search(run) is not None
+        and not _NO_FACT.fullmatch(run)
+        and not VOCABULARY.fullmatch(run)
+    )
+
+
+@cache
+def _pattern(words: Words) -> re.Pattern[str] | None:
+    """Return the pattern that finds words in a text; the group has the words with a prefix."""
+    terms = sorted(words.terms, key=len, reverse=True)
+    exact = [rf"{re.escape(term)}(?![^\W_])" for term in terms]
+    # Possessive, and looking ahead no farther than facts are long, so that a prefix of punctuation
+    # costs a long line of it no more than its length.
+    rest = rf"(?=[._@/+\-]{{0,{LONGEST}}}[A-Za-z0-9])[A-Za-z0-9._@/+\-]*+"
+    prefixed = [rf"({'|'.join(map(re.escape, words.prefixes))}){rest}"] if words.prefixes else []
+    parts = prefixed + exact
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(parts)})") if parts else None
+
+
+def _words_in(text: str, words: Words) -> Iterator[str]:
+    pattern = _pattern(words)
+    for found in pattern.finditer(text) if pattern else ():
+        has_prefix = bool(found.re.groups and found[1])
+        fact = found[0].rstrip(PUNCTUATION) if has_prefix else found[0]
+        if not has_prefix or len(fact) <= LONGEST:
+            yield fact
+    for own in words.patterns:
+        for found in re.finditer(own, text):
+            if 0 < len(found[0]) <= LONGEST:
+                yield found[0]
+
+
+def said_texts(message: ChatMessage) -> Iterator[str]:
+    """Yield the texts in which facts are looked for: texts, tool arguments and tool results."""
+    match message:
+        case SystemMessage():
+            yield message.text
+        case AiMessage():
+            yield message.text or ""
+            for request in message.tool_execution_requests:
+                yield (request and request.arguments) or ""
+        case UserMessage() | ToolExecutionResultMessage():
+            yield from (each.text for each in message.contents if isinstance(each, TextContent))
+
+
+def is_pasted(message: UserMessage) -> bool:
+    """Return whether a user pasted a message, rather than wrote it."""
+    texts = list(said_texts(message))
+    lines = sum(text.count("\n") + 1 for text in texts)
+    return sum(map(len, texts)) > LONGEST_SAID or lines > MOST_LINES
+
+
+def json_of(text: str) -> Any:
+    """Parse a text as JSON; return None for any other text."""
+    if text.lstrip()[:1] not in ("{", "[", '"'):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    """Yield the texts among the values of JSON."""
+    return (each for _, each in pairs_in(value) if isinstance(each, str))
+
+
+def pairs_in(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the plain values of JSON, each with its key if it has one."""
+    waiting: list[tuple[str, Any]] = [("", value)]
+    while waiting:
+        key, each = waiting.pop()
+        if isinstance(each, Mapping):
+            waiting += each.items()
+        elif isinstance(each, list):
+            waiting += ((key, one) for one in each)
+        elif each is not None:
+            yield key, each
+
+
+# Which facts are shown as examples
+
+SHORTEST_NUMBER = 6  # digits of a number without letters that is an id
+_NAME = re.compile(r"\D+|.+@.+")
+_DATE = re.compile(r"[0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{2}-[0-9]{2}")
+
+
+class OfFact(Protocol):
+    """Anything that is of one fact: a use or an incident."""
+
+    @property
+    def fact(self) -> str: ...
+
+
+F = TypeVar("F", bound=OfFact)
+
+
+def example_rank(fact: str) -> int:
+    """Return 0 for an id, 1 for a name, 2 for a date, 3 for what is no good example."""
+    if _DATE.fullmatch(fact):
+        return 2
+    if _NAME.fullmatch(fact):
+        return 1
+    has_letter = any(map(str.isalpha, fact))
+    is_long = sum(map(str.isdigit, fact)) >= SHORTEST_NUMBER
+    return 0 if has_letter or is_long else 3
+
+
+def examples_first(found: Iterable[F]) -> Iterator[F]:
+    """Yield what is an example, in order: ids before names before dates."""
+    ranked = [(rank, each) for each in found if (rank := example_rank(each.fact)) < 3]
+    yield from (each for _, each in sorted(ranked, key=lambda pair: pair[0]))

@@ -1,0 +1,254 @@
+"""The frontier: what many histories give under limits, low waters and beginnings, added up.
+
+The figures of one history hold no word of a message. A limit that everything fits in is left out of
+them, because it gives what everything gives. So the figures of many histories are added limit by
+limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from chatmemory.messages.message import MessageType
+from chatmemory.recall.comparison import curve_of
+from chatmemory.recall.cost import (
+    NO_BOUNDS,
+    Bill,
+    CacheRules,
+)
+from chatmemory.recall.history import History, needs
+from chatmemory.recall.prompts import prompt_sizes
+from chatmemory.recall.tallies import (
+    NOTHING,
+    Tallies,
+    Tally,
+)
+from chatmemory.windows.policies import (
+    WHOLE,
+    Policy,
+    has_own_rule,
+)
+
+FEWEST_CALLS = 3  # of a conversation that weighs anything
+MOST_ADDS = 400_000  # messages that are added in all where a replay is needed for each policy
+
+
+LOW_WATERS = tuple(map(Decimal, ("1", "0.8", "0.6", "0.5")))
+LEAST = {"tokens": 100}  # the smallest limit that is tried; of another unit 2
+ANY_LIMIT = 10**9  # goes together with all options
+_STEPS = (4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32)  # quarters of a power of ten
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The policies that are tried: variants, which are policies whose limit is ignored, under a
+    grid of limits and those of `also`; or each under the limits of `given`.
+    """
+
+    variants: tuple[Policy, ...]
+    also: tuple[int, ...] = ()
+    rules: CacheRules = NO_BOUNDS
+    given: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def kind(self) -> Policy:
+        return self.variants[0]
+
+    def limits(self, variant: int, most: int) -> Sequence[int]:
+        """Return the limits of a variant; of a grid those below a load."""
+        if self.given is not None:
+            return self.given[variant]
+        least = self.variants[variant].least_limit
+        limits = limits_of(self.kind.unit, most, self.also)
+        return [limit for limit in limits if limit >= least]
+
+    def place_of(self, policy: Policy) -> tuple[int, int]:
+        """Return the variant and the limit of a policy that is tried."""
+        return self.variants.index(_variant(policy)), policy.limit
+
+
+def tried_of_kind(kind: Policy, also: Iterable[int] = (), rules: CacheRules = NO_BOUNDS) -> Tried:
+    """Return the policies of a frontier: a kind with each low water, beginning as it does or with a
+    user message. Its own options come first.
+    """
+    kind = _variant(kind)
+    waters = (WHOLE,) if has_own_rule(type(kind)) else LOW_WATERS
+    begun = (kind,) if kind.takes_whole_turns else (kind, replace(kind, snap_to_user=True))
+    found = [kind, *(replace(each, low_water=water) for each in begun for water in waters)]
+    return Tried(tuple(dict.fromkeys(found)), tuple(sorted(also)), rules)
+
+
+def tried_policies(policies: Iterable[Policy | None], rules: CacheRules) -> Tried:
+    """Return policies as those that are tried."""
+    limits: dict[Policy, list[int]] = {}
+    for policy in policies:
+        if policy is not None:
+            limits.setdefault(_variant(policy), []).append(policy.limit)
+    return Tried(tuple(limits), (), rules, tuple(map(tuple, limits.values())))
+
+
+def _variant(policy: Policy) -> Policy:
+    return replace(policy, limit=ANY_LIMIT)
+
+
+def limits_of(unit: str, most: int, also: Iterable[int] = ()) -> list[int]:
+    """Return the limits that are tried below a load, about 11 in each power of ten, and `also`."""
+    least, power, found = LEAST.get(unit, 2), 1, {limit for limit in also if limit < most}
+    while power < most:
+        tried = (step * power // 4 for step in _STEPS if step * power % 4 == 0)
+        found |= {limit for limit in tried if least <= limit < most}
+        power *= 10
+    return sorted(found)
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What a history gives under the policies of a frontier.
+
+    `everything` is without a limit; its largest prompt has `longest` tokens. `points` are the
+    tallies of each variant by limit. `today` is that of the policy in force; None where a client
+    decides. From the limit `need` on, every larger one holds all facts. `is_unreadable` tells that
+    a row of the history is corrupt.
+    """
+
+    messages: int = 0
+    recalls: int = 0
+    calls: int = 0
+    longest: int = 0
+    everything: Tally = NOTHING
+    points: Mapping[int, Mapping[int, Tally]] = field(default_factory=dict)
+    today: Tally | None = None
+    need: int | None = None
+    is_unreadable: bool = False
+
+    @property
+    def has_weight(self) -> bool:
+        """Whether anything was needed, in calls enough."""
+        return self.recalls > 0 and self.calls >= FEWEST_CALLS
+
+    def held_at(self, variant: int, limit: int) -> int:
+        return self.points.get(variant, {}).get(limit, self.everything).held
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON has them."""
+        return {**vars(self), "points": {n: dict(found) for n, found in self.points.items()}}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Figures:
+        """Return the figures of decoded JSON, whose keys are texts."""
+        points = {
+            int(variant): {int(limit): Tally(*tally) for limit, tally in found.items()}
+            for variant, found in data["points"].items()
+        }
+        today = Tally(*data["today"]) if data["today"] else None
+        everything = Tally(*data["everything"])
+        return cls(**{**data, "points": points, "today": today, "everything": everything})
+
+
+def figures_of(history: History, tried: Tried, today: Policy | None = None) -> Figures:
+    """Return the figures of a history; `today` is the policy in force, if one decides."""
+    whole = history
+    tallies = Tallies(history, tried.kind, tried.rules)
+    if tallies.are_slow:
+        history = _newest(history, tried)
+        tallies = Tallies(history, tried.kind, tried.rules)
+    everything = history.loads.left_at(None)
+    most = tried.kind.load(tried.kind.total(history.entries))
+    points = {
+        number: {
+            limit: tallies.of(replace(variant, limit=limit)) for limit in tried.limits(number, most)
+        }
+        for number, variant in enumerate(tried.variants)
+    }
+    own = Tallies(history, today, tried.rules).of(today) if today else None
+    sliding = replace(tried.kind, low_water=WHOLE, snap_to_user=False)
+    return Figures(
+        messages=len(whole),
+        recalls=sum(1 for _ in needs(history, everything)),
+        calls=sum(entry.type is MessageType.AI for entry in history.entries),
+        longest=longest_prompt(history),
+        everything=tallies.of(None),
+        points=points,
+        today=own,
+        need=curve_of(history, sliding).smallest_limit(),
+    )
+
+
+def longest_prompt(history: History) -> int:
+    """Return the tokens of the largest window without a limit."""
+    return max(prompt_sizes(history, history.loads.left_at(None)), default=0)
+
+
+def _newest(history: History, tried: Tried) -> History:
+    """Return as much of the end of a history as can be replayed under each policy."""
+    most = tried.kind.load(tried.kind.total(history.entries))
+    policies = sum(len(tried.limits(n, most)) for n in range(len(tried.variants)))
+    return history.newest(MOST_ADDS // max(1, policies))
+
+
+class Point(NamedTuple):
+    """What a policy gives over many conversations; None sends everything."""
+
+    policy: Policy | None
+    tally: Tally
+
+    @property
+    def is_sliding(self) -> bool:
+        """Whether a window loses one message at a time."""
+        return self.policy is not None and self.policy.low_water == WHOLE
+
+
+class Sums:
+    """The figures of some conversations added up."""
+
+    def __init__(self, tried: Tried, figures: Iterable[Figures] = ()) -> None:
+        self.tried = tried
+        self.count = self.recalls = self.calls = self.longest = self.todays = 0
+        self.everything = self.today = NOTHING
+        self._less: dict[tuple[int, int], Tally] = {}
+        for each in figures:
+            self.add(each)
+
+    def add(self, figures: Figures) -> None:
+        self.count += 1
+        self.recalls += figures.recalls
+        self.calls += figures.calls
+        self.longest = max(self.longest, figures.longest)
+        self.everything = self.everything.plus(figures.everything)
+        if figures.today is not None:
+            self.todays += 1
+            self.today = self.today.plus(figures.today)
+        for variant, found in figures.points.items():
+            for limit, tally in found.items():
+                less = self._less.get((variant, limit), NOTHING)
+                self._less[variant, limit] = less.plus(tally.minus(figures.everything))
+
+    def points(self) -> list[Point]:
+        """What each policy gives at whose limit anything leaves."""
+        variants = self.tried.variants
+        return [
+            Point(replace(variants[variant], limit=limit), self.everything.plus(less))
+            for (variant, limit), less in sorted(self._less.items())
+        ]
+
+    def at(self, policy: Policy | None) -> Tally:
+        """Return what a policy of the frontier gives."""
+        if policy is None:
+            return self.everything
+        return self.everything.plus(self._less.get(self.tried.place_of(policy), NOTHING))
+
+    @property
+    def today_point(self) -> Tally | None:
+        """What the policies in force give; None unless each conversation has one."""
+        return self.today if self.count and self.todays == self.count else None
+
+    def bill(self, tally: Tally) -> Bill:
+        return tally.bill(self.calls)
+
+
+def halves(figures: Sequence[Figures]) -> tuple[list[Figures], list[Figures]]:
+    """Return every second one, to choose by, and the others, to check the choice with."""
+    return list(figures[::2]), list(figures[1::2])

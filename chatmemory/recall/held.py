@@ -1,0 +1,78 @@
+"""Which terms texts hold: a text is read once, however many terms are looked for.
+
+A text holds a term if it contains the whole term: `A-1182` does not hold `A-118`. Of a path
+or an address, its identifying part is enough.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from chatmemory.recall.facts import PUNCTUATION, runs_in
+
+_SHORTEST_END = 6
+_IS_RUN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@/+\-]*[A-Za-z0-9])?")
+_ID = re.compile(r"[0-9]{3,}|(?=[a-f\-]*[0-9])[0-9a-f\-]{7,}")
+
+
+class Terms:
+    """Terms that are looked for in texts."""
+
+    def __init__(self, terms: Iterable[str]) -> None:
+        self._by_part: defaultdict[str, list[str]] = defaultdict(list)
+        for term in terms:
+            self._by_part[identifying_part(term)].append(term)
+        in_runs = [part for part in self._by_part if _IS_RUN.fullmatch(part)]
+        self._sizes = sorted({part.count("/") for part in in_runs})
+        others = self._by_part.keys() - set(in_runs)
+        self._others = [(part, _alone(part)) for part in sorted(others)]
+
+    def held_by(self, text: str) -> set[str]:
+        """Return the terms that a text holds."""
+        parts = {part for run in set(runs_in(text)) for part in self._parts(run)}
+        parts |= {part for part, alone in self._others if part in text and alone.search(text)}
+        return {term for part in parts for term in self._by_part[part]}
+
+    def _parts(self, run: str) -> Iterator[str]:
+        """Yield the parts of a run between slashes that are looked for."""
+        segments = run.split("/")
+        for size in self._sizes:
+            for first in range(len(segments) - size):
+                part = "/".join(segments[first : first + size + 1]).strip(PUNCTUATION)
+                if part in self._by_part:
+                    yield part
+
+
+def _alone(part: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![^\W_]){re.escape(part)}(?![^\W_])")
+
+
+def is_held(term: str, texts: Iterable[str]) -> bool:
+    """Return whether one of some texts holds a term."""
+    terms = Terms([term])
+    return any(map(terms.held_by, texts))
+
+
+def identifying_part(term: str) -> str:
+    """Return the part of a term by which a text holds it: the number or id in an address such as
+    `comments/123/replies`, the end of a path, or the whole term.
+
+    An end has six characters or more, and a bare name of a file must have a dot or a digit.
+    """
+    for segment in reversed(term.split("/")[1:]):
+        if _ID.fullmatch(segment):
+            return segment
+        if not segment.isalpha():
+            break
+    return _end(term).strip(PUNCTUATION) or term
+
+
+def _end(term: str) -> str:
+    at = len(term)
+    while (at := term.rfind("/", 0, at)) >= 0:
+        end = term[at + 1 :]
+        if len(end) >= _SHORTEST_END and ("/" in end or re.search(r"[.\d]", end)):
+            return end
+    return term

@@ -1,0 +1,258 @@
+"""A history: what was said, with its facts, and what of them is needed and comes up again.
+
+What is needed is the same under every limit: the recalls, which are the uses of the assistant, and
+the incidents of users and tools that the conversation really had. What users repeat, and calls that
+are made again, are incidents under each limit that does not hold it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any, NamedTuple
+
+from chatmemory.lint import Turn
+from chatmemory.messages.estimators import (
+    TokenCountEstimator,
+    count_overhead,
+    count_tokens,
+)
+from chatmemory.messages.message import ChatMessage, MessageType
+from chatmemory.recall.again import (
+    Again,
+    ReadMessage,
+    read_messages,
+)
+from chatmemory.recall.facts import (
+    NO_WORDS,
+    Words,
+    example_rank,
+)
+from chatmemory.recall.kinds import IncidentKind
+from chatmemory.recall.lexicon import Lexicon
+from chatmemory.windows.loads import Loads
+from chatmemory.windows.window import Entry
+
+REPEATS = frozenset({IncidentKind.USER_REPEATED, IncidentKind.CALL_REPEATED})
+
+
+@dataclass(frozen=True)
+class History:
+    """What was said, in order. An entry's key is its position, from 0.
+
+    `turns` are the messages as the linter sees them, and `read` as their facts are read. `overhead`
+    is the fixed cost of a request in tokens. `numbers` are the numbers of the messages. `incidents`
+    are those of users and tools that the conversation had: number of the message, and kind. `times`
+    are when the messages were said, in seconds; None where that is not known.
+    """
+
+    entries: Sequence[Entry]
+    turns: Sequence[Turn]
+    read: Sequence[ReadMessage]
+    lexicon: Lexicon
+    overhead: int
+    numbers: Sequence[int]
+    incidents: frozenset[tuple[int, IncidentKind]] = frozenset()
+    times: Sequence[float | None] = ()
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def seconds(self, first: int | None, last: int) -> float | None:
+        """Return the time between two messages; None if it is not known."""
+        if first is None or not self.times:
+            return None
+        start, end = self.times[first], self.times[last]
+        return None if start is None or end is None else end - start
+
+    def newest(self, size: int) -> History:
+        """Return the last messages of the history as one of their own."""
+        first = len(self) - size
+        if first <= 0:
+            return self
+        entries = [replace(each, key=n) for n, each in enumerate(self.entries[first:])]
+        turns = [each._replace(position=n) for n, each in enumerate(self.turns[first:])]
+        return replace(
+            self,
+            entries=entries,
+            turns=turns,
+            read=self.read[first:],
+            numbers=self.numbers[first:],
+            times=self.times[first:],
+        )
+
+    @cached_property
+    def tokens(self) -> list[int]:
+        return [entry.tokens for entry in self.entries]
+
+    @cached_property
+    def loads(self) -> Loads:
+        return Loads(self.entries)
+
+    def mentions(self, position: int) -> frozenset[str]:
+        """Return the facts that the message at a position mentions."""
+        return self.read[position].facts.mentions
+
+    def latest_mentions(self, fact: str, end: int) -> list[int]:
+        """Return the positions of the latest message that mentions a fact among the first `end`
+        ones, and of the latest system message, which stays while others leave.
+        """
+        found = (mentions.get(fact, ()) for mentions in self._mentions)
+        return [each[n - 1] for each in found if (n := bisect_left(each, end))]
+
+    @cached_property
+    def _mentions(self) -> tuple[Mapping[str, list[int]], Mapping[str, list[int]]]:
+        """The positions of each fact, those of system messages apart."""
+        others: defaultdict[str, list[int]] = defaultdict(list)
+        systems: defaultdict[str, list[int]] = defaultdict(list)
+        for position, entry in enumerate(self.entries):
+            by_fact = systems if entry.type is MessageType.SYSTEM else others
+            for fact in self.mentions(position):
+                by_fact[fact].append(position)
+        return others, systems
+
+
+def history_of(
+    messages: Iterable[ChatMessage], estimator: TokenCountEstimator, words: Words = NO_WORDS
+) -> History:
+    """Return the history of messages, each counted by the estimator."""
+    said = list(messages)
+    tokens = [count_tokens(estimator, message) for message in said]
+    overhead = count_overhead(estimator)
+    return history_from(said, tokens, overhead, range(1, len(said) + 1), words)
+
+
+def history_from(
+    said: Sequence[ChatMessage],
+    tokens: Sequence[int],
+    overhead: int,
+    numbers: Sequence[int],
+    words: Words = NO_WORDS,
+    times: Sequence[float | None] = (),
+) -> History:
+    """Return the history of messages whose tokens are known.
+
+    A time that a file gave for a message takes the place of that in `times`.
+    """
+    entries = [
+        Entry(
+            message.type,
+            message.has_tool_execution_requests,
+            tokens[position],
+            message if message.type is MessageType.SYSTEM else None,
+            key=position,
+        )
+        for position, message in enumerate(said)
+    ]
+    turns = [Turn.of(position, position + 1, message) for position, message in enumerate(said)]
+    lexicon = Lexicon(said, words)
+    read = read_messages(said, lexicon, words)
+    recorded = map(recorded_time, said)
+    known = [each or usual for each, usual in zip_longest(recorded, times)]
+    return History(entries, turns, read, lexicon, overhead, numbers, times=known)
+
+
+def recorded_time(message: ChatMessage) -> float | None:
+    """Return when a message was said, in seconds, if the file of its conversation gave that."""
+    return time_in(getattr(message, "attributes", {}))
+
+
+def time_in(attributes: Mapping[str, Any]) -> float | None:
+    """Return the time that a file gave, from what formats keep with a message."""
+    for about in attributes.values():  # by the name of the format
+        given = about.get("timestamp") if isinstance(about, Mapping) else None
+        if isinstance(given, str):
+            with suppress(ValueError):
+                return datetime.fromisoformat(given).timestamp()
+    return None
+
+
+class Use(NamedTuple):
+    """What an incident would be of if it is forgotten, at the position of a message.
+
+    `parts` are the names of its facts, or of its call, each with the last message that mentions it.
+    `fact` is the one that leaves first, as it is written, `mention` its last mention, and `until`
+    the position at which its last mention in the window left, or the history's length.
+    """
+
+    position: int
+    kind: IncidentKind
+    fact: str
+    mention: int
+    until: int
+    parts: tuple[tuple[str, int], ...]
+
+    @property
+    def is_held(self) -> bool:
+        """Whether all of it was in the window just before the message."""
+        return self.until >= self.position
+
+    def depends_on(self, known: Container[str]) -> int | None:
+        """Return the mention that leaves first of those that must be in memory; None if all of it
+        is `known` anyhow.
+        """
+        return min((mention for name, mention in self.parts if name not in known), default=None)
+
+
+Uses = Callable[[History, Sequence[int]], Iterator[Use]]
+
+
+def uses(history: History, left: Sequence[int]) -> Iterator[Use]:
+    """Yield the facts that the assistant took up again, each once a message, and what comes up
+    again from users and calls, once a message and kind. Pairs such as `membership=gold` are facts
+    of incidents only: a recall is of a term, a code or a date.
+
+    `left` is when each message left in a replay.
+    """
+    last: dict[str, int] = {}
+    until: dict[str, int] = {}
+    for position, read in enumerate(history.read):
+        own = read.facts.own
+        if history.entries[position].type is MessageType.AI:
+            for name in sorted((own.keys() - read.facts.pairs) & last.keys()):
+                part = ((name, last[name]),)
+                kind = IncidentKind.USED_UNSEEN
+                yield Use(position, kind, own[name], last[name], until[name], part)
+        for again in read.again:
+            if again.kind is not IncidentKind.USED_UNSEEN:
+                names = [name for name in _names(again) if name in last]
+                if not names:
+                    continue
+                first = min(names, key=lambda name: (until[name], last[name]))
+                parts = tuple((name, last[name]) for name in names)
+                fact = _shown(again, own) if again.call else own[first]
+                yield Use(position, again.kind, fact, last[first], until[first], parts)
+        for name in read.facts.mentions:
+            last[name] = position
+            until[name] = max(until.get(name, -1), left[position])
+
+
+def _shown(again: Again, own: Mapping[str, str]) -> str:
+    """Return the best known fact of a call's result, or the call if it has none."""
+    best = min(again.facts, key=example_rank, default=again.call)
+    return own.get(best, best)
+
+
+def _names(again: Again) -> tuple[str, ...]:
+    return (again.call,) if again.call else again.facts
+
+
+def needs(history: History, left: Sequence[int]) -> Iterator[Use]:
+    """Yield what is needed, which is the same under every limit."""
+    for use in uses(history, left):
+        number = history.numbers[use.position]
+        if use.kind is IncidentKind.USED_UNSEEN or (number, use.kind) in history.incidents:
+            yield use
+
+
+def repeats(history: History, left: Sequence[int]) -> Iterator[Use]:
+    """Yield what users repeat, and calls that are made again: incidents where it is not held."""
+    for use in uses(history, left):
+        if use.kind in REPEATS:
+            yield use

@@ -1,0 +1,366 @@
+"""Incidents: what left memory and came up again. A message that arrived is one incident at most.
+
+A fact that a user or a tool said is forgotten when its last mention leaves memory; any mention
+counts, also one of the assistant and of a summary. When it comes up again, that had a price: the
+user said it twice, a tool was called twice for it, or the assistant used it without having read it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from chatmemory.messages.estimators import estimator_for
+from chatmemory.messages.message import ChatMessage
+from chatmemory.recall.again import ReadMessage, Sayings
+from chatmemory.recall.comparison import (
+    is_exact,
+    limits_that_hold,
+    smallest_of,
+)
+from chatmemory.recall.facts import (
+    NO_WORDS,
+    Words,
+    example_rank,
+)
+from chatmemory.recall.history import History, history_of
+from chatmemory.recall.kinds import IncidentKind as IncidentKind
+from chatmemory.recall.kinds import KindWords, words_of
+from chatmemory.windows.eviction import Reason
+from chatmemory.windows.loads import (
+    Keeping,
+    Mention,
+    smallest_limits,
+)
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.transitions import fold
+from chatmemory.windows.window import Window
+
+INCIDENT_RULES = 3  # raise it with each change of what an incident is
+
+
+@dataclass(frozen=True)
+class Forgotten:
+    """A fact that had left memory when it came up again; of a call, its result.
+
+    `fact` is as it is written where it came up, and `name` as it is tracked. `said` is the latest
+    message of a user that said it, else of a tool. `last` is its last mention, which left memory at
+    `left_step`, and `cause` the reason. `keeping` is the smallest limit from which every larger one
+    would have held it; None while it is not computed.
+    """
+
+    fact: str
+    name: str
+    said: int
+    last: int
+    left_step: int
+    cause: Reason
+    keeping: Keeping | None = None
+
+
+@dataclass(frozen=True)
+class Incident:
+    """What came up again in message `again`, which arrived at `step`: `facts`, the best known
+    first.
+
+    A user's is `is_forced` if the assistant asked for it, in the message `asked`, or the user says
+    that it was said before. A call's `result` is that of the equal call before; `tokens` are those
+    of the new one, and `is_same` tells whether it is equal. `tool` is what was called.
+    """
+
+    kind: IncidentKind
+    again: int
+    step: int
+    facts: tuple[Forgotten, ...]
+    is_forced: bool = False
+    asked: int | None = None
+    result: Forgotten | None = None
+    tokens: int | None = None
+    is_same: bool | None = None
+    tool: str = ""
+
+    @property
+    def shown(self) -> Forgotten:
+        """What the incident is of, before anything else: the result, or the best known fact."""
+        return self.result or self.facts[0]
+
+    @property
+    def words(self) -> KindWords:
+        return words_of(self.kind, self.is_forced)
+
+    @property
+    def what(self) -> str:
+        """What came up again: the tool that was called, or the best known facts."""
+        return (self.tool or "A tool") if self.result else facts_words(self)
+
+    @property
+    def fact(self) -> str:
+        """The best known fact, or the tool if there is none."""
+        return self.facts[0].fact if self.facts else self.tool
+
+
+class StepMessage(NamedTuple):
+    """A message that arrived at a step; `is_said` unless a client injected it."""
+
+    number: int
+    step: int
+    message: ChatMessage
+    read: ReadMessage
+    is_said: bool = True
+
+
+class MemoryTime(NamedTuple):
+    """The step at which a message entered memory, and the one at which it left, with the reason."""
+
+    number: int
+    entered: int
+    left: int | None = None
+    reason: Reason | None = None
+
+
+def incidents_under(
+    policy: Policy, messages: Sequence[ChatMessage], words: Words = NO_WORDS
+) -> list[Incident]:
+    """Return the incidents, with their limits, that messages would have under one policy."""
+    history = history_of(messages, estimator_for(policy.estimator), words)
+    found = incidents_of(*replayed(messages, history, policy))
+    return list(with_limits(found, history, policy))
+
+
+def replayed(
+    messages: Sequence[ChatMessage], history: History, policy: Policy
+) -> tuple[list[StepMessage], list[MemoryTime]]:
+    """Return what arrives, and when it is in memory, in a replay under one policy.
+
+    Messages that the policy ignores or refuses make no step, as in the ledger.
+    """
+    arrivals: list[StepMessage] = []
+    entered: dict[int, int] = {}
+    times: list[MemoryTime] = []
+    numbers = dict(zip(history.entries, history.numbers, strict=True))
+    for position, change in enumerate(fold(Window(), history.entries, policy)):
+        if not change.arrivals:
+            continue
+        number, step = history.numbers[position], len(arrivals) + 1
+        arrivals.append(StepMessage(number, step, messages[position], history.read[position]))
+        entered[number] = step
+        for eviction in change.evictions:
+            gone = numbers[eviction.entry]
+            times.append(MemoryTime(gone, entered.pop(gone), step, eviction.reason))
+    return arrivals, [*times, *(MemoryTime(*still) for still in entered.items())]
+
+
+def incidents_of(arrivals: Iterable[StepMessage], times: Iterable[MemoryTime]) -> list[Incident]:
+    """Return the incidents of a conversation, in the order of its steps."""
+    arriving: defaultdict[int, list[StepMessage]] = defaultdict(list)
+    changing: defaultdict[int, list[MemoryTime]] = defaultdict(list)
+    mentions: dict[int, frozenset[str]] = {}
+    for arrival in arrivals:
+        mentions[arrival.number] = arrival.read.facts.mentions
+        arriving[arrival.step].append(arrival)
+    for time in times:
+        changing[time.entered].append(time)
+        if time.left is not None and time.left != time.entered:
+            changing[time.left].append(time)
+    memory = _Memory(mentions)
+    found: list[Incident] = []
+    before: int | None = None
+    for step in sorted(arriving.keys() | changing.keys()):
+        for arrival in arriving[step]:
+            if arrival.is_said:
+                found += _incident(arrival, memory, before)
+                before = arrival.number
+        memory.hear(arriving[step])
+        memory.follow(step, changing[step])
+    return found
+
+
+def _incident(arrival: StepMessage, memory: _Memory, before: int | None) -> Iterator[Incident]:
+    """Yield the incident of a message, which is of the first kind that applies."""
+    for again in arrival.read.again:
+        facts = tuple(memory.forgotten(again.facts, arrival.read.facts.own))
+        result = next(memory.forgotten([again.call], {}), None) if again.call else None
+        if result is None if again.call else not facts:
+            continue
+        names = {each.name for each in facts}
+        yield Incident(
+            again.kind,
+            arrival.number,
+            arrival.step,
+            facts,
+            is_forced=not names.isdisjoint(again.forced),
+            asked=None if names.isdisjoint(again.asked) else before,
+            result=result,
+            is_same=again.is_same,
+            tool=getattr(arrival.message, "tool_name", None) or "",
+        )
+        return
+
+
+class _Memory:
+    """The facts that were said before a step, and whether memory still mentions them."""
+
+    def __init__(self, mentions: Mapping[int, frozenset[str]]) -> None:
+        self._mentions = mentions
+        self._in_memory: Counter[str] = Counter()
+        self._left: dict[str, MemoryTime] = {}
+        self._sayings = Sayings()
+
+    def forgotten(self, names: Iterable[str], own: Mapping[str, str]) -> Iterator[Forgotten]:
+        """Yield the facts of these names that are forgotten, the best known first."""
+        for name in sorted(names, key=lambda name: (example_rank(name), name)):
+            said, left = self._sayings.said(name), self._left.get(name)
+            if said and left and left.left and left.reason and not self._in_memory[name]:
+                fact = own.get(name, name)
+                yield Forgotten(fact, name, said, left.number, left.left, left.reason)
+
+    def hear(self, arrivals: Iterable[StepMessage]) -> None:
+        for arrival in arrivals:
+            if arrival.is_said:
+                facts = arrival.read.facts
+                self._sayings.hear(arrival.number, facts.speaker, facts.mentions)
+
+    def follow(self, step: int, times: Sequence[MemoryTime]) -> None:
+        """Count what enters and leaves memory at a step. If several messages leave in one step,
+        use the last one.
+        """
+        for time in times:
+            if time.entered == step:
+                self._in_memory.update(self._mentions.get(time.number, ()))
+        for time in sorted(time for time in times if time.left == step):
+            facts = self._mentions.get(time.number, frozenset())
+            self._in_memory.subtract(facts)
+            self._left.update(dict.fromkeys(facts, time))
+
+
+def with_limits(found: Iterable[Incident], history: History, policy: Policy) -> Iterator[Incident]:
+    """Yield incidents with the limits that would have kept their facts, under this policy, and
+    with the tokens of what was called again.
+
+    What was said is replayed under each limit throughout, with nothing pinned: once for all
+    incidents. For a policy that must be replayed under one limit after another, a use by the
+    assistant has none.
+    """
+    incidents = list(found)
+    ends = [bisect_left(history.numbers, each.again) for each in incidents]
+    asked = [
+        (fact, each.kind, end)
+        for each, end in zip(incidents, ends, strict=True)
+        for fact in _parts(each)
+    ]
+    find = _exact_limits if is_exact(history, policy) else _tried_limits
+    limits = iter(find(asked, history, policy))
+    for each, end in zip(incidents, ends, strict=True):
+        parts = [
+            replace(fact, keeping=Keeping(None) if fact.cause.is_beyond_limits else next_limit)
+            for fact, next_limit in zip(_parts(each), limits, strict=False)
+        ]
+        is_call = each.result is not None
+        yield replace(
+            each,
+            tokens=history.tokens[end] if is_call else None,
+            result=parts[0] if is_call else None,
+            facts=tuple(parts[is_call:]),
+        )
+
+
+def _parts(incident: Incident) -> list[Forgotten]:
+    return [*([incident.result] if incident.result else []), *incident.facts]
+
+
+Asked = Sequence[tuple[Forgotten, IncidentKind, int]]
+
+
+def _exact_limits(asked: Asked, history: History, policy: Policy) -> Iterator[Keeping]:
+    for fact, _, end in asked:
+        if mentions := history.latest_mentions(fact.name, end):
+            limits = limits_that_hold(history, fact.name, max(mentions), end - 1, policy)
+            yield Keeping(max(1, limits[0][0]))
+        else:
+            yield Keeping(None)
+
+
+def _tried_limits(asked: Asked, history: History, policy: Policy) -> Iterator[Keeping | None]:
+    mentions = [
+        ()
+        if kind is IncidentKind.USED_UNSEEN or fact.cause.is_beyond_limits
+        else [Mention(position, end) for position in history.latest_mentions(fact.name, end)]
+        for fact, kind, end in asked
+    ]
+    limits = smallest_limits(history.loads, {one for each in mentions for one in each}, policy)
+    return (smallest_of(limits.get(one) for one in each) for each in mentions)
+
+
+def incident_to_dict(incident: Incident) -> dict[str, Any]:
+    """Return an incident as JSON. A `limit` is null if none would have kept the fact, and absent
+    while that is not computed; `limit_tried_every` is the distance of the limits that were tried,
+    if not every one was.
+    """
+    found: dict[str, Any] = {
+        "kind": incident.kind.value,
+        "again": incident.again,
+        "step": incident.step,
+        "forced": incident.is_forced,
+        "asked": incident.asked,
+        "facts": [{"fact": each.fact, **_to_dict(each)} for each in incident.facts],
+    }
+    if incident.result is not None:
+        found["tool"], found["same_result"] = incident.tool, bool(incident.is_same)
+        found["result"] = _to_dict(incident.result)
+        if incident.tokens is not None:
+            found["tokens"] = incident.tokens
+    return found
+
+
+def _to_dict(each: Forgotten) -> dict[str, Any]:
+    found = {"said": each.said, "left_step": each.left_step, "cause": each.cause.value}
+    keeping = each.keeping
+    limit = {} if keeping is None else {"limit": keeping.limit}
+    tried = keeping is not None and keeping.tried_every > 1
+    return found | limit | ({"limit_tried_every": keeping.tried_every} if keeping and tried else {})
+
+
+NAMED = 3  # facts that a sentence names
+
+
+def incident_words(incident: Incident) -> str:
+    """Return an incident in one sentence, without its last point."""
+    came = f"{incident.what} {incident.words.happened} in #{incident.again}{call_words(incident)}"
+    said = "the result in" if incident.result else "said in"
+    return f"{came}; {forgotten_words(incident.shown, said)}"
+
+
+def forgotten_words(fact: Forgotten, said: str = "said in") -> str:
+    """Return where a fact was said, when it left memory, and the limit that would have kept it."""
+    limit = fact.keeping.limit if fact.keeping else None
+    about = "about " if fact.keeping and fact.keeping.tried_every > 1 else ""
+    kept = f"; a limit of {about}{limit:,} would have kept it" if limit else ""
+    return f"{said} #{fact.said}, left memory at step {fact.left_step:,}{kept}"
+
+
+def facts_words(incident: Incident) -> str:
+    """Return the best known facts of an incident, and how many others there are."""
+    named = [each.fact for each in incident.facts[:NAMED]]
+    more = len(incident.facts) - len(named)
+    return f"{', '.join(named)}{f' and {more:,} more' if more else ''}"
+
+
+def call_words(incident: Incident) -> str:
+    """Return what a call that was made again cost: `, with the same result: 49,167 tokens; 611
+    terms such as A-1182`; empty of other incidents.
+    """
+    if incident.result is None:
+        return ""
+    same = "the same" if incident.is_same else "another"
+    tokens = _counted(incident.tokens, "token") if incident.tokens is not None else ""
+    count = len(incident.facts)
+    terms = f"{_counted(count, 'term')} such as {incident.facts[0].fact}" if count else ""
+    cost = "; ".join(filter(None, [tokens, terms]))
+    return f", with {same} result{f': {cost}' if cost else ''}"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,70 @@
+"""The kinds of incidents, and the one table of their words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chatmemory.exceptions import InvalidValue
+
+
+class IncidentKind(StrEnum):
+    """How something forgotten came up again in a message, in the order in which kinds apply.
+
+    The user had said it and says it again; a call is made again whose result had left; the user
+    says for the first time what a tool had said; or the assistant uses what nothing in memory
+    holds.
+    """
+
+    USER_REPEATED = "user_repeated"
+    CALL_REPEATED = "call_repeated"
+    USER_SUPPLIED = "user_supplied"
+    USED_UNSEEN = "used_unseen"
+
+
+@dataclass(frozen=True)
+class KindWords:
+    """The words of a kind: as a title, as what happened to the fact or the tool, and in short as
+    what the last message of it did.
+    """
+
+    title: str
+    happened: str
+    short: str
+
+
+WORDS: Mapping[IncidentKind, KindWords] = {
+    IncidentKind.USER_REPEATED: KindWords(
+        "Said again by the user", "was said again after it had left", "said again"
+    ),
+    IncidentKind.CALL_REPEATED: KindWords("Called again", "was called again", "called again"),
+    IncidentKind.USER_SUPPLIED: KindWords(
+        "Supplied by the user", "was supplied by the user after it had left", "supplied"
+    ),
+    IncidentKind.USED_UNSEEN: KindWords(
+        "Used unseen", "was used with no recorded mention in memory", "used"
+    ),
+}
+# Of what the user said again because the assistant asked for it, or as the user says
+FORCED = KindWords("Had to be said again", "had to be said again", "said again")
+
+# The names of the release before, which are still accepted
+FORMER = {
+    "said_again": IncidentKind.USER_REPEATED,
+    "fetched_again": IncidentKind.CALL_REPEATED,
+    "used": IncidentKind.USED_UNSEEN,
+}
+
+
+def words_of(kind: IncidentKind, is_forced: bool) -> KindWords:
+    """Return the words of an incident."""
+    return FORCED if is_forced else WORDS[kind]
+
+
+def kind_named(name: str) -> IncidentKind:
+    """Return the kind of a name, also of one of the release before. Raises InvalidValue."""
+    try:
+        return FORMER.get(name) or IncidentKind(name)
+    except ValueError:
+        raise InvalidValue(f"{name!r} is none of {', '.join(IncidentKind)}") from None

@@ -1,0 +1,106 @@
+"""The facts of a conversation: what each message has of them, and which it mentions.
+
+A message has a fact that it names itself. It mentions any fact of the conversation that stands in
+it as a whole, or whose identifying part does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from chatmemory.messages.message import (
+    ChatMessage,
+    MessageType,
+    UserMessage,
+)
+from chatmemory.messages.sessions import is_by_program
+from chatmemory.recall.dates import (
+    Dates,
+    dates_in,
+    names_of,
+)
+from chatmemory.recall.facts import (
+    NO_WORDS,
+    Found,
+    Words,
+    found_in,
+    is_pasted,
+    said_texts,
+)
+from chatmemory.recall.held import Terms
+from chatmemory.recall.pairs import Pairs, pairs_of
+
+
+class MessageFacts(NamedTuple):
+    """The facts of a message: its `own` by name, each as it is written, of which some are `dates`
+    or `pairs`, and the names of all that it `mentions`. What a program wrote for a user is a
+    tool's.
+    """
+
+    own: Mapping[str, str]
+    dates: frozenset[str]
+    pairs: frozenset[str]
+    mentions: frozenset[str]
+    speaker: MessageType
+
+
+class Lexicon:
+    """The facts of some messages, which follow each other."""
+
+    def __init__(self, messages: Sequence[ChatMessage], words: Words = NO_WORDS) -> None:
+        found = [found_in(each, words) for each in messages]
+        self._codes = frozenset().union(*(each.named for each in found))
+        terms = [each.terms | (each.codes & self._codes) for each in found]
+        everything = frozenset().union(*terms)
+        self._terms, self._dates = Terms(everything), Dates()
+        self._pairs = Pairs(messages, everything.union(*(each.dates.values() for each in found)))
+        self.of = [
+            self._facts(message, position, terms[position], found[position])
+            for position, message in enumerate(messages)
+        ]
+
+    def _facts(
+        self, message: ChatMessage, position: int, terms: frozenset[str], found: Found
+    ) -> MessageFacts:
+        dates = names_of(found.dates, self._dates)
+        pairs = frozenset(map(str, self._pairs.used_at(position)))
+        own = {**{each: each for each in (*sorted(terms), *sorted(pairs))}, **dates}
+        speaker = speaker_of(message)
+        mentions = self._mentions(said_texts(message), is_prose=_is_prose(message, speaker))
+        return MessageFacts(own, frozenset(dates), pairs, mentions.union(own), speaker)
+
+    def _mentions(self, texts: Iterable[str], is_prose: bool) -> frozenset[str]:
+        found: set[str] = set()
+        for text in texts:
+            found |= self._terms.held_by(text)
+            found.update(map(str, self._pairs.mentioned_in(text, is_prose)))
+        return frozenset(found)
+
+    def mentioned_in(self, texts: Iterable[str]) -> frozenset[str]:
+        """Return the facts that other texts mention, such as those of a summary."""
+        read = list(texts)
+        dates = (names_of(dates_in(text), self._dates) for text in read)
+        return self._mentions(read, is_prose=True).union(*dates)
+
+
+def nameable(message: ChatMessage, words: Words = NO_WORDS) -> list[str]:
+    """Return all that could be facts of a message in some conversation, as it is written, in order:
+    by its place a fact is found again where only numbers are kept.
+    """
+    found = found_in(message, words)
+    return sorted({*found.terms, *found.codes, *found.dates.values(), *map(str, pairs_of(message))})
+
+
+def speaker_of(message: ChatMessage) -> MessageType:
+    is_tools = message.type is MessageType.USER and is_by_program(message)
+    return MessageType.TOOL_EXECUTION_RESULT if is_tools else message.type
+
+
+def _is_prose(message: ChatMessage, speaker: MessageType) -> bool:
+    """Return whether the sentences of a message mention pairs. The system message tells which
+    values there are, of any pair, and the texts of tools are no sentences.
+    """
+    if isinstance(message, UserMessage):
+        return speaker is MessageType.USER and not is_pasted(message)
+    return speaker is MessageType.AI

@@ -1,0 +1,114 @@
+"""Pairs: values of JSON that the assistant gives to a tool again, such as `membership=gold`.
+
+A pair is a fact if an earlier JSON, of arguments or of a result, has the same value under the same
+key. JSON with both mentions it, or a sentence with the value and a word of the key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from chatmemory.messages.message import AiMessage, ChatMessage
+from chatmemory.recall.facts import (
+    json_of,
+    pairs_in,
+    said_texts,
+)
+
+LONGEST_VALUE = 80
+SHORTEST_NUMBER = 3  # digits of a number that is a value
+SHORTEST_WORD = 3  # letters of a word of a key
+_WORD = re.compile(r"[^\W_]+")
+_WORD_OF_KEY = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_SENTENCE = re.compile(r"[^.!?\n]+(?:[.!?](?=\S)[^.!?\n]*)*")
+
+
+class Pair(NamedTuple):
+    key: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}"
+
+
+class Pairs:
+    """The pairs of a conversation that are facts."""
+
+    def __init__(self, messages: Sequence[ChatMessage], facts: Collection[str]) -> None:
+        earlier: set[Pair] = set()
+        again: set[Pair] = set()
+        self._of_calls: list[frozenset[Pair]] = []
+        for message in messages:
+            self._of_calls.append(pairs_of(message))
+            again |= self._of_calls[-1] & earlier
+            earlier |= self._of_calls[-1]
+            if not isinstance(message, AiMessage):
+                earlier.update(_of_texts(message))
+        self._facts = {pair for pair in again if pair.value not in facts}
+        self._by_word: defaultdict[str, list[tuple[Pair, tuple[str, ...]]]] = defaultdict(list)
+        for pair in self._facts:
+            words = tuple(_words(pair.value))
+            if words:
+                self._by_word[words[0]].append((pair, words))
+
+    def used_at(self, position: int) -> frozenset[Pair]:
+        """Return the facts that the calls of a message use."""
+        return self._of_calls[position] & self._facts
+
+    def mentioned_in(self, text: str, is_prose: bool) -> set[Pair]:
+        """Return the facts that a text mentions, in its sentences only if it is prose."""
+        value = json_of(text) if self._facts else None
+        if value is not None:
+            return self._facts.intersection(_pairs_of(value))
+        return set(self._in_sentences(text)) if self._facts and is_prose else set()
+
+    def _in_sentences(self, text: str) -> Iterator[Pair]:
+        for sentence in _SENTENCE.findall(text):
+            words = _words(sentence)
+            stems = {_stem(word) for word in words}
+            for at, word in enumerate(words):
+                for pair, value in self._by_word.get(word, ()):
+                    is_whole = tuple(words[at : at + len(value)]) == value
+                    if is_whole and not stems.isdisjoint(_key_words(pair.key)):
+                        yield pair
+
+
+def pairs_of(message: ChatMessage) -> frozenset[Pair]:
+    """Return the pairs in the arguments of a message's calls."""
+    calls = message.tool_execution_requests if isinstance(message, AiMessage) else ()
+    values = (json_of(call.arguments or "") for call in calls if call)
+    return frozenset(pair for value in values for pair in _pairs_of(value))
+
+
+def _of_texts(message: ChatMessage) -> Iterator[Pair]:
+    for text in said_texts(message):
+        yield from _pairs_of(json_of(text))
+
+
+def _pairs_of(value: Any) -> Iterator[Pair]:
+    for key, each in pairs_in(value):
+        if key and not isinstance(each, bool) and _is_value(str(each)):
+            yield Pair(key, str(each))
+
+
+def _is_value(text: str) -> bool:
+    is_small = text.isdecimal() and len(text) < SHORTEST_NUMBER
+    return 0 < len(text) <= LONGEST_VALUE and not is_small
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+def _key_words(key: str) -> Iterator[str]:
+    for word in _WORD_OF_KEY.findall(key):
+        if len(word) >= SHORTEST_WORD:
+            yield _stem(word.lower())
+
+
+def _stem(word: str) -> str:
+    """Return a word without the ending of a plural."""
+    return word.removesuffix("s") if len(word) > SHORTEST_WORD else word

@@ -1,0 +1,303 @@
+"""Prompts: what each call of the model would have sent, and how much of it a cache could reuse.
+
+A call is an AI message; its prompt is the window just before it, with the fixed overhead of a
+request, or nothing where the window is empty. Tokens are reusable if they belong to the longest
+common prefix of whole messages with the prompt of the previous call. What of these a provider
+reads from its cache is told by the rules of `cost`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, islice, takewhile
+
+from chatmemory.lint import (
+    ASKED,
+    COMBINING,
+    PROVIDERS,
+    RULES,
+    Finding,
+    Sent,
+    Turn,
+    Waiting,
+    refusals_in,
+)
+from chatmemory.lint.rules import findings
+from chatmemory.lint.turns import RESPONSES
+from chatmemory.messages.message import MessageType
+from chatmemory.recall.cost import (
+    Bill,
+    CacheRules,
+    Call,
+    bill_of,
+)
+from chatmemory.recall.history import History
+
+_SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
+_NO_TURNS = frozenset({_SYSTEM, MessageType.CUSTOM})
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The prompts of a replay, in sums of tokens.
+
+    `breaks` counts the prompts that do not begin with the whole prompt before them, `output` the
+    tokens of the AI messages, and `refused` the prompts that each provider would refuse.
+    """
+
+    sent: tuple[Call, ...] = ()
+    output: int = 0
+    refused: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def calls(self) -> int:
+        return len(self.sent)
+
+    @property
+    def tokens(self) -> int:
+        return sum(call.prompt for call in self.sent)
+
+    @property
+    def reusable(self) -> int:
+        return sum(call.shared for call in self.sent)
+
+    @property
+    def again(self) -> int:
+        """The tokens that were sent before, and are billed anew as the prompt begins otherwise."""
+        return sum(call.again for call in self.sent)
+
+    @property
+    def breaks(self) -> int:
+        return sum(call.is_broken for call in self.sent)
+
+    def bill(self, rules: CacheRules) -> Bill:
+        return bill_of(self.sent, rules)
+
+    @property
+    def per_call(self) -> float:
+        return self.tokens / self.calls if self.calls else 0.0
+
+
+def prompt_sizes(history: History, left: Sequence[int]) -> list[int]:
+    """Return the tokens that the window after each message of a replay would be sent with.
+
+    The fixed overhead of a request is among them; an empty window has none.
+    """
+    tokens, counts = [0] * (len(history) + 1), [0] * (len(history) + 1)
+    for position, (size, until) in enumerate(zip(history.tokens, left, strict=True)):
+        tokens[position] += size
+        tokens[until] -= size
+        counts[position] += 1
+        counts[until] -= 1
+    sums = zip(accumulate(tokens[:-1]), accumulate(counts[:-1]), strict=True)
+    return [size + history.overhead if number else 0 for size, number in sums]
+
+
+def prompts_of(
+    history: History,
+    left: Sequence[int],
+    keeps_first: bool = False,
+    refusals: Refusals | None = None,
+) -> Prompts:
+    """Return the prompts of a replay. `keeps_first`: new system messages go to the head.
+
+    Providers are asked with the `refusals` of the history, which several replays can share.
+    """
+    refused = dict.fromkeys(refusals.providers if refusals else (), 0)
+    window = _SentWindow(history, left, keeps_first)
+    sent = []
+    for call in window.calls():
+        sent.append(call)
+        for provider in refusals.of(window.positions) if refusals else ():
+            refused[provider] += 1
+    output = sum(history.tokens[call.position] for call in sent)
+    return Prompts(tuple(sent), output, refused)
+
+
+class _SentWindow:
+    """The window of a replay, and what it still shares with the last prompt that was sent.
+
+    `shared` are the tokens of the last prompt that still begin the window, `fresh` those that came
+    since, and the window `is_broken` if the last prompt does not begin it as a whole.
+    """
+
+    def __init__(self, history: History, left: Sequence[int], keeps_first: bool) -> None:
+        self._history, self._entries = history, history.entries
+        self._left, self._keeps_first = left, keeps_first
+        self.positions: OrderedDict[int, None] = OrderedDict()  # in the order of the window
+        self.tokens = self.shared = self.fresh = 0
+        self.is_broken = False
+        self._leaving: dict[int, list[int]] = {}
+        self._sent_at = 0
+        self._sent_nothing = True
+
+    def calls(self) -> Iterator[Call]:
+        """Yield each call; the window is then its prompt."""
+        last = None
+        for position, entry in enumerate(self._entries):
+            if entry.type is MessageType.AI:
+                tokens = self.tokens + self._history.overhead if self.positions else 0
+                age = self._history.seconds(last, position)
+                again = self.tokens - self.fresh - self.shared
+                yield Call(position, tokens, self.shared, age, self.is_broken, again)
+                self.send(position)
+                last = position
+            self.arrive(position)
+
+    def send(self, position: int) -> None:
+        self.shared, self.is_broken, self.fresh = self.tokens, False, 0
+        self._sent_at, self._sent_nothing = position, not self.positions
+
+    def arrive(self, position: int) -> None:
+        """Add the message at a position, and take out what leaves at its arrival."""
+        entry, until = self._entries[position], self._left[position]
+        if until > position:
+            self.positions[position] = None
+            self.tokens += entry.tokens
+            self.fresh += entry.tokens
+            self._leaving.setdefault(until, []).append(position)
+            if self._keeps_first and entry.type is _SYSTEM:
+                self.positions.move_to_end(position, last=False)
+                self.shared, self.is_broken = 0, not self._sent_nothing
+        leaving = self._leaving.pop(position, [])
+        if any(each < self._sent_at for each in leaving):
+            gone = set(leaving)
+            staying = takewhile(lambda each: each not in gone, self.positions)
+            before = sum(self._entries[each].tokens for each in staying)
+            self.shared, self.is_broken = min(self.shared, before), True
+        for each in leaving:
+            del self.positions[each]
+            self.tokens -= self._entries[each].tokens
+            self.fresh -= self._entries[each].tokens if each >= self._sent_at else 0
+
+
+class Refusals:
+    """Which providers would refuse each of many windows of one history, by the rules of `lint`.
+
+    `turns` are the messages of the history as each provider gets them, by default their types and
+    the ids of calls. A provider with `models` refuses what one of them refuses.
+
+    A window is nearly always the system message and a part of the history without a gap. Whether
+    such a part breaks a rule is read from its first and its last message and the faults between
+    them, which are found once; any other window is read as a whole.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        turns: Mapping[str, Sequence[Turn]] | None = None,
+        models: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self._turns = turns or dict.fromkeys(ASKED, history.turns)
+        self._models = {name: tuple((models or {}).get(name, ())) for name in self._turns}
+        self.providers = tuple(PROVIDERS[name] for name in self._turns)
+        self._types = [turn.type for turn in history.turns]
+        self._ordinary = [*accumulate(type is not _SYSTEM for type in self._types)]
+        self._faults = {
+            name: _Faults(turns, name, self._models[name]) for name, turns in self._turns.items()
+        }
+
+    def of(self, window: OrderedDict[int, None]) -> list[str]:
+        """Return the providers that refuse a window of positions, given in its order."""
+        head, newest = list(islice(window, 2)), next(reversed(window), 0)
+        is_led = bool(head) and self._types[head[0]] is _SYSTEM
+        first = head[is_led] if len(head) > is_led else None
+        is_one = first is not None and self._is_one_part(first, newest, len(window) - is_led)
+        return [
+            PROVIDERS[name]
+            for name, faults in self._faults.items()
+            if (
+                faults.between(first, newest)
+                if is_one and first is not None and faults.are_between
+                else self._refuses(name, window)
+            )
+        ]
+
+    def _refuses(self, name: str, window: Iterable[int]) -> bool:
+        turns = self._turns[name]
+        return bool(refusals_in([turns[n] for n in window], name, self._models[name]))
+
+    def _is_one_part(self, first: int, newest: int, size: int) -> bool:
+        """Return whether so many messages are all from `first` to `newest` but system messages,
+        and the first of them does not continue an answer.
+        """
+        ends = self._types[first], self._types[newest]
+        if not _NO_TURNS.isdisjoint(ends):
+            return False
+        before = self._types[first - 1] if first else _SYSTEM
+        if ends[0] is MessageType.AI and before not in (MessageType.USER, _RESULT) and first:
+            return False
+        return self._ordinary[newest] - self._ordinary[first] + 1 == size
+
+
+# Rules about calls and results, those about the first message, and those about the last one
+_PAIRED = ("orphan_result", "dangling_call", "results_apart", "duplicate_result")
+_FIRST, _LAST = ("first_not_user", "call_after_model"), ("answer_at_the_end", "blanks_at_the_end")
+
+
+class _Faults:
+    """What one provider would refuse in a history.
+
+    `_counts` are the faults between calls and results up to each message, and `_waits` tells
+    whether a call waits behind it. Any other fault is one of two messages, or twice of the same
+    one: `_latest` is, for each message, the latest first one of the faults up to it. `_starts` and
+    `_ends` are the messages with which a window must not begin or end.
+    """
+
+    def __init__(self, turns: Sequence[Turn], provider: str, models: Sequence[str]) -> None:
+        self._turns, self._provider, self._models = turns, provider, models
+        self._counts: list[int] = []
+        self._waits: list[bool] = []
+        self._count_unpaired()
+        found = refusals_in(turns, provider, models)
+        # OpenAI Responses finds a result wherever it stands behind its call
+        is_apart = provider == RESPONSES and self._counts[-1:] not in ([], [0])
+        self.are_between = not is_apart
+        self._latest = self._latest_of(found)
+        self._starts = {n for n, turn in enumerate(turns) if self._is_at_fault(turn, _FIRST)}
+        answers = (n for n, turn in enumerate(turns) if turn.type is MessageType.AI)
+        self._ends = {n for n in answers if self._is_at_fault(turns[n], _LAST)}
+
+    def _count_unpaired(self) -> None:
+        count, waiting, last = 0, Waiting(), _SYSTEM
+        for turn in self._turns:
+            if turn.type is _RESULT:
+                count += not waiting.take(turn)
+            elif turn.type is last is MessageType.AI and self._provider in COMBINING:
+                waiting.add(turn.calls)
+            elif turn.type not in _NO_TURNS:
+                count += waiting.is_open
+                waiting = Waiting(turn)
+            last = last if turn.type in _NO_TURNS else turn.type
+            self._counts.append(count)
+            self._waits.append(waiting.is_open)
+
+    def _latest_of(self, found: Iterable[Finding]) -> list[int]:
+        latest = [-1] * len(self._turns)
+        for each in found:
+            if each.positions and not each.is_pending and each.rule not in (*_PAIRED, *_FIRST[:1]):
+                last = max(each.positions)
+                latest[last] = max(latest[last], min(each.positions))
+        return [*accumulate(latest, max)]
+
+    def _is_at_fault(self, turn: Turn, rules: Iterable[str]) -> bool:
+        """Return whether a window of one message breaks one of these rules."""
+        chosen = [RULES[name] for name in rules if self._provider in RULES[name].laws]
+        return any(
+            each.severity == "refused"
+            for model in self._models or (None,)
+            for each in (findings(Sent([turn], self._provider, model=model), chosen))
+        )
+
+    def between(self, first: int, newest: int) -> bool:
+        """Return whether a window from a message to another one is refused."""
+        return (
+            self._turns[first].type is _RESULT
+            or first in self._starts
+            or newest in self._ends
+            or self._counts[newest] > self._counts[first]
+            or self._waits[newest]
+            or self._latest[newest] >= first
+        )

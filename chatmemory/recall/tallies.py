@@ -1,0 +1,236 @@
+"""What one history gives under many policies, fast: for each the facts held, what came up again,
+and the bill of its prompts.
+
+The window of a history with at most one system message, its first, is that message and all others
+from some message on. Under a policy of the common rule that first one is found in one pass over the
+sums of what the messages cost, and what is held or billed follows from it. Any other history or
+policy is replayed by the rule of `eviction`. A test compares both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from operator import add, sub
+from typing import NamedTuple
+
+from chatmemory.messages.message import MessageType
+from chatmemory.recall.comparison import replay
+from chatmemory.recall.cost import (
+    Bill,
+    CacheRules,
+    Call,
+    bill_of,
+)
+from chatmemory.recall.history import (
+    History,
+    Use,
+    needs,
+    repeats,
+)
+from chatmemory.recall.kinds import IncidentKind
+from chatmemory.windows.policies import (
+    WHOLE,
+    Oversized,
+    Policy,
+    has_own_rule,
+)
+from chatmemory.windows.window import Entry
+
+_SYSTEM, _USER = MessageType.SYSTEM, MessageType.USER
+_AI, _RESULT = MessageType.AI, MessageType.TOOL_EXECUTION_RESULT
+
+
+class Tally(NamedTuple):
+    """What a policy gives: the facts held, the messages in which users or calls repeated what was
+    forgotten, and the tokens of the prompts, with those read from the cache and those written.
+    """
+
+    held: int = 0
+    user_repeated: int = 0
+    call_repeated: int = 0
+    tokens: int = 0
+    read: int = 0
+    written: int = 0
+
+    @property
+    def again(self) -> int:
+        return self.user_repeated + self.call_repeated
+
+    def bill(self, calls: int) -> Bill:
+        return Bill(calls, self.tokens, self.read, self.written)
+
+    def plus(self, other: Tally) -> Tally:
+        return Tally(*map(add, self, other))
+
+    def minus(self, other: Tally) -> Tally:
+        return Tally(*map(sub, self, other))
+
+
+NOTHING = Tally()
+
+
+class Tallies:
+    """The tallies of one history under policies that differ in their limit and options only."""
+
+    def __init__(self, history: History, kind: Policy, rules: CacheRules) -> None:
+        self._history, self._rules = history, rules
+        self._said = _Said(history, kind) if _is_plain(history) else None
+        self.are_slow = self._said is None or not _is_common(kind)
+
+    def of(self, policy: Policy | None) -> Tally:
+        """Return what a policy gives; None keeps everything."""
+        if self._said and (policy is None or _is_common(policy)):
+            return self._said.tally(policy, self._rules)
+        found = replay(self._history, policy)
+        bill = found.prompts.bill(self._rules)
+        again = (
+            found.count_of(IncidentKind.USER_REPEATED),
+            found.count_of(IncidentKind.CALL_REPEATED),
+        )
+        return Tally(found.held, *again, bill.tokens, bill.read, bill.written)
+
+
+def _is_plain(history: History) -> bool:
+    """Return whether a history has no system message but its first message."""
+    return all(entry.type is not _SYSTEM for entry in history.entries[1:])
+
+
+def _is_common(policy: Policy) -> bool:
+    is_usual = policy.oversized is Oversized.EVICT and not policy.meters_only
+    return is_usual and not has_own_rule(type(policy))
+
+
+@dataclass(frozen=True)
+class _Needed:
+    """What messages took up again: by the place of the message and of the mention on which it
+    depends. What the system message mentions is `always` held.
+    """
+
+    pairs: Sequence[tuple[int, int]]
+    always: int = 0
+
+    def held(self, firsts: Sequence[int]) -> int:
+        return self.always + sum(mention >= firsts[place] for place, mention in self.pairs)
+
+    def lost(self, firsts: Sequence[int]) -> int:
+        return self.always + len(self.pairs) - self.held(firsts)
+
+
+class _Said:
+    """The messages of a plain history without its system message; a place is one among them.
+
+    `firsts` of a policy are, for each place, the first message of the window just before it.
+    """
+
+    def __init__(self, history: History, kind: Policy) -> None:
+        said = [n for n, entry in enumerate(history.entries) if entry.type is not _SYSTEM]
+        system = history.entries[0] if len(said) < len(history) else None
+        entries = [history.entries[n] for n in said]
+        places = {position: place for place, position in enumerate(said)}
+        known = history.mentions(0) if system else frozenset()
+        self._size = len(said)
+        self._costs = [0, *accumulate(kind.weigh(entry) for entry in entries)]
+        self._tokens = [0, *accumulate(entry.tokens for entry in entries)]
+        self._fixed = history.overhead
+        self._has_system = system is not None
+        self._system = system.tokens if system else 0
+        self._base = kind.overhead + (kind.weigh(system) if system else 0)
+        self._ends = _ends(entries)
+        self._users = _next_users(entries)
+        self._least = min((kind.weigh(entry) for entry in entries), default=0)
+        self._nothing: dict[CacheRules, Tally] = {}
+        self._calls = [place for place, entry in enumerate(entries) if entry.type is _AI]
+        times = [history.seconds(said[a], said[b]) for a, b in pairwise(self._calls)]
+        self._ages: list[float | None] = [None, *times]
+        everything = history.loads.left_at(None)
+        again = list(repeats(history, everything))
+        self._needed = _needed(needs(history, everything), known, places)
+        self._again = {
+            kind: _needed([use for use in again if use.kind is kind], known, places)
+            for kind in IncidentKind
+        }
+
+    def tally(self, policy: Policy | None, rules: CacheRules) -> Tally:
+        if policy is None:
+            return self._tally([0] * self._size, rules)
+        if policy.limit - self._base >= self._least:
+            return self._tally(self._firsts(policy), rules)
+        if rules not in self._nothing:  # no limit below has room for any message
+            self._nothing[rules] = self._tally(list(range(self._size)), rules)
+        return self._nothing[rules]
+
+    def _tally(self, firsts: Sequence[int], rules: CacheRules) -> Tally:
+        again = {kind: found.lost(firsts) for kind, found in self._again.items()}
+        bill = bill_of(self._sent(firsts), rules)
+        return Tally(
+            self._needed.held(firsts),
+            again[IncidentKind.USER_REPEATED],
+            again[IncidentKind.CALL_REPEATED],
+            bill.tokens,
+            bill.read,
+            bill.written,
+        )
+
+    def _firsts(self, policy: Policy) -> list[int]:
+        """Return the first message of the window just before each message."""
+        costs, ends, first = self._costs, self._ends, 0
+        room, mark = policy.limit - self._base, policy.low_mark - self._base
+        has_mark, snaps = policy.low_water != WHOLE, policy.takes_whole_turns
+        firsts = []
+        for newest, whole in enumerate(costs[1:]):
+            firsts.append(first)
+            if whole - costs[first] <= room:
+                continue
+            behind = newest + 1
+            while first < behind and whole - costs[first] > room:
+                first = min(ends[first], behind)
+            if has_mark:
+                while whole - costs[first] > mark and ends[first] < behind:
+                    first = ends[first]
+            if snaps and self._users[first] < behind:
+                first = self._users[first]
+        return firsts
+
+    def _sent(self, firsts: Sequence[int]) -> list[Call]:
+        """Return the calls, each with what it shares with the one before."""
+        tokens, system, fixed = self._tokens, self._system, self._fixed
+        sent = []
+        last_first, last_sum = -1, 0
+        for place, age in zip(self._calls, self._ages, strict=False):
+            first = firsts[place]
+            size = system + tokens[place] - tokens[first]
+            shared = 0 if last_first < 0 else last_sum if first == last_first else system
+            is_empty = first == place and not self._has_system
+            sent.append(Call(place, 0 if is_empty else size + fixed, shared, age))
+            last_first, last_sum = first, size
+        return sent
+
+
+def _ends(entries: Sequence[Entry]) -> list[int]:
+    """Return where the message stands that follows each message and what leaves with it."""
+    ends = list(range(1, len(entries) + 1))
+    end = len(entries)
+    for place in reversed(range(len(entries))):
+        entry = entries[place]
+        if entry.has_calls:
+            ends[place] = end
+        if entry.type is not _RESULT:
+            end = place
+    return [*ends, len(entries) + 1]
+
+
+def _next_users(entries: Sequence[Entry]) -> list[int]:
+    """Return the first user message from each place on; what is behind all if there is none."""
+    found, last = [len(entries) + 1], len(entries) + 1
+    for place in reversed(range(len(entries))):
+        last = place if entries[place].type is _USER else last
+        found.append(last)
+    return found[::-1]
+
+
+def _needed(found: Iterable[Use], known: frozenset[str], places: dict[int, int]) -> _Needed:
+    uses = [(use.position, use.depends_on(known)) for use in found]
+    pairs = [(places[position], places[n]) for position, n in uses if n is not None]
+    return _Needed(pairs, len(uses) - len(pairs))

@@ -1,0 +1,138 @@
+"""All writes. Each is one transaction; within `atomic`, several are one. They return the changes of
+the window.
+
+The bare store protocol is in `ledger.protocol`. The services of installed rooms are here under
+their names, too.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
+
+from chatmemory.database import atomic
+from chatmemory.keeper import QUICK_MESSAGES
+from chatmemory.ledger.adding import Recount, count_ahead
+from chatmemory.ledger.branches import branch
+from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, NewMessage
+from chatmemory.ledger.compaction import (
+    CompactionPreview,
+    compact,
+    plan_compaction,
+    preview_compaction,
+)
+from chatmemory.ledger.conversations import (
+    adopt_policy,
+    change,
+    create,
+    label,
+)
+from chatmemory.ledger.defaults import (
+    NamedDefault,
+    chosen_policy,
+    default_policies,
+    default_policy,
+    remove_default_policy,
+    set_default_policy,
+)
+from chatmemory.ledger.erasure import (
+    delete,
+    delete_all,
+    finish_deletions,
+    known_branches,
+    unaudited_deletions,
+)
+from chatmemory.ledger.keepers import keepers
+from chatmemory.ledger.keeping import (
+    Rounds,
+    keep,
+    newest_kept,
+    remade,
+)
+from chatmemory.ledger.messages import (
+    add,
+    change_and_add,
+    clear_messages,
+    new_messages,
+    pin,
+    set_messages,
+    unpin,
+)
+from chatmemory.ledger.repair import (
+    RepairPreview,
+    Repairs,
+    newest_repair,
+    preview_repair,
+    repair,
+    repair_all,
+    undo_repair,
+)
+from chatmemory.ledger.slices import import_conversation
+from chatmemory.ledger.transaction import CHANNEL
+from chatmemory.ledger.validation import storable_messages
+from chatmemory.room import rooms
+from chatmemory.sqlite_files import empty_leftover_log, try_to_empty_log
+
+__all__ = [
+    "CHANNEL",
+    "QUICK_MESSAGES",
+    "ArrivedMessage",
+    "ChangeResult",
+    "CompactionPreview",
+    "EvictedMessage",
+    "NamedDefault",
+    "NewMessage",
+    "Recount",
+    "RepairPreview",
+    "Repairs",
+    "Rounds",
+    "add",
+    "adopt_policy",
+    "atomic",
+    "branch",
+    "change",
+    "change_and_add",
+    "chosen_policy",
+    "clear_messages",
+    "compact",
+    "count_ahead",
+    "create",
+    "default_policies",
+    "default_policy",
+    "delete",
+    "delete_all",
+    "empty_leftover_log",
+    "finish_deletions",
+    "import_conversation",
+    "keep",
+    "keepers",
+    "known_branches",
+    "label",
+    "new_messages",
+    "newest_kept",
+    "newest_repair",
+    "pin",
+    "plan_compaction",
+    "preview_compaction",
+    "preview_repair",
+    "remade",
+    "remove_default_policy",
+    "repair",
+    "repair_all",
+    "set_default_policy",
+    "set_messages",
+    "storable_messages",
+    "try_to_empty_log",
+    "unaudited_deletions",
+    "undo_repair",
+    "unpin",
+]
+
+if not TYPE_CHECKING:  # types come from the modules of rooms
+
+    def __getattr__(name: str) -> Any:
+        """Return a service of an installed room."""
+        for room in rooms() if apps.apps_ready else ():
+            if name in room.services:
+                return getattr(import_module(room.services[name]), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,1 @@
+"""What the model sees next: windows, the policies that bound them, and what each change does."""

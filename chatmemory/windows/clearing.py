@@ -1,0 +1,101 @@
+"""Clearing: what a full window does before a message leaves it, if its policy asks for that.
+
+Old tool results become stubs: short messages in their places, so that each call is still answered.
+The newest results stay whole, and so do short ones and those that are pinned.
+
+Source of the rule: Anthropic's context editing (clear_tool_uses_20250919).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from chatmemory.exceptions import InvalidMessage
+from chatmemory.messages.message import (
+    ChatMessage,
+    MessageType,
+    ToolExecutionResultMessage,
+)
+from chatmemory.windows.eviction import Eviction, Reason
+from chatmemory.windows.policies import Policy
+from chatmemory.windows.transitions import (
+    Change,
+    Transition,
+    totals_under,
+    unchanged,
+)
+from chatmemory.windows.window import Entry, Window
+
+STUB = "[old tool result, cleared to make room]"
+SHORT = 20  # tokens: a stub would hardly be smaller
+_RESULT = MessageType.TOOL_EXECUTION_RESULT
+
+
+def stub_of(message: ChatMessage, text: str = STUB) -> ChatMessage:
+    """Return what takes the place of a tool result: another answer to the same call.
+
+    Raises InvalidMessage for a message that is no tool result.
+    """
+    if not isinstance(message, ToolExecutionResultMessage):
+        raise InvalidMessage("only a tool result can be a stub")
+    return ToolExecutionResultMessage(message.id, message.tool_name, text, message.is_error)
+
+
+def clear_for(
+    window: Window, arrival: Entry, policy: Policy, count: Callable[[ChatMessage], int]
+) -> Transition:
+    """Return the transition that clears old results because an arrival has no room beside them.
+
+    It changes nothing where there is room, or nothing to clear. `count` counts the stubs.
+    """
+    keep = policy.whole_results
+    if not keep or policy.meters_only:
+        return _nothing(window, policy)
+    totals = totals_under(policy, window)
+    if not policy.is_exceeded_by(totals.plus(arrival, policy.weigh(arrival))):
+        return _nothing(window, policy)
+    old = set(old_results(window, keep - (arrival.type is _RESULT)))
+    if not old:
+        return _nothing(window, policy)
+    loaded = {entry: entry.message for entry in window.with_messages() if entry in old}
+    stubs = {
+        entry: _stub(entry, stub_of(message), count)
+        for entry, message in loaded.items()
+        if message is not None
+    }
+    return cleared(window, stubs, policy)
+
+
+def _nothing(window: Window, policy: Policy) -> Transition:
+    return unchanged(window, policy)._replace(change=Change.ADD)  # one that is ignored
+
+
+def _stub(entry: Entry, message: ChatMessage, count: Callable[[ChatMessage], int]) -> Entry:
+    return replace(entry, message=message, tokens=count(message), key=object(), is_stub=True)
+
+
+def old_results(entries: Iterable[Entry], keep: int) -> Sequence[Entry]:
+    """Return the tool results that can be cleared, if so many of the newest stay whole."""
+    results = [entry for entry in entries if entry.type is _RESULT]
+    old = results[: max(0, len(results) - keep)]
+    return [e for e in old if e.tokens > SHORT and not e.pinned and not e.is_stub]
+
+
+def cleared(window: Window, stubs: Mapping[Entry, Entry], policy: Policy | None) -> Transition:
+    """Return the transition by which stubs take the places of results."""
+    systems = {each: each for each in window.systems()}
+    entries = [systems.get(each, each) for each in window]
+    before = after = totals_under(policy, window)
+    for entry, stub in stubs.items():
+        costs = (policy.weigh(entry), policy.weigh(stub)) if policy else (0, 0)
+        after = after.minus(entry, costs[0]).plus(stub, costs[1])
+    return Transition(
+        Change.CLEAR_RESULTS,
+        before=before,
+        after=after,
+        policy=policy,
+        policy_before=policy,
+        arrivals=tuple(stubs.get(each, each) for each in entries),
+        evictions=tuple(Eviction(each, Reason.STUBBED, stub) for each, stub in stubs.items()),
+    )

@@ -1,0 +1,285 @@
+"""Eviction: the rule by which messages leave the head of a window.
+
+`oldest_first` is the rule of LangChain4j's MessageWindowChatMemory and TokenWindowChatMemory: while
+the window is over its limit, its oldest message is evicted. A system message is skipped only if it
+is the first message; anywhere else it is evicted like any other. Tool results directly behind an
+evicted tool call leave with it.
+
+Three rules are not LangChain4j's, and do nothing unless somebody asks for them: pinned messages are
+passed over like a leading system message, the newest message may be spared, and the rest of a turn
+that lost its beginning may leave as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import chain, takewhile
+from typing import NamedTuple, Protocol, TypeVar
+
+from chatmemory.messages.message import MessageType
+from chatmemory.windows.window import (
+    Costs,
+    Entry,
+    Totals,
+    total,
+)
+
+
+class Reason(StrEnum):
+    """The reason for which a message left the window."""
+
+    CAPACITY = "CAPACITY"
+    ORPHANED = "ORPHANED"
+    REPLACED = "REPLACED"
+    CLEARED = "CLEARED"
+    SET = "SET"
+    MOVED = "MOVED"
+    TURN = "TURN"
+    SUMMARIZED = "SUMMARIZED"
+    STUBBED = "STUBBED"
+
+    @property
+    def is_for_room(self) -> bool:
+        """Whether a policy evicted the message because there was no room."""
+        return self in FOR_ROOM
+
+    @property
+    def keeps_its_place(self) -> bool:
+        """Whether the message stayed in the window, by another stay that began at the same step."""
+        return self in IN_PLACE
+
+    @property
+    def is_beyond_limits(self) -> bool:
+        """Whether the message would have left under any limit."""
+        return self in (Reason.CLEARED, Reason.SET, Reason.SUMMARIZED)
+
+
+IN_PLACE = (Reason.MOVED, Reason.STUBBED)
+FOR_ROOM = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
+REASONS = {reason.value: reason for reason in Reason}
+# Asking the class for them takes as long as removing an entry.
+_SYSTEM, _USER = MessageType.SYSTEM, MessageType.USER
+_RESULT = MessageType.TOOL_EXECUTION_RESULT
+
+
+class Eviction(NamedTuple):
+    """An entry that leaves, and the reason.
+
+    `because` is the tool call with which a result leaves, the system message that replaces one, the
+    summary that stands for a message, or the stub of a result.
+    """
+
+    entry: Entry
+    reason: Reason
+    because: Entry | None = None
+
+    def with_entries(self, entries: Mapping[Entry, Entry]) -> Eviction:
+        """Return the eviction with entries replaced by those of the mapping."""
+        if self.entry not in entries and self.because not in entries:
+            return self
+        entry = entries.get(self.entry, self.entry)
+        return Eviction(
+            entry, self.reason, self.because and entries.get(self.because, self.because)
+        )
+
+
+def oldest_first(
+    head: Head, is_over: Callable[[Totals], bool], spares_newest: bool = False
+) -> Iterator[Eviction]:
+    """Evict the oldest message while `is_over`; a leading system message always stays.
+
+    With `spares_newest`, the newest message stays as well, with its call if it is a result, and
+    with the other results of that call.
+    """
+    while is_over(head.totals):
+        oldest = head.oldest
+        if head.at(oldest) is None or (spares_newest and head.is_of_newest(oldest)):
+            return
+        yield from head.evict_at(oldest)
+
+
+def rest_of_turn(head: Head) -> Iterator[Eviction]:
+    """Evict what stands before the next user message; nothing if there is none."""
+    oldest = end = head.oldest
+    while (entry := head.at(end)) and entry.type is not _USER:
+        end += 1
+    if entry is not None:
+        while (oldest := head.unpinned(oldest)) < end:
+            yield Eviction(head.take(oldest), Reason.TURN)
+            end -= 1
+
+
+class Head:
+    """What remains of a window while a change is decided, as a list with totals. A policy weighs
+    what comes and leaves; the totals have its costs.
+
+    The window itself does not change, and is read only as far as somebody asks. A kind of policy
+    with a rule of its own takes messages by their positions, which pass over pinned ones. The rules
+    above use indices, which do not.
+    """
+
+    def __init__(self, entries: Iterable[Entry], totals: Totals, policy: Costs) -> None:
+        self.totals = totals
+        self._weigh = policy.weigh
+        self._read: list[Entry] = []
+        self._unread = iter(entries)
+
+    def peek(self, position: int = 0) -> Entry | None:
+        """Return the message at a position, or None behind the last one."""
+        return self.at(self._index(position))
+
+    def pop(self, position: int = 0) -> Entry | None:
+        """Remove and return the message at a position; None behind the last one."""
+        index = self._index(position)
+        return self.take(index) if self.at(index) else None
+
+    def evict(self, position: int = 0) -> list[Eviction]:
+        """Evict the message at a position, and the results directly behind it if it calls tools.
+
+        Nothing leaves behind the last one.
+        """
+        index = self._index(position)
+        return self.evict_at(index) if self.at(index) else []
+
+    def _index(self, position: int) -> int:
+        index = self.unpinned(0)
+        for _ in range(position):
+            index = self.unpinned(index + 1)
+        return index
+
+    @property
+    def pinned(self) -> Totals:
+        """The totals of the pinned messages that were read so far."""
+        pins = [entry for entry in self._read if entry.pinned]
+        return total(pins)._replace(cost=sum(map(self._weigh, pins)))
+
+    @property
+    def leading_system(self) -> Entry | None:
+        """The system message at the head, before which only pinned messages may stand."""
+        first = self.at(self.unpinned(0))
+        return first if first is not None and first.type is _SYSTEM else None
+
+    @property
+    def oldest(self) -> int:
+        """The index of the oldest message that is neither pinned nor the leading system message."""
+        first = self.unpinned(0)
+        entry = self.at(first)
+        leads = entry is not None and entry.type is _SYSTEM
+        return self.unpinned(first + 1) if leads else first
+
+    def unpinned(self, index: int) -> int:
+        """Return the index of the first message from an index on that is not pinned."""
+        while (entry := self.at(index)) is not None and entry.pinned:
+            index += 1
+        return index
+
+    def at(self, index: int) -> Entry | None:
+        """Return the message at an index, or None behind the last one."""
+        read = self._read
+        while index >= len(read):
+            entry = next(self._unread, None)
+            if entry is None:
+                return None
+            read.append(entry)
+        return read[index]
+
+    def is_of_newest(self, index: int) -> bool:
+        """Return whether only results of the same call follow a message, or nothing does."""
+        behind = index + 1
+        if self._read[first_of_group(self._read, index)].has_calls:
+            while self._has_result(behind):
+                behind += 1
+        return self.at(behind) is None
+
+    def evict_at(self, index: int) -> list[Eviction]:
+        """Evict the message at an index, and the results directly behind it if it calls tools."""
+        victim = self.take(index)
+        evictions = [Eviction(victim, Reason.CAPACITY)]
+        while victim.has_calls and self._has_result(index):
+            evictions.append(Eviction(self.take(index), Reason.ORPHANED, because=victim))
+        return evictions
+
+    def _has_result(self, index: int) -> bool:
+        entry = self.at(index)
+        return entry is not None and entry.type is _RESULT and not entry.pinned
+
+    def take(self, index: int) -> Entry:
+        """Remove and return the message at an index, which was read."""
+        entry = self._read.pop(index)
+        self.totals = self.totals.minus(entry, self._weigh(entry))
+        return entry
+
+    def remove(self, entry: Entry) -> None:
+        """Remove a message from any place."""
+        if entry in self._read:
+            self._read.remove(entry)
+        else:
+            self._unread = (each for each in self._unread if each != entry)
+        self.totals = self.totals.minus(entry, self._weigh(entry))
+
+    def place(self, entry: Entry, at_head: bool) -> None:
+        """Add a message at the head or at the end."""
+        if at_head:
+            self._read.insert(0, entry)
+        else:
+            self._unread = chain(self._unread, (entry,))
+        self.totals = self.totals.plus(entry, self._weigh(entry))
+
+    def measure_with(self, policy: Costs) -> None:
+        """Weigh by another policy from here on, also what is there already."""
+        self._weigh = policy.weigh
+        self._read += self._unread
+        self._unread = iter(())
+        self.totals = self.totals._replace(cost=sum(map(policy.weigh, self._read)))
+
+
+def leading_system(entries: Iterable[Entry]) -> Entry | None:
+    """Return the system message at the head, before which only pinned messages may stand."""
+    first = next((entry for entry in entries if not entry.pinned), None)
+    return first if first is not None and first.type is _SYSTEM else None
+
+
+class Groupable(Protocol):
+    """Anything that may be a tool call or its result: an entry, or a row of a window."""
+
+    @property
+    def type(self) -> MessageType: ...
+
+    @property
+    def has_calls(self) -> bool: ...
+
+
+G = TypeVar("G", bound=Groupable)
+
+
+def group_of(entries: Sequence[G], position: int) -> Sequence[G]:
+    """Return a message with what belongs to it: a tool call and the results directly behind it."""
+    first = first_of_group(entries, position)
+    if not entries[first].has_calls:
+        return entries[position : position + 1]
+    behind = (entries[i] for i in range(first + 1, len(entries)))
+    return [entries[first], *takewhile(_is_result, behind)]
+
+
+def first_of_group(entries: Sequence[Groupable], position: int) -> int:
+    """Return the position of the tool call with which a result leaves; of others, their own."""
+    first = position
+    while first and _is_result(entries[first]):
+        first -= 1
+    return first if entries[first].has_calls else position
+
+
+def group_starts(entries: Sequence[Groupable]) -> list[int]:
+    """Return `first_of_group` of every position, in one pass: a group may be a whole window."""
+    starts: list[int] = []
+    call: int | None = None
+    for position, entry in enumerate(entries):
+        if not _is_result(entry):
+            call = position if entry.has_calls else None
+        starts.append(position if call is None else call)
+    return starts
+
+
+def _is_result(entry: Groupable) -> bool:
+    return entry.type is _RESULT

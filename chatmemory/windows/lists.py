@@ -1,0 +1,341 @@
+"""Lists that a client sent as a whole: the add that made one, or what stayed, moved and left.
+
+A LangChain4j service decides its memory itself: it trims the window, appends a message, trims again
+and sends the whole list. Its limit is not known here. An add is inferred if exactly one explains
+the list: the same transition that `admit` decides for live adds, under whatever limits. A list that
+no add explains, or more than one, was set. So was one that only lost its end: its last message
+stands where it stood, and nothing need have come. A list that was set is aligned with the list
+before.
+
+Two messages are the same if all of their JSON is. Some clients drop attributes: a message that
+comes without any counts as a known one that has some, also where an equal message may have been
+said again. A message that comes with other attributes than the known one in its place is that
+message, and its attributes were changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from operator import eq
+from typing import Any, NamedTuple
+
+from chatmemory.messages.codec import decode_json, split_attributes
+from chatmemory.messages.message import MessageType, UserMessage
+from chatmemory.windows.policies import MessageWindow
+from chatmemory.windows.transitions import Transition, admit
+from chatmemory.windows.window import Entry, Window
+
+_CUSTOM = '{"attributes":'
+
+# A comparison of a payload of the new list with one of the old list
+IsSame = Callable[[Any, Any], bool]
+
+
+class Payload(NamedTuple):
+    """The JSON of a message, for comparisons: without attributes, and the attributes with sorted
+    names; "" if there are none. The attributes of a custom message are its content.
+    """
+
+    bare: str
+    attributes: str = ""
+
+    @classmethod
+    def of(cls, payload: str, beside: str | None = None) -> Payload:
+        """Return the payload of a message's JSON, and of attributes that stand beside it."""
+        if payload.startswith(_CUSTOM):
+            return cls(_sorted(payload))
+        bare, attributes = split_attributes(payload)
+        found = beside or attributes
+        return cls(bare, _sorted(found) if found else "")
+
+    def counts_as(self, known: Payload) -> bool:
+        """Return whether a message that a client sent may be a known one without its attributes."""
+        return self == known or (not self.attributes and self.bare == known.bare)
+
+    def changes(self, known: Payload) -> bool:
+        """Return whether a client changed the attributes of this known message."""
+        return bool(self.attributes) and self != known
+
+
+def _sorted(text: str) -> str:
+    return json.dumps(decode_json(text), sort_keys=True)
+
+
+class _DownTo(MessageWindow):
+    """The limit of a client, known by what it left: `limit` messages, which may be none."""
+
+    def __post_init__(self) -> None:
+        """Accept 0, which no client can set: a message that is too large leaves nothing."""
+
+
+# Stands for a message that left in the add that brought it. The list does not tell what it was.
+_UNSEEN = Entry.of(UserMessage("unseen"))
+
+
+def inferred_add(
+    window: Window,
+    before: Sequence[Hashable],
+    arrivals: Sequence[Entry],
+    after: Sequence[Hashable],
+    is_same: IsSame = eq,
+) -> Transition | None:
+    """Return the only add that makes the new list of the window; None if there are none or several.
+
+    Nothing in the window is pinned, as LangChain4j has no pins. `before` and `after` are the
+    payloads of both lists, `arrivals` the entries of the new one; `is_same` compares a payload of
+    the new list with one of the old list. The transition has no policy, as the client's is not
+    known. It has no arrival if the added message left at once; the evictions are then all that
+    could leave.
+    """
+    found: dict[Hashable, Transition] = {}
+    is_beginning = _are_same(after, before[: len(after)], is_same)
+    candidates = [(_UNSEEN, False)] if is_beginning else _possible_arrivals(arrivals)
+    for transition in _possible_adds(window, len(before), candidates, len(arrivals)):
+        made = _list_after(transition, window, before, after)
+        if made is not None and _are_same(after, made, is_same):
+            evicted = frozenset((each.entry, each.reason) for each in transition.evictions)
+            found.setdefault((transition.arrivals, evicted), transition)
+    return _by_client(*found.values()) if len(found) == 1 else None
+
+
+def appended(window: Window, arrival: Entry) -> Transition:
+    """Return the add of a client that appended a message to its list, from which nothing left."""
+    length = window.totals.count
+    return _by_client(_admit(window, arrival, False, length, length + 1))
+
+
+def _are_same(new: Sequence[Hashable], old: Sequence[Hashable], is_same: IsSame) -> bool:
+    return len(new) == len(old) and all(map(is_same, new, old))
+
+
+def _possible_adds(
+    window: Window, length: int, candidates: Iterable[tuple[Entry, bool]], remaining: int
+) -> Iterator[Transition]:
+    """Yield the adds of these messages that may leave as many as the new list has.
+
+    What leaves after the message came left for want of room. If the limit was lowered before, the
+    same messages left before it came; system messages and tool results then fare differently.
+    """
+    for arrival, is_first in candidates:
+        for limit_before in (length, remaining, remaining - 1):
+            transition = _admit(window, arrival, is_first, limit_before, remaining)
+            if not transition.ignored:
+                yield transition
+
+
+def _admit(window: Window, arrival: Entry, is_first: bool, *limits: int) -> Transition:
+    """Return the add under a limit before the message is appended and another after it."""
+    before, after = (_DownTo(limit, always_keep_system_message_first=is_first) for limit in limits)
+    return admit(window, arrival, before, lambda: after)
+
+
+def _possible_arrivals(arrivals: Sequence[Entry]) -> Iterator[tuple[Entry, bool]]:
+    """Yield the message that was added, and whether it goes to the head."""
+    yield _UNSEEN, False
+    if arrivals:
+        yield arrivals[-1], False
+    if arrivals and arrivals[0].type is MessageType.SYSTEM:
+        yield arrivals[0], True
+
+
+def _list_after(
+    transition: Transition,
+    window: Window,
+    before: Sequence[Hashable],
+    after: Sequence[Hashable],
+) -> list[Hashable] | None:
+    """Return the payloads after an add; None if a message of the new list left at once."""
+    evicted = {eviction.entry for eviction in transition.evictions}
+    (arrival,) = transition.arrivals
+    if (arrival is _UNSEEN) != (arrival in evicted):
+        return None
+    stayed = [
+        payload for entry, payload in zip(window, before, strict=True) if entry not in evicted
+    ]
+    if arrival is _UNSEEN:
+        return stayed
+    return [after[0], *stayed] if transition.at_head else [*stayed, after[-1]]
+
+
+def _by_client(transition: Transition) -> Transition:
+    """Return the add as one that the client decided, without a message that nobody saw."""
+    return transition._replace(
+        policy=None,
+        policy_before=None,
+        arrivals=tuple(entry for entry in transition.arrivals if entry is not _UNSEEN),
+        evictions=tuple(each for each in transition.evictions if each.entry is not _UNSEEN),
+    )
+
+
+def summarized(
+    before: Sequence[str], after: Sequence[str], types: Sequence[MessageType], marked: bool = False
+) -> range | None:
+    """Return the positions in the old list for which the first message of the new list that is not
+    a leading system message stands as a summary; None if it is no summary.
+
+    It is one if it is unknown and not a system message, at least two messages leave in its place,
+    and those behind them are kept in order; others may be appended to them. If nothing is kept, a
+    window may as well have slid over all messages, so nothing may be appended unless the client has
+    `marked` its summary. `types` are those of the new list.
+    """
+    place = 1 if types[:1] == [MessageType.SYSTEM] and before[:1] == after[:1] else 0
+    if len(after) <= place or types[place] is MessageType.SYSTEM or after[place] in before:
+        return None
+    behind = list(after[place + 1 :])
+    for end in range(place + 2, len(before) + 1):
+        kept = list(before[end:])
+        if behind[: len(kept)] == kept and (kept or not behind or marked):
+            return range(place, end)
+    return None
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Two mappings from positions in the new list to positions in the old list.
+
+    `kept` messages are in the same order in both lists; `moved` ones are not. New positions in
+    neither mapping are arrivals; old positions in neither mapping have left. If the list `slides`,
+    messages left its head and others were appended.
+    """
+
+    kept: dict[int, int]
+    moved: dict[int, int]
+    slides: bool = False
+
+    def left(self, old_length: int) -> list[int]:
+        """Return the positions of the old list whose messages have left."""
+        stayed = {*self.kept.values(), *self.moved.values()}
+        return [position for position in range(old_length) if position not in stayed]
+
+
+def align_payloads(old: Sequence[Payload], new: Sequence[Payload], by_client: bool) -> Alignment:
+    """Match two lists by whole messages, and then those that differ in nothing but attributes.
+
+    A list that only lost its end, and perhaps attributes, is matched as it stands. A message with
+    other attributes is matched in its place, between the same neighbours; elsewhere an equal text
+    may have been said again. A list that is not `by_client` was set, and nothing in it need be new:
+    there it is matched anywhere, and so is any message without attributes. If the new list has none
+    of the known attributes, its client drops them, and no message need have them.
+    """
+    in_place = Alignment({i: i for i in range(len(new))}, {})
+    equal = sum(map(Payload.counts_as, new, old))
+    if equal == len(new):
+        return in_place
+    keeps_attributes = not {each for each in new if each.attributes}.isdisjoint(old)
+    known = old if keeps_attributes else [Payload(each.bare) for each in old]
+    whole = align(known, new) if by_client else rearrange(known, new)
+    bare = [each.bare for each in old]
+    if equal >= len(whole.kept) and bare == [each.bare for each in new]:
+        return in_place
+    if whole.slides:
+        return whole
+    kept = {**whole.kept, **dict(_in_place(old, new, whole))}
+    sent = [None if by_client and each.attributes else each.bare for each in new]
+    matched = Alignment(kept, whole.moved)
+    return Alignment(kept, {**whole.moved, **_moves(bare, sent, matched)})
+
+
+def _in_place(
+    old: Sequence[Payload], new: Sequence[Payload], found: Alignment
+) -> Iterator[tuple[int, int]]:
+    """Yield the new and the old positions of equal messages, attributes apart, that no alignment
+    has and that stand between the same two kept messages.
+    """
+    known = {*found.kept.values(), *found.moved.values()}
+    ends = [*sorted(found.kept.items()), (len(new), len(old))]
+    last_new, last_old = -1, -1
+    for next_new, next_old in ends:
+        places = [j for j in range(last_new + 1, next_new) if j not in found.moved]
+        free = [i for i in range(last_old + 1, next_old) if i not in known]
+        pairs = _common_subsequence([old[i].bare for i in free], [new[j].bare for j in places])
+        yield from ((places[j], free[i]) for i, j in pairs)
+        last_new, last_old = next_new, next_old
+
+
+def align(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
+    """Match two lists of payloads as a slide if possible, else by longest common subsequence.
+
+    In a slide, messages leave the head of the old list, at least two stay (or all), and messages
+    are appended; a message at the head of both lists (a system message) may be kept apart from the
+    slide. Equal messages are matched from the end. A list that only lost its end is matched as it
+    stands.
+    """
+    if list(new) == list(old[: len(new)]):
+        return Alignment({i: i for i in range(len(new))}, {})
+    # The slide comes first because it is what a sliding window does to its list. A longest common
+    # subsequence may keep as many messages in another way: with repeated messages ("ok", "ok") it
+    # can match a new message with one that left, and then the history would miss what was said.
+    # One message in common is no sign of a slide: two lists often share an "ok".
+    for leading in (0, 1):
+        shift = _slide(old[leading:], new[leading:]) if old[:leading] == new[:leading] else None
+        if shift is not None and (shift == 0 or len(old) - leading - shift > 1):
+            first = leading + shift
+            slid = {leading + i: first + i for i in range(len(old) - first)}
+            return Alignment({**{i: i for i in range(leading)}, **slid}, {}, slides=shift > 0)
+    return rearrange(old, new)
+
+
+def rearrange(old: Sequence[Hashable], new: Sequence[Hashable]) -> Alignment:
+    """Match two lists of payloads so that as many messages as possible stay.
+
+    Use it for a list that was set as a whole, where no slide is expected.
+    """
+    kept = {j: i for i, j in _common_subsequence(old, new)}
+    return Alignment(kept, _moves(old, new, Alignment(kept, {})))
+
+
+def _slide(old: Sequence[Hashable], new: Sequence[Hashable]) -> int | None:
+    """Return the smallest k for which old[k:] is not empty and is a prefix of `new`.
+
+    Return None if there is no such k. The messages are compared as characters of two texts, which
+    takes 20 ms for 10,000 equal ones.
+    """
+    letters: dict[Hashable, str] = {}
+    texts = [
+        "".join(letters.setdefault(payload, chr(len(letters))) for payload in payloads)
+        for payloads in (old, new)
+    ]
+    suffixes = (k for k in range(len(old)) if texts[1].startswith(texts[0][k:]))
+    return next(suffixes, None)
+
+
+def _moves(old: Sequence[Hashable], new: Sequence[Hashable], found: Alignment) -> dict[int, int]:
+    """Match the remaining equal messages, from the end: they are in both lists, out of order."""
+    free: dict[Hashable, list[int]] = defaultdict(list)
+    for i in found.left(len(old)):
+        free[old[i]].append(i)
+    matched = found.kept.keys() | found.moved.keys()
+    candidates = (j for j in reversed(range(len(new))) if j not in matched)
+    return {j: free[new[j]].pop() for j in candidates if free.get(new[j])}
+
+
+def _common_subsequence(
+    old: Sequence[Hashable], new: Sequence[Hashable]
+) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of positions of a longest common subsequence.
+
+    Of equal messages the later ones are matched, because windows lose their oldest: the table is
+    that of the reversed lists, and its last row is their head. There is a row for each prefix of
+    the reversed `old`, as an integer: bit j is 0 where the length grows from j to j + 1 messages of
+    the reversed `new` (Hyyrö, Bit-parallel LCS-length computation revisited, 2004). For two lists
+    of 10,000 messages it takes 0.2 s and 13 MB.
+    """
+    places: defaultdict[Hashable, int] = defaultdict(int)
+    for j, item in enumerate(reversed(new)):
+        places[item] |= 1 << j
+    row = everywhere = (1 << len(new)) - 1
+    rows = [row]
+    for item in reversed(old):
+        matches = row & places[item]
+        row = (row + matches | row - matches) & everywhere
+        rows.append(row)
+    j = len(new)
+    for i, (row, shorter) in enumerate(pairwise(reversed(rows))):
+        j = (~row & (1 << j) - 1).bit_length()  # the last place up to j where the length grows
+        if j and shorter >> (j - 1) & 1:
+            j -= 1
+            yield i, len(new) - 1 - j

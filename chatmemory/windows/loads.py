@@ -1,0 +1,266 @@
+"""Loads: which limits keep a message, without trying limits.
+
+What was said is replayed from an empty window under one limit throughout. Such a window is the
+system message in force and the messages from some position on. So a message leaves as the oldest
+when the load of the window that begins at it exceeds the limit, and a result leaves with its call
+when the load of the window that begins at the call does so while the result is directly behind it.
+
+Holding a message is not monotone in the limit: a tool result whose call left before it arrived
+stays, while a larger limit may keep the call long enough to take the result with it.
+
+This states the rule of `eviction` a second time, for policies that evict by `oldest_first` and
+have no options. Other policies are replayed by that rule. A test compares both.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, chain
+from typing import NamedTuple
+
+from chatmemory.messages.message import MessageType
+from chatmemory.windows.policies import Policy, has_own_rule
+from chatmemory.windows.transitions import fold
+from chatmemory.windows.window import Entry, Window
+
+# How many messages are added in all when limits are tried one by one, and how few limits are too
+# few for an answer. So many loads at most are summed up to know limits without trying them.
+MOST_ADDS = 20_000
+MOST_LOADS = 200_000
+FEWEST_TRIED = 20
+_SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT
+_Costs = tuple[Sequence[int], Sequence[int]]
+Interval = tuple[int, int | None]  # limits from the first on, up to but not including the second
+
+
+def evicts_oldest_first(policy: Policy) -> bool:
+    """Return whether a policy evicts by the rule that all policies share, and by no other."""
+    return not has_own_rule(type(policy)) and not policy.has_window_options
+
+
+class Loads:
+    """The loads of the windows of a history, by the positions of their first and last message.
+
+    `systems` are the positions of the system message in force after each message, `calls` those of
+    the tool call whose unbroken run of results holds it; None if there is none.
+    """
+
+    def __init__(self, said: Sequence[Entry]) -> None:
+        self.said = said
+        self.systems: list[int | None] = []
+        self.calls: list[int | None] = []
+        self._costs: tuple[Policy, _Costs] | None = None
+        system = call = in_force = None
+        for position, entry in enumerate(said):
+            self.calls.append(call if entry.type is _RESULT else None)
+            if entry.type is not _SYSTEM:
+                if entry.type is not _RESULT:
+                    call = position if entry.has_calls else None
+            elif in_force is None or in_force.message != entry.message:
+                system, in_force = position, entry
+            self.systems.append(system)
+
+    @property
+    def have_one_system(self) -> bool:
+        """Whether no system message takes another's place, so that loads never fall."""
+        return len({*self.systems} - {None}) <= 1
+
+    def between(self, first: int, last: int, policy: Policy) -> int:
+        """Return the load of the window that holds the messages from `first` to `last`."""
+        before, after = self._costs_under(policy)
+        return policy.overhead + after[last] - before[first]
+
+    def _costs_under(self, policy: Policy) -> _Costs:
+        """Return the costs of what was said before each message, and of what was said with it and
+        the system message in force.
+        """
+        if self._costs is None or not policy.costs_like(self._costs[0]):
+            said = self.said
+            costs = [0 if each.type is _SYSTEM else policy.weigh(each) for each in said]
+            sums = [0, *accumulate(costs)]
+            systems = [0 if n is None else policy.weigh(said[n]) for n in self.systems]
+            self._costs = policy, (sums, [a + b for a, b in zip(sums[1:], systems, strict=True)])
+        return self._costs[1]
+
+    def left_at(self, policy: Policy | None) -> Sequence[int]:
+        """Return, for each message, the position of the message at whose arrival it left.
+
+        That is its own position where it found no room or was ignored, and the length of the
+        history where it stayed to the end. None as a policy keeps everything.
+        """
+        if policy is None:
+            return [len(self.said)] * len(self.said)
+        return self._by_loads(policy) if evicts_oldest_first(policy) else self._by_rule(policy)
+
+    def _by_rule(self, policy: Policy) -> list[int]:
+        left = [len(self.said)] * len(self.said)
+        places = {entry: position for position, entry in enumerate(self.said)}
+        for position, change in enumerate(fold(Window(), self.said, policy)):
+            if change.ignored:
+                left[position] = position
+            for eviction in change.evictions:
+                left[places[eviction.entry]] = position
+        return left
+
+    def _by_loads(self, policy: Policy) -> list[int]:
+        left = self._exceeded_at(policy)
+        for position, call in enumerate(self.calls):
+            if call is not None and left[call] >= position:
+                is_apart = self._is_apart(call, position, left[call], policy)
+                left[position] = left[position if is_apart else call]
+        until = len(self.said)
+        for position in reversed(range(len(self.said))):
+            if self.systems[position] == position:
+                left[position], until = until, position
+            elif self.said[position].type is _SYSTEM:
+                left[position] = position
+        return left
+
+    def _exceeded_at(self, policy: Policy) -> list[int]:
+        """Return where the window that begins at each message first exceeds the limit."""
+        exceeded, last = [], 0
+        for first in range(len(self.said)):
+            last = max(first, last)
+            while last < len(self.said) and self.between(first, last, policy) <= policy.limit:
+                last += 1
+            exceeded.append(last)
+        return exceeded
+
+    def _is_apart(self, call: int, result: int, last: int, policy: Policy) -> bool:
+        """Return whether a system message stands between a call and its result after a message,
+        so that the result does not leave with the call.
+        """
+        system = self.systems[min(last, len(self.said) - 1)]
+        is_between = system is not None and call < system < result
+        return is_between and not policy.always_keep_system_message_first
+
+    def limits_that_drop(
+        self, position: int, policy: Policy, end: int | None = None
+    ) -> list[range] | None:
+        """Return the limits under which a message is not in the window after `end` messages, by
+        default after all; None means all limits.
+
+        Only for policies that evict oldest first.
+        """
+        end = len(self.said) if end is None else end
+        if self.said[position].type is _SYSTEM:
+            return [] if self.systems[end - 1] == position else None
+        loads = (self.between(position, last, policy) for last in range(position, end))
+        dropped = [range(1, max(loads))]
+        if (call := self.calls[position]) is not None:
+            dropped += self._limits_that_sweep(call, position, policy, end)
+        return [limits for limits in dropped if limits]
+
+    def _limits_that_sweep(
+        self, call: int, result: int, policy: Policy, end: int
+    ) -> Iterator[range]:
+        """Yield the limits under which a call leaves while its result is directly behind it.
+
+        The call leaves when the load of the window that begins at it exceeds the limit for the
+        first time.
+        """
+        highest = 1
+        for last in range(call, end):
+            load = self.between(call, last, policy)
+            if load > highest and last >= result and not self._is_apart(call, result, last, policy):
+                yield range(highest, load)
+            highest = max(highest, load)
+
+    def limits_that_hold(self, position: int, last: int, policy: Policy) -> list[Interval]:
+        """Return the limits under which a message is in the window after the one at `last`.
+
+        Only for policies that evict oldest first, and where loads never fall.
+        """
+        alone, call = self.between(position, last, policy), self.calls[position]
+        if call is None or self._is_apart(call, position, last, policy):
+            return [(alone, None)]
+        together = self.between(call, last, policy)
+        apart = min(self.between(call, position - 1, policy), together)
+        return [(together, None), (alone, apart)] if alone < apart else [(together, None)]
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """The smallest limit from which every larger one keeps a message; None if no limit does.
+
+    `tried_every` is the distance of the limits that were tried; 1 is exact.
+    """
+
+    limit: int | None
+    tried_every: int = 1
+
+
+class Mention(NamedTuple):
+    """A message at a position, which is to be in the window after `end` messages."""
+
+    position: int
+    end: int
+
+
+def smallest_limit(
+    said: Sequence[Entry], position: int, policy: Policy, most_adds: int = MOST_ADDS
+) -> Keeping | None:
+    """Return the limit that keeps the message at a position to the end of `said`.
+
+    The limit of `policy` is ignored. A policy with a rule of its own is replayed under every limit,
+    or on a grid of limits so that at most `most_adds` messages are added; None if the grid would be
+    too coarse for an answer.
+    """
+    loads, mention = Loads(said), Mention(position, len(said))
+    if evicts_oldest_first(policy):
+        return _by_loads(loads, mention, policy)
+    return _tried(loads, [mention], policy, most_adds).get(mention)
+
+
+def smallest_limits(
+    loads: Loads, mentions: Collection[Mention], policy: Policy, most_adds: int = MOST_ADDS
+) -> dict[Mention, Keeping]:
+    """Return the limits of several mentions, without those of which it is not known.
+
+    Each limit is replayed once for all mentions of about the same age: those within the first 2, 4,
+    8, … messages have a grid of their own, so that the limits of early ones are as close as those
+    of a short history.
+    """
+    if evicts_oldest_first(policy) and sum(end - n for n, end in mentions) <= MOST_LOADS:
+        return {mention: _by_loads(loads, mention, policy) for mention in mentions}
+    by_length: defaultdict[int, list[Mention]] = defaultdict(list)
+    for mention in mentions:
+        by_length[1 << (mention.end - 1).bit_length()].append(mention)
+    found: dict[Mention, Keeping] = {}
+    for length, some in by_length.items():
+        found |= _tried(Loads(loads.said[:length]), some, policy, most_adds)
+    return found
+
+
+def _by_loads(loads: Loads, mention: Mention, policy: Policy) -> Keeping:
+    dropped = loads.limits_that_drop(mention.position, policy, mention.end)
+    if dropped is None:
+        return Keeping(None)
+    return Keeping(max((limits.stop for limits in dropped), default=1))
+
+
+def _tried(
+    loads: Loads, mentions: Collection[Mention], policy: Policy, most_adds: int
+) -> dict[Mention, Keeping]:
+    """Replay under limits from one that everything fits in downwards, until each message was
+    dropped.
+
+    Limits above the first one keep what it keeps, because nothing has to leave.
+    """
+    count = len(loads.said)
+    most = max(1, policy.load(policy.total(loads.said)))
+    step = max(1, -(-most * count // most_adds))
+    if step > 1 and most // step < FEWEST_TRIED:
+        return {}
+    kept: dict[Mention, int] = {}
+    held = list(mentions)
+    least = policy.least_limit
+    for limit in chain([max(most, least)], range(most - 1 - (most - 1) % step, least - 1, -step)):
+        left = loads.left_at(replace(policy, limit=limit))
+        held = [mention for mention in held if left[mention.position] >= mention.end]
+        if not held:
+            break
+        kept |= dict.fromkeys(held, limit)
+    return {mention: Keeping(kept.get(mention), step) for mention in mentions}

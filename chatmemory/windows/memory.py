@@ -1,0 +1,538 @@
+"""The memory of one conversation, with LangChain4j's names and rules.
+
+    memory = MessageWindowChatMemory(id="order-7741", max_messages=20)
+    memory.add(SystemMessage("Be brief."), UserMessage("Where is my parcel?"))
+    memory.messages()
+
+`MessageWindowChatMemory` counts messages, `TokenWindowChatMemory` tokens and `TurnWindowChatMemory`
+turns; otherwise they are equal. Under asyncio, use `aadd`, `amessages` and the other methods that
+begin with an a.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import cached_property
+from threading import RLock
+from typing import Any, ClassVar, ParamSpec, TypeVar, Unpack, overload
+
+from chatmemory.exceptions import InvalidValue, MemoryNotFound
+from chatmemory.formats import Loss, parse_objects, render_messages
+from chatmemory.formats.format import WrittenAsList, WrittenAsObject, WrittenAsText
+from chatmemory.messages.estimators import (
+    OpenAiTokenCountEstimator,
+    TokenCountEstimator,
+    count_overhead,
+    count_tokens,
+    family_of,
+)
+from chatmemory.messages.given import (
+    brief,
+    chat_message,
+    message_list,
+    string_id,
+)
+from chatmemory.messages.message import (
+    ChatMessage,
+    SystemMessage,
+    with_attributes,
+)
+from chatmemory.windows.clearing import clear_for
+from chatmemory.windows.compaction import (
+    SummaryOptions,
+    SummaryPlan,
+    is_summary,
+    summary_message,
+)
+from chatmemory.windows.policies import (
+    DEFAULT_ESTIMATOR,
+    MessageWindow,
+    Policy,
+    TokenWindow,
+    TokenWindowOptions,
+    TurnWindow,
+    WindowOptions,
+)
+from chatmemory.windows.store import (
+    ChatMemoryStore,
+    Decide,
+    SingleSlotChatMemoryStore,
+    turn_of,
+)
+from chatmemory.windows.transitions import (
+    Transition,
+    admit,
+    refill,
+    visible,
+)
+from chatmemory.windows.window import Entry, Window
+
+Limit = int | Callable[[str], int]
+Transact = Callable[[str, Decide], Transition]
+P = ParamSpec("P")
+T = TypeVar("T")
+_METHODS_OF_STORES = ("get_messages", "update_messages", "delete_messages")
+_METHODS_OF_ESTIMATORS = ("estimate_token_count_in_message", "estimate_token_count_in_messages")
+
+
+class ChatMemory(ABC):
+    """A bounded list of messages, kept in a store under `id`.
+
+    The limit is checked on every use; an invalid one raises InvalidValue, a ValueError with
+    LangChain4j's text. Options are those of `Policy`, such as `low_water=0.6`; without them, the
+    same messages leave as in LangChain4j. A memory of your own kind implements `policy`.
+    """
+
+    _limit_name: ClassVar[str] = ""  # of the argument, where it is not `limit`
+
+    def __init__(
+        self,
+        id: str,
+        limit: Limit,
+        store: ChatMemoryStore | None = None,
+        estimator: TokenCountEstimator | None = None,
+        always_keep_system_message_first: bool = False,
+        **options: Unpack[TokenWindowOptions],
+    ) -> None:
+        estimator, store = estimator_or_none(estimator), store_or_none(store)
+        self.id = string_id(id, self._limit_name)
+        self._limit = limit
+        self._store = SingleSlotChatMemoryStore(id) if store is None else store
+        self._transact_by: Transact | None = getattr(self._store, "transact", None)
+        self._estimator = estimator or getattr(self._store, "estimator", None)
+        self._options: dict[str, Any] = dict(options)
+        if always_keep_system_message_first is not None:  # LangChain4j takes null for false
+            self._options["always_keep_system_message_first"] = always_keep_system_message_first
+        self.policy()
+
+    def add(self, message: ChatMessage, *more: ChatMessage) -> None:
+        """Add messages one by one, evicting older ones as needed.
+
+        If one of them cannot be added, the messages before it stay added.
+        """
+        for new in (message, *more):
+            self._add(new)
+
+    def extend(self, messages: Iterable[ChatMessage]) -> None:
+        """Add every message of an iterable, one by one."""
+        for message in message_list(messages):
+            self._add(message)
+
+    def set(self, messages: Iterable[ChatMessage]) -> None:
+        """Replace the whole list. If it exceeds the limit, the oldest messages are left out."""
+        policy = self.policy()
+        arrivals = [self._entry(message) for message in message_list(messages)]
+
+        def decide(window: Window) -> Transition:
+            window.count_with(self._family, self._count)
+            return refill(window, arrivals, policy)
+
+        self._transact(decide, reads=False)
+
+    def add_from(self, values: Any, format: str) -> tuple[Loss, ...]:
+        """Add another library's messages, one after the other, and return what was lost.
+
+            memory.add_from(client.messages.create(…, **memory.render("anthropic")), "anthropic")
+
+        `values` are messages, one message or a response: objects of the library, or their JSON
+        values. Of a stream, add the response that it has at its end. Results may answer calls that
+        are in the window. What only `format` can express is kept in the messages' attributes, and
+        `render` writes it again. Raises UnreadableTranscript, and then adds nothing.
+        """
+        read = parse_objects(values, format, after=self.messages())
+        self.extend(read.messages)
+        return read.losses + self._lost_here(read.messages)
+
+    @overload
+    def render(self, format: WrittenAsList) -> list[Any]: ...
+    @overload
+    def render(self, format: WrittenAsObject) -> dict[str, Any]: ...
+    @overload
+    def render(self, format: WrittenAsText) -> str: ...
+    @overload
+    def render(self, format: str) -> list[Any] | dict[str, Any] | str: ...
+    def render(self, format: str) -> list[Any] | dict[str, Any] | str:
+        """Return the messages as a provider takes them: a list, or an object with that list.
+
+        A format that is text for people, such as "markdown", gives that text.
+
+            client.messages.create(model=…, max_tokens=…, **memory.render("anthropic"))
+
+        The type of what a format of this library gives is known to type checkers by its name.
+        `formats.render_messages` also tells what the format could not express.
+        """
+        return render_messages(self.messages(), format).value
+
+    def _lost_here(self, messages: Iterable[ChatMessage]) -> tuple[Loss, ...]:
+        """Return the attributes of system messages, which stores of LangChain4j's JSON lose."""
+        if getattr(self._store, "keeps_system_attributes", False):
+            return ()
+        return tuple(
+            Loss(f"message {index + 1}", "attributes of a system message")
+            for index, message in enumerate(messages)
+            if isinstance(message, SystemMessage) and message.attributes
+        )
+
+    def messages(self) -> list[ChatMessage]:
+        """Return the messages that the model should see now. Reading never writes."""
+        policy = self.policy()
+        window = self._read_window()
+        return [entry.message for entry in visible(window, policy) if entry.message is not None]
+
+    def history(self) -> list[ChatMessage]:
+        """Return everything that was said; what `messages` returns if the store has no history."""
+        read = getattr(self._store, "get_history", None)
+        if read is None:
+            return self.messages()
+        try:
+            return list(read(self.id))
+        except MemoryNotFound:
+            return []
+
+    def compact(
+        self,
+        summary: str,
+        *,
+        attributes: Mapping[str, Any] | None = None,
+        **options: Unpack[SummaryOptions],
+    ) -> None:
+        """Replace messages by a summary, which stays until another compaction covers it.
+
+            memory.compact("They ask for their parcel.", keep_last=4, append_terms=50)
+
+        The summary covers the messages at the positions `covering` of `messages()`, or all but the
+        last `keep_last` messages or `keep_tokens` tokens; a tool call stays with its results. Up to
+        `append_terms` exact terms that the summary would lose are appended to it, if there is room.
+        Its message has these `attributes`. A store with a history keeps the covered messages there.
+        Raises InvalidValue, InvalidMessage, MessageNotFound and NotCompactable, and then changes
+        nothing.
+        """
+        plan, policy = SummaryPlan(**options), self.policy()
+        as_given = attributes or {}
+        with_attributes(summary_message(summary), as_given)
+
+        def entry_of(message: ChatMessage) -> Entry:
+            own = getattr(message, "attributes", {})
+            return self._entry(with_attributes(message, {**as_given, **own}))
+
+        def decide(window: Window) -> Transition:
+            window.count_with(self._family, self._count)
+            return plan.transition(window, summary, entry_of, policy)
+
+        self._transact(decide)
+
+    def clear(self) -> None:
+        """Remove all messages. A store with a history keeps the history."""
+        with self._turn:
+            self._store.delete_messages(self.id)
+
+    # The same for asyncio, by Django's convention of names
+
+    async def aadd(self, message: ChatMessage, *more: ChatMessage) -> None:
+        await self.in_thread(self.add, message, *more)
+
+    async def aextend(self, messages: Iterable[ChatMessage]) -> None:
+        await self.in_thread(self.extend, messages)
+
+    async def aset(self, messages: Iterable[ChatMessage]) -> None:
+        await self.in_thread(self.set, messages)
+
+    async def amessages(self) -> list[ChatMessage]:
+        return await self.in_thread(self.messages)
+
+    async def aadd_from(self, values: Any, format: str) -> tuple[Loss, ...]:
+        return await self.in_thread(self.add_from, values, format)
+
+    async def ahistory(self) -> list[ChatMessage]:
+        return await self.in_thread(self.history)
+
+    @overload
+    async def arender(self, format: WrittenAsList) -> list[Any]: ...
+    @overload
+    async def arender(self, format: WrittenAsObject) -> dict[str, Any]: ...
+    @overload
+    async def arender(self, format: WrittenAsText) -> str: ...
+    @overload
+    async def arender(self, format: str) -> list[Any] | dict[str, Any] | str: ...
+    async def arender(self, format: str) -> list[Any] | dict[str, Any] | str:
+        return await self.in_thread(self.render, format)
+
+    async def acompact(self, summary: str, **options: Unpack[SummaryOptions]) -> None:
+        await self.in_thread(self.compact, summary, **options)
+
+    async def aclear(self) -> None:
+        await self.in_thread(self.clear)
+
+    async def in_thread(self, method: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
+        """Run a call in a thread, which the store chooses if it has `to_thread`."""
+        to_thread = getattr(self._store, "to_thread", asyncio.to_thread)
+        result: T = await to_thread(method, *args, **options)
+        return result
+
+    # The policy
+
+    @abstractmethod
+    def policy(self) -> Policy:
+        """Return the policy with the limit that is valid now. Raises InvalidValue."""
+
+    def current_limit(self) -> int:
+        """Return the limit; if it is a callable, the limit that it returns now."""
+        return self._limit(self.id) if callable(self._limit) else self._limit
+
+    def _add(self, message: ChatMessage) -> None:
+        policy = self.policy()
+        # Counted before the store locks, as counting may be slow. A store that does not lock is
+        # read before, as in LangChain4j.
+        counted = self._entry(message) if self._transact_by else None
+        if policy.whole_results:
+            self._clear_results(counted or self._entry(message), policy)
+
+        def decide(window: Window) -> Transition:
+            window.count_with(self._family, self._count)
+            return admit(window, counted or self._entry(message), policy, self.policy)
+
+        self._transact(decide)
+
+    def _clear_results(self, arrival: Entry, policy: Policy) -> None:
+        """Clear old tool results if the window has no room for an arrival beside them."""
+
+        def decide(window: Window) -> Transition:
+            window.count_with(self._family, self._count)
+            return clear_for(window, arrival, policy, self._count)
+
+        self._transact(decide)
+
+    def _transact(self, decide: Decide, reads: bool = True) -> None:
+        if self._transact_by:
+            self._transact_by(self.id, decide)
+            return
+        with self._turn:
+            window = self._window(self._store.get_messages(self.id) if reads else ())
+            transition = decide(window)
+            if not transition.ignored:
+                transition.apply_to(window)
+                kept = [entry.message for entry in window if entry.message is not None]
+                self._store.update_messages(self.id, kept)
+
+    @cached_property
+    def _turn(self) -> Any:
+        """The lock that a change holds. A store with `transact` locks the memory itself."""
+        return nullcontext() if self._transact_by else turn_of(self._store, self.id)
+
+    def _read_window(self) -> Window:
+        """Return the window, with its pins if the store has `get_window`."""
+        get_window = getattr(self._store, "get_window", None)
+        if get_window is None:
+            return self._window(self._store.get_messages(self.id))
+        window: Window = get_window(self.id)
+        window.count_with(self._family, self._count)
+        return window
+
+    def _window(self, messages: Iterable[ChatMessage]) -> Window:
+        entries = map(self._entry, messages)
+        return Window(
+            (replace(entry, pinned=is_summary(entry.message)) for entry in entries),
+            counted_by=self._family,
+        )
+
+    def _entry(self, message: ChatMessage) -> Entry:
+        return Entry.of(chat_message(message), self._count(message))
+
+    @property
+    def _family(self) -> str | None:
+        return family_of(self._estimator) if self._estimator else None
+
+    def _count(self, message: ChatMessage) -> int:
+        return count_tokens(self._estimator, message) if self._estimator else 0
+
+
+class _LimitedChatMemory(ChatMemory):
+    """A memory whose policy depends only on the limit, and is made again when that changes."""
+
+    _policy: Policy | None = None
+
+    def policy(self) -> Policy:
+        limit, policy = self.current_limit(), self._policy
+        # Not `!=`, since True equals 1 and is no limit
+        if policy is None or policy.limit is not limit:
+            policy = self._policy = self._policy_of(limit)
+        return policy
+
+    @abstractmethod
+    def _policy_of(self, limit: int) -> Policy:
+        """Return the policy with this limit. Raises InvalidValue."""
+
+
+class MessageWindowChatMemory(_LimitedChatMemory):
+    """A memory of the last `max_messages` messages.
+
+    - A leading system message stays. Adding an equal one is ignored; a different one replaces it.
+    - If the window is full, the oldest message that is not the leading system message is evicted.
+    - The results of a tool call leave with the message that called the tool.
+    - `max_messages`: an int, or a callable that takes the memory id and is called on every use.
+
+    Source of the rules: LangChain4j's MessageWindowChatMemory.
+    """
+
+    _limit_name = "max_messages"
+
+    def __init__(
+        self,
+        id: str = "default",
+        max_messages: Limit = 20,
+        store: ChatMemoryStore | None = None,
+        always_keep_system_message_first: bool = False,
+        **options: Unpack[WindowOptions],
+    ) -> None:
+        super().__init__(id, max_messages, store, None, always_keep_system_message_first, **options)
+
+    def _policy_of(self, limit: int) -> Policy:
+        return MessageWindow(
+            limit,
+            estimator=estimator_name(self._estimator) if self._estimator else DEFAULT_ESTIMATOR,
+            **self._options,
+        )
+
+
+class TokenWindowChatMemory(_LimitedChatMemory):
+    """A memory of as many of the latest messages as fit into `max_tokens`. No message is cut.
+
+    - The rules for system messages and tool results are those of MessageWindowChatMemory.
+    - A message larger than the window is evicted at once, with all messages before it except a
+      leading system message.
+    - `max_tokens`: an int, or a callable that takes the memory id and is called on every use.
+    - Each message is counted once. The estimator must be additive: the tokens of a list are those
+      of an empty list plus the sum of its messages.
+
+    Source of the rules: LangChain4j's TokenWindowChatMemory.
+    """
+
+    _limit_name = "max_tokens"
+
+    def __init__(
+        self,
+        id: str = "default",
+        max_tokens: Limit = 1000,
+        estimator: TokenCountEstimator | None = None,
+        store: ChatMemoryStore | None = None,
+        always_keep_system_message_first: bool = False,
+        **options: Unpack[TokenWindowOptions],
+    ) -> None:
+        self._token_estimator = estimator or OpenAiTokenCountEstimator(DEFAULT_ESTIMATOR)
+        keeps_first = always_keep_system_message_first
+        super().__init__(id, max_tokens, store, self._token_estimator, keeps_first, **options)
+
+    def _policy_of(self, limit: int) -> Policy:
+        return TokenWindow(
+            limit,
+            estimator=estimator_name(self._token_estimator),
+            **self._options,
+            fixed_overhead=count_overhead(self._token_estimator),
+        )
+
+
+class TurnWindowChatMemory(_LimitedChatMemory):
+    """A memory of the last `max_turns` turns, each a message of the user and all up to the next.
+
+    - The oldest turn leaves as a whole when a message of the user begins one too many.
+    - The rules for system messages and tool results are those of MessageWindowChatMemory.
+    - `max_turns`: an int, or a callable that takes the memory id and is called on every use.
+    """
+
+    _limit_name = "max_turns"
+
+    def __init__(
+        self,
+        id: str = "default",
+        max_turns: Limit = 10,
+        store: ChatMemoryStore | None = None,
+        always_keep_system_message_first: bool = False,
+        **options: Unpack[WindowOptions],
+    ) -> None:
+        super().__init__(id, max_turns, store, None, always_keep_system_message_first, **options)
+
+    def _policy_of(self, limit: int) -> Policy:
+        return TurnWindow(
+            limit,
+            estimator=estimator_name(self._estimator) if self._estimator else DEFAULT_ESTIMATOR,
+            **self._options,
+        )
+
+
+def estimator_name(estimator: TokenCountEstimator) -> str:
+    """Return the name of an estimator in a policy: its model name, else its family."""
+    return getattr(estimator, "model_name", None) or family_of(estimator)
+
+
+def estimator_or_none(given: TokenCountEstimator | None) -> TokenCountEstimator | None:
+    """Return what is given if it can count tokens, or is None. Raises InvalidValue."""
+    if isinstance(given, str):
+        raise InvalidValue(
+            f"estimator must be an object that counts tokens, not the name {given!r}: "
+            f"use OpenAiTokenCountEstimator({given!r})"
+        )
+    _check_methods("estimator", given, _METHODS_OF_ESTIMATORS)
+    return given
+
+
+def store_or_none(given: ChatMemoryStore | None) -> ChatMemoryStore | None:
+    """Return what is given if it has the methods of a store, or is None. Raises InvalidValue."""
+    _check_methods("store", given, _METHODS_OF_STORES)
+    return given
+
+
+def _check_methods(what: str, given: object, names: tuple[str, ...]) -> None:
+    if given is None:
+        return
+    if isinstance(given, type):
+        raise InvalidValue(f"{what} must be an object, not the class: use {given.__name__}(…)")
+    missing = [name for name in names if not callable(getattr(given, name, None))]
+    if missing:
+        raise InvalidValue(f"{what} has no method {missing[0]}: {brief(given)}")
+
+
+class ChatMemoryProvider:
+    """One memory for each id; threads may share it.
+
+        memories = ChatMemoryProvider(lambda id: MessageWindowChatMemory(id, 20, store))
+        memories.get("order-7741").add(UserMessage("Where is my parcel?"))
+
+    It is what LangChain4j calls ChatMemoryProvider and ChatMemoryAccess.
+    """
+
+    def __init__(self, create: Callable[[str], ChatMemory]) -> None:
+        self._create = create
+        self._memories: dict[str, ChatMemory] = {}
+        self._begun: set[str] = set()
+        self._lock = RLock()  # `create` may ask for other memories
+
+    def get(self, memory_id: str) -> ChatMemory:
+        """Return the memory of a conversation, the same object until it is evicted.
+
+        Raises InvalidValue if `create` asks for the memory that it makes.
+        """
+        with self._lock:
+            if string_id(memory_id) not in self._memories:
+                self._memories[memory_id] = self._made(memory_id)
+            return self._memories[memory_id]
+
+    def _made(self, memory_id: str) -> ChatMemory:
+        if memory_id in self._begun:
+            raise InvalidValue(f"create asks for the memory {memory_id!r}, which it makes")
+        self._begun.add(memory_id)
+        try:
+            return self._create(memory_id)
+        finally:
+            self._begun.remove(memory_id)
+
+    def evict(self, memory_id: str) -> bool:
+        """Forget the object of a conversation, and return whether there was one.
+
+        Messages in a store of one's own stay there; a memory without a store loses them.
+        """
+        with self._lock:
+            return self._memories.pop(string_id(memory_id), None) is not None

@@ -1,0 +1,483 @@
+"""Policies: the limit of a window as plain data, equal in Python, JSON and the database.
+
+Each kind of policy is a class with a `label`, a `unit`, a `limit_name`, options (the dataclass
+fields other than `limit` and `estimator`) and a method, `cost` of a message; `overhead` and `evict`
+may be its own, too. Register your own kind in the entry point group "chatmemory.policies", in
+CHATMEMORY["POLICIES"], or with `KINDS.register`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, Field, dataclass, field, fields, replace
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from fractions import Fraction
+from functools import cache
+from math import ceil
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypedDict, Unpack
+
+from chatmemory.exceptions import InvalidValue
+from chatmemory.messages.estimators import TokenCountEstimator, count_overhead
+from chatmemory.messages.message import MessageType
+from chatmemory.registry import Registry
+from chatmemory.windows.eviction import (
+    Eviction,
+    Head,
+    oldest_first,
+    rest_of_turn,
+)
+from chatmemory.windows.window import (
+    NOTHING,
+    Totals,
+    Weighable,
+)
+
+WHOLE = Decimal(1)
+DECIMALS = 9
+SWITCHES = ("always_keep_system_message_first", "snap_to_user", "meters_only", "free_system")
+# Fields that do not change what a message costs
+UNWEIGHED = ("limit", "low_water", "oversized", *SWITCHES[:-1], "clear_tool_results")
+DEFAULT_ESTIMATOR = "gpt-4o"
+
+
+class Oversized(StrEnum):
+    """What happens to a message that the limit has no room for even alone.
+
+    EVICT is LangChain4j's rule: it leaves at once, after every message that could make room. With
+    REJECT it is refused. With KEEP the newest message stays, with its call and the other results of
+    that call.
+    """
+
+    EVICT = "evict"
+    REJECT = "reject"
+    KEEP = "keep"
+
+
+class WindowOptions(TypedDict, total=False):
+    """The options that memories take as keyword arguments; see `Policy`."""
+
+    low_water: Decimal | float | str
+    snap_to_user: bool
+    oversized: Oversized | str
+    meters_only: bool
+    free_system: bool
+
+
+class PolicyOptions(WindowOptions, total=False):
+    """The options that policies take as keyword arguments."""
+
+    estimator: str
+    always_keep_system_message_first: bool
+
+
+class TokenWindowOptions(WindowOptions, total=False):
+    """The options of memories that count tokens."""
+
+    clear_tool_results: int
+
+
+class TokenOptions(PolicyOptions, total=False):
+    """The same of a token window, and what is derived from its estimator."""
+
+    clear_tool_results: int
+    fixed_overhead: int
+
+
+@dataclass(frozen=True)
+class Policy(ABC):
+    """A limit, its unit, and rules for what leaves.
+
+    - `low_water`: a window over the limit is trimmed to the limit, then to this share of it. That
+      second part spares the newest message, with its call.
+    - `snap_to_user`: after a trim, the messages before the next user message leave as well.
+    - `oversized`: what happens to a message that the limit has no room for even alone.
+    - `meters_only`: the limit only measures. Nothing leaves or is refused, whatever else is set.
+    - `free_system`: system messages cost nothing, so that the limit is for what is said.
+
+    A kind with its own `evict` has no `low_water`, and cannot keep oversized messages. Stored
+    options leave out default values: never change the default of an option.
+
+    `estimator` names the token count estimator of the conversation (a model name, or a custom
+    estimator's family). Every policy has one, because pages show tokens under a message window too.
+    `label` is the kind's name on pages, `unit` the unit of the limit ("tokens") and `short_unit`
+    its abbreviation. `java_name` is the limit's name in LangChain4j's errors. A field with
+    `metadata={"derived": True}` is stored, but not accepted from callers.
+    """
+
+    kind: ClassVar[str]
+    label: ClassVar[str]
+    unit: ClassVar[str]
+    short_unit: ClassVar[str]
+    limit_name: ClassVar[str]
+    java_name: ClassVar[str] = ""
+
+    limit: int
+    _: KW_ONLY
+    estimator: str = DEFAULT_ESTIMATOR
+    always_keep_system_message_first: bool = False
+    low_water: Decimal = WHOLE
+    snap_to_user: bool = False
+    oversized: Oversized = Oversized.EVICT
+    meters_only: bool = False
+    free_system: bool = False
+
+    def __post_init__(self) -> None:
+        """Read the options, which may be as JSON has them. Raises InvalidValue."""
+        check_limit(self.java_name or self.limit_name, self.limit)
+        if self.low_water is not WHOLE:
+            object.__setattr__(self, "low_water", exact_share("low_water", self.low_water))
+        if not isinstance(self.oversized, Oversized):
+            chosen = option_value("oversized", Oversized, self.oversized)
+            object.__setattr__(self, "oversized", chosen)
+        for name in SWITCHES:
+            option_value(name, bool, getattr(self, name))
+        self._check_combination()
+
+    def _check_combination(self) -> None:
+        """Raise InvalidValue for options that do not make sense together."""
+        if has_own_rule(type(self)):
+            keeps = self.oversized is Oversized.KEEP
+            for name, asked in ("low_water", self.low_water != WHOLE), ("oversized=keep", keeps):
+                if asked:
+                    raise InvalidValue(
+                        f"{self.kind} and {name} do not go together: {self.kind} chooses what "
+                        "leaves by a rule of its own"
+                    )
+        if self.low_water != WHOLE and self.low_mark <= self.overhead:
+            unit = self.unit.removesuffix("s") if self.low_mark == 1 else self.unit
+            raise InvalidValue(
+                f"{self.limit_name} {self.limit} and low_water {written_share(self.low_water)} do "
+                f"not go together: the mark would be {self.low_mark:,} {unit}, and nothing but "
+                "the newest message could stay"
+            )
+
+    @property
+    def overhead(self) -> int:
+        """The fixed cost of every request in the policy's unit."""
+        return 0
+
+    @abstractmethod
+    def cost(self, message: Weighable) -> int:
+        """Return the part of the load that a message makes up, by its type and its tokens.
+
+        It is never negative, and the same wherever the message is.
+        """
+
+    def weigh(self, message: Weighable) -> int:
+        """Return the cost of a message, which is 0 for a system message that is free."""
+        if self.free_system and message.type is MessageType.SYSTEM:
+            return 0
+        return self.cost(message)
+
+    def total(self, messages: Iterable[Weighable]) -> Totals:
+        """Return the totals of some messages, with their costs."""
+        found = NOTHING
+        for message in messages:
+            found = found.plus(message, self.weigh(message))
+        return found
+
+    def load(self, totals: Totals) -> int:
+        """Return the number that the limit bounds: the costs, and the overhead of a request."""
+        return totals.cost + self.overhead if totals.count else 0
+
+    def cost_of(self, totals: Totals) -> int | None:
+        """Return the costs of messages of which only count and tokens are known.
+
+        None if each message must be weighed. It spares pages and the migration of older
+        conversations to read them all; a kind need not have it.
+        """
+        return None
+
+    def costs_like(self, other: Policy) -> bool:
+        """Return whether another policy weighs each message as this one does."""
+        if self is other:
+            return True
+        return type(self) is type(other) and self._unlimited == other._unlimited
+
+    @property
+    def _unlimited(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in UNWEIGHED}
+
+    def evict(self, head: Head) -> Iterator[Eviction]:
+        """Take the messages that must leave from the head of a window, by LangChain4j's rule."""
+        return oldest_first(head, self.is_exceeded_by, self.keeps_newest)
+
+    def is_exceeded_by(self, totals: Totals) -> bool:
+        return self.load(totals) > self.limit
+
+    @property
+    def low_mark(self) -> int:
+        """The load to which a window over its limit is trimmed."""
+        return int(Fraction(self.low_water) * self.limit)  # exactly, and rounded down once
+
+    @property
+    def least_limit(self) -> int:
+        """The smallest limit that goes together with the options."""
+        share = Fraction(self.low_water)
+        return 1 if share == 1 else ceil((self.overhead + 1) / share)
+
+    @property
+    def keeps_newest(self) -> bool:
+        return self.oversized is Oversized.KEEP and not self.meters_only
+
+    @property
+    def rejects_oversized(self) -> bool:
+        return self.oversized is Oversized.REJECT and not self.meters_only
+
+    @property
+    def has_window_options(self) -> bool:
+        """Whether what leaves can differ from LangChain4j's rule."""
+        is_special = self.oversized is not Oversized.EVICT
+        leaves_more = self.low_water != WHOLE or self.takes_whole_turns
+        return leaves_more or is_special or self.meters_only
+
+    @property
+    def takes_whole_turns(self) -> bool:
+        """Whether the rest of a turn leaves with its beginning."""
+        return self.snap_to_user
+
+    @property
+    def whole_results(self) -> int:
+        """How many of the newest tool results stay whole when a full window clears the older ones;
+        0 if it clears none.
+        """
+        return 0
+
+    def trim(self, head: Head) -> list[Eviction]:
+        """Take what exceeds the limit, and what is above the low mark if anything does."""
+        is_over = self.is_exceeded_by(head.totals)
+        if self.meters_only or not (is_over or has_own_rule(type(self))):
+            return []
+        evictions = list(self.evict(head))
+        if is_over and self.low_water != WHOLE:
+            evictions += oldest_first(head, self._is_above_mark, spares_newest=True)
+        return evictions
+
+    def evict_partial_turn(self, head: Head) -> list[Eviction]:
+        """Take the rest of a turn that has lost its beginning, if that is asked for."""
+        return list(rest_of_turn(head)) if self.takes_whole_turns else []
+
+    def _is_above_mark(self, totals: Totals) -> bool:
+        return self.load(totals) > self.low_mark
+
+    def metering(self) -> Self:
+        """Return the policy that only measures the window by this limit."""
+        return replace(self, meters_only=True)
+
+    def enforced(self) -> Self:
+        """Return the policy that does not only measure: a replay asks what its limit would hold."""
+        return replace(self, meters_only=False) if self.meters_only else self
+
+    def measured_by(self, estimator: TokenCountEstimator) -> Self:
+        """Return the policy with its derived fields taken from the estimator."""
+        return self
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options that differ from their defaults, as a database stores them."""
+        return {
+            option.name: stored_value(value)
+            for option in option_fields(type(self)).values()
+            if (value := getattr(self, option.name)) != option.default
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the policy as a dictionary that `policy_from_dict` reads."""
+        rest = {
+            option.name: stored_value(getattr(self, option.name))
+            for option in option_fields(type(self)).values()
+            if not option.metadata.get("derived")
+        }
+        return {"kind": self.kind, self.limit_name: self.limit, "estimator": self.estimator, **rest}
+
+
+@cache
+def option_fields(kind: type[Policy]) -> Mapping[str, Field[Any]]:
+    """Return the fields of a kind that are options, by name: not its limit and its estimator."""
+    others = {"limit", "estimator", *(["low_water"] if has_own_rule(kind) else [])}
+    return {option.name: option for option in fields(kind) if option.name not in others}
+
+
+def has_own_rule(kind: type[Policy]) -> bool:
+    """Return whether a kind does not evict by the rule that all kinds share."""
+    return kind.evict is not Policy.evict or kind.is_exceeded_by is not Policy.is_exceeded_by
+
+
+@dataclass(frozen=True)
+class MessageWindow(Policy):
+    """At most `limit` messages (LangChain4j's MessageWindowChatMemory)."""
+
+    kind: ClassVar[str] = "message_window"
+    label: ClassVar[str] = "Message window"
+    unit: ClassVar[str] = "messages"
+    short_unit: ClassVar[str] = "msg"
+    limit_name: ClassVar[str] = "max_messages"
+    java_name: ClassVar[str] = "maxMessages"
+
+    if TYPE_CHECKING:  # what `Policy.__post_init__` reads is wider than the types of the fields
+
+        def __init__(self, limit: int, **options: Unpack[PolicyOptions]) -> None: ...
+
+    def cost(self, message: Weighable) -> int:
+        return 1
+
+    def cost_of(self, totals: Totals) -> int | None:
+        return None if self.free_system else totals.count
+
+
+@dataclass(frozen=True)
+class TokenWindow(Policy):
+    """At most `limit` tokens, `fixed_overhead` of them for the request itself.
+
+    With `clear_tool_results`, a full window first clears all tool results but so many of the newest
+    (see `clearing`), and messages leave only if that is not enough.
+
+    The overhead is the estimator's count for an empty list, because LangChain4j's
+    TokenWindowChatMemory compares the limit with `estimateTokenCountInMessages`, which includes it.
+    """
+
+    kind: ClassVar[str] = "token_window"
+    label: ClassVar[str] = "Token window"
+    unit: ClassVar[str] = "tokens"
+    short_unit: ClassVar[str] = "tok"
+    limit_name: ClassVar[str] = "max_tokens"
+    java_name: ClassVar[str] = "maxTokens"
+
+    _: KW_ONLY
+    clear_tool_results: int = 0
+    fixed_overhead: int = field(default=3, metadata={"derived": True})
+
+    if TYPE_CHECKING:
+
+        def __init__(self, limit: int, **options: Unpack[TokenOptions]) -> None: ...
+
+    def _check_combination(self) -> None:
+        kept = self.clear_tool_results
+        if type(kept) is not int or kept < 0:
+            raise InvalidValue(f"clear_tool_results must be 0 or more results, but is: {kept!r}")
+        super()._check_combination()
+
+    @property
+    def whole_results(self) -> int:
+        return self.clear_tool_results
+
+    @property
+    def overhead(self) -> int:
+        return self.fixed_overhead
+
+    def measured_by(self, estimator: TokenCountEstimator) -> Self:
+        return replace(self, fixed_overhead=count_overhead(estimator))
+
+    def cost(self, message: Weighable) -> int:
+        return message.tokens
+
+    def cost_of(self, totals: Totals) -> int | None:
+        return None if self.free_system else totals.tokens
+
+
+@dataclass(frozen=True)
+class TurnWindow(Policy):
+    """At most `limit` turns; the oldest leaves as a whole.
+
+    A turn begins with a message of the user. What comes before the first one belongs to no turn,
+    and leaves with the first turn.
+    """
+
+    kind: ClassVar[str] = "turn_window"
+    label: ClassVar[str] = "Turn window"
+    unit: ClassVar[str] = "turns"
+    short_unit: ClassVar[str] = "turns"
+    limit_name: ClassVar[str] = "max_turns"
+
+    if TYPE_CHECKING:
+
+        def __init__(self, limit: int, **options: Unpack[PolicyOptions]) -> None: ...
+
+    @property
+    def takes_whole_turns(self) -> bool:
+        return True
+
+    def cost(self, message: Weighable) -> int:
+        return int(message.type is MessageType.USER)
+
+
+def _is_kind(item: object) -> bool:
+    """Return whether something is a kind. Raises TypeError for one as earlier versions had them."""
+    if not (isinstance(item, type) and issubclass(item, Policy) and hasattr(item, "kind")):
+        return False
+    if item.load is not Policy.load:
+        raise TypeError(
+            f"{item.__name__} defines load(count, tokens): write cost(message) -> int, which gets "
+            "the message with its type and tokens, and the property overhead for what every "
+            "request costs beside its messages. The load is their sum"
+        )
+    return True
+
+
+KINDS: Registry[type[Policy]] = Registry(
+    "chatmemory.policies",
+    {kind.kind: kind for kind in (MessageWindow, TokenWindow, TurnWindow)},
+    accepts=_is_kind,
+    named_by="kind",
+)
+
+
+def policy_kinds() -> dict[str, type[Policy]]:
+    """Return all installed kinds by name."""
+    return dict(KINDS)
+
+
+def check_limit(java_name: str, limit: object) -> None:
+    """Raise InvalidValue unless the limit is a positive integer.
+
+    The text is LangChain4j's if LangChain4j makes the same check.
+    """
+    if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool)):
+        raise InvalidValue(f"{java_name} must be an integer, but is: {limit!r}")
+    if limit is None or limit <= 0:
+        shown = "null" if limit is None else limit
+        raise InvalidValue(f"{java_name} must be greater than zero, but is: {shown}")
+
+
+def exact_share(name: str, value: object) -> Decimal:
+    """Return a number above 0 and up to 1 exactly as it is written: 0.29 is 29 hundredths.
+
+    Raises InvalidValue.
+    """
+    try:
+        share = Decimal(str(value)) if not isinstance(value, bool) else None
+    except InvalidOperation:
+        share = None
+    if share is None or not share.is_finite() or not 0 < share <= 1:
+        raise InvalidValue(f"{name} must be a number above 0 and at most 1, but is: {value!r:.60}")
+    if share != share.quantize(Decimal(1).scaleb(-DECIMALS)):
+        raise InvalidValue(f"{name} can have up to {DECIMALS} decimals, but is: {value!r:.60}")
+    return share
+
+
+def written_share(share: Decimal) -> str:
+    """Return a share as text, without needless zeros: 0.6."""
+    return format(share.normalize(), "f")
+
+
+def option_value(name: str, type_: type, value: object) -> Any:
+    """Return the value of an option that a caller gives in Python or JSON. Raises InvalidValue."""
+    if type_ is Decimal:
+        return exact_share(name, value)
+    if issubclass(type_, StrEnum):
+        if not isinstance(value, str) or value not in list(type_):
+            raise InvalidValue(f"{name} must be one of {', '.join(type_)}, but is: {value!r:.60}")
+        return type_(value)
+    if not isinstance(value, type_):
+        wanted = "true or false" if type_ is bool else f"a {type_.__name__}"
+        raise InvalidValue(f"{name} must be {wanted}, but is: {value!r:.60}")
+    return value
+
+
+def stored_value(value: object) -> Any:
+    """Return the value of an option as JSON has it."""
+    if isinstance(value, Decimal):
+        return written_share(value)
+    return str(value) if isinstance(value, StrEnum) else value

@@ -1,0 +1,104 @@
+"""The port through which a memory keeps its messages, LangChain4j's ChatMemoryStore, and the store
+that a memory has if it is given none.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from threading import Lock, RLock
+from typing import Any, ClassVar
+from weakref import WeakValueDictionary
+
+from chatmemory.exceptions import InvalidValue
+from chatmemory.messages.given import chat_messages, string_id
+from chatmemory.messages.message import ChatMessage
+from chatmemory.windows.transitions import Transition
+from chatmemory.windows.window import Entry, Window
+
+Decide = Callable[[Window], Transition]
+
+
+class ChatMemoryStore(ABC):
+    """A store of one list of messages per memory id.
+
+    Subclass it to keep messages anywhere. The three methods are LangChain4j's. If several processes
+    write to one memory, the last one wins; within one process, memories with the same store object
+    take turns. LangChain4j's system messages have no attributes; a store that keeps them sets
+    `keeps_system_attributes`, and memories report that other stores lose them.
+
+    Memories use what else a store has:
+
+    - `transact(memory_id, decide)` locks the memory, passes its window to `decide`, stores the
+      resulting transition and returns it. If `decide` raises, nothing is stored.
+    - `get_window(memory_id)` returns the messages as a window, with their pins and tokens.
+    - `get_history(memory_id)` returns everything that was said.
+    - `estimator` counts for memories without an estimator of their own.
+    - `to_thread(call, *args)`, which is async, where connections belong to threads.
+    """
+
+    keeps_system_attributes: ClassVar[bool] = False
+
+    @abstractmethod
+    def get_messages(self, memory_id: str) -> list[ChatMessage]:
+        """Return the messages in order; [] for an unknown id, which is not created."""
+
+    @abstractmethod
+    def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
+        """Replace the whole list."""
+
+    @abstractmethod
+    def delete_messages(self, memory_id: str) -> None:
+        """Remove all messages. An unknown id is not an error."""
+
+
+class SingleSlotChatMemoryStore(ChatMemoryStore):
+    """A thread-safe store for the messages of one memory in this process.
+
+    It keeps a window instead of a list, so that the cost of an add depends on the messages that it
+    evicts and not on the length of the window. Raises InvalidValue for any other id.
+    """
+
+    keeps_system_attributes = True
+
+    def __init__(self, memory_id: str) -> None:
+        self._memory_id = memory_id
+        self._window = Window()
+        self._lock = RLock()
+
+    def get_messages(self, memory_id: str) -> list[ChatMessage]:
+        self._check(memory_id)
+        with self._lock:
+            return [entry.message for entry in self._window if entry.message is not None]
+
+    def update_messages(self, memory_id: str, messages: Sequence[ChatMessage]) -> None:
+        self._check(memory_id)
+        window = Window(map(Entry.of, chat_messages(messages)))
+        with self._lock:
+            self._window = window
+
+    def delete_messages(self, memory_id: str) -> None:
+        self.update_messages(memory_id, ())
+
+    def transact(self, memory_id: str, decide: Decide) -> Transition:
+        self._check(memory_id)
+        with self._lock:
+            transition = decide(self._window)
+            transition.apply_to(self._window)
+            return transition
+
+    def _check(self, memory_id: str) -> None:
+        if string_id(memory_id) != self._memory_id:
+            raise InvalidValue(f"this store serves memory {self._memory_id!r}, not {memory_id!r}")
+
+
+# By store and memory id. A memory keeps its store and its turn, so that a store that is gone does
+# not share a number with a new one.
+_turns: WeakValueDictionary[tuple[int, str], Any] = WeakValueDictionary()
+_guard = Lock()
+
+
+def turn_of(store: object, memory_id: str) -> Any:
+    """Return the lock that all memories with this store and id share."""
+    with _guard:
+        return _turns.setdefault((id(store), memory_id), RLock())

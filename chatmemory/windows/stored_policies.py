@@ -1,0 +1,118 @@
+"""Policies as a database holds them: their kind may not be installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cache, lru_cache
+from typing import Any, ClassVar, NoReturn, TypeGuard
+
+from chatmemory.exceptions import PolicyUnavailable
+from chatmemory.windows.eviction import Eviction, Head
+from chatmemory.windows.policies import (
+    KINDS,
+    SWITCHES,
+    Policy,
+    option_fields,
+)
+from chatmemory.windows.window import (
+    Totals,
+    Weighable,
+    total,
+)
+
+
+@dataclass(frozen=True)
+class UnavailablePolicy(Policy):
+    """A stored policy with a kind or an option that is not installed.
+
+    It can be shown and replaced. `load`, `cost`, `total` and `evict` raise PolicyUnavailable.
+    """
+
+    unit: ClassVar[str] = "tokens"
+    short_unit: ClassVar[str] = "tok"
+    limit_name: ClassVar[str] = "limit"
+
+    _: KW_ONLY
+    stored: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.stored)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "limit": self.limit, "estimator": self.estimator, **self.stored}
+
+    def load(self, totals: Totals) -> int:
+        self._refuse()
+
+    def cost(self, message: Weighable) -> int:
+        self._refuse()
+
+    def total(self, messages: Iterable[Weighable]) -> Totals:
+        self._refuse()
+
+    def evict(self, head: Head) -> Iterator[Eviction]:
+        self._refuse()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how pickles are made: the class of each kind is made while a program runs."""
+        return stored_policy, (self.kind, self.limit, self.estimator, dict(self.stored))
+
+    def _refuse(self) -> NoReturn:
+        raise PolicyUnavailable(
+            f"the policy kind {self.kind!r} with the options {dict(self.stored)} is not installed: "
+            "install the package that provides it, or set another policy"
+        )
+
+
+@cache
+def _unavailable(name: str) -> type[Policy]:
+    """Return a class for a kind that is not installed."""
+    return type("Unavailable", (UnavailablePolicy,), {"kind": name, "label": f"{name} (unknown)"})
+
+
+def can_decide(policy: Policy | None) -> TypeGuard[Policy]:
+    """Return whether there is a policy and its kind is installed."""
+    return policy is not None and not isinstance(policy, UnavailablePolicy)
+
+
+def load_of(policy: Policy | None, totals: Totals) -> int | None:
+    """Return the load of a window; None without a policy whose kind is installed."""
+    return policy.load(totals) if can_decide(policy) else None
+
+
+def load_or_tokens(policy: Policy | None, totals: Totals) -> int:
+    """Return the load of a window, or its tokens if no policy can decide."""
+    return policy.load(totals) if can_decide(policy) else totals.tokens
+
+
+def total_under(policy: Policy | None, messages: Iterable[Weighable]) -> Totals:
+    """Return the totals of some messages, with their costs if the policy can decide."""
+    return policy.total(messages) if can_decide(policy) else total(messages)
+
+
+def stored_totals(policy: Policy | None, count: int, tokens: int, load: int | None) -> Totals:
+    """Return the totals of a stored window, given its load under the policy, if it is known."""
+    if not can_decide(policy) or not count:
+        return Totals(count, tokens)
+    if load is None:
+        return Totals(count, tokens, policy.cost_of(Totals(count, tokens)) or 0)
+    return Totals(count, tokens, load - policy.overhead)
+
+
+def stored_policy(kind: str, limit: int, estimator: str, options: Mapping[str, Any]) -> Policy:
+    """Return the policy of stored values, or an UnavailablePolicy if its kind is not installed."""
+    known = KINDS.get(kind)
+    if known is not None and options == {}:
+        return _without_options(known, limit, estimator)
+    if known is not None and option_fields(known).keys() >= options.keys():
+        # Earlier versions took any value of a switch, such as "no", for on or off
+        switches = {name: bool(options[name]) for name in SWITCHES if name in options}
+        return known(limit, estimator=estimator, **{**options, **switches})
+    return _unavailable(kind)(limit, estimator=estimator, stored=dict(options))  # type: ignore[call-arg]
+
+
+@lru_cache(maxsize=256)
+def _without_options(known: type[Policy], limit: int, estimator: str) -> Policy:
+    return known(limit, estimator=estimator)

@@ -1,0 +1,198 @@
+"""A memory that replaces its oldest messages by a summary, which your own code writes.
+
+    memory = SummarizingChatMemory("order-7741", 8000, summarize, keep_tokens=2000, store=store)
+
+This library calls no model: `summarize` gets the messages and returns a text.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
+from typing import Unpack
+
+from chatmemory.exceptions import (
+    InvalidMessage,
+    InvalidValue,
+    NotCompactable,
+)
+from chatmemory.messages.estimators import TokenCountEstimator
+from chatmemory.messages.message import ChatMessage
+from chatmemory.recall.compactions import LIMIT
+from chatmemory.windows.compaction import (
+    SummaryPlan,
+    check_covered,
+    compact_with_terms,
+    messages_of,
+    summary_message,
+)
+from chatmemory.windows.eviction import Reason
+from chatmemory.windows.memory import Limit, TokenWindowChatMemory
+from chatmemory.windows.policies import WindowOptions
+from chatmemory.windows.store import ChatMemoryStore, Decide
+from chatmemory.windows.transitions import (
+    Change,
+    Transition,
+    unchanged,
+)
+from chatmemory.windows.window import Entry, Window
+
+Summarize = Callable[[list[ChatMessage]], str]
+
+logger = logging.getLogger(__name__)
+
+# Why an add evicted messages, in the note of its step
+NO_SUMMARY = "No summary took their place: none was there yet."
+WRITING = "No summary took their place: it was still being written."
+FAILED = "No summary took their place: the last one failed ({error})."
+
+# The summaries that are being written in this process, by store and memory id
+_written: set[tuple[int, str]] = set()
+_guard = Lock()
+
+
+class SummarizingChatMemory(TokenWindowChatMemory):
+    """A token window that replaces its oldest messages by a summary before it is full.
+
+    - Messages are stored first. If memory then holds more than `start_at` of `max_tokens`,
+      `summarize` gets all messages but a leading system message and the last `keep_tokens` tokens.
+    - It runs outside any transaction, and once at a time for each memory. Its text is applied if
+      all the messages that it got are still in the window, whatever was added since.
+    - Up to `append_terms` exact terms that the summary would lose are appended to it. If there is
+      no room, the last of them are left out first.
+    - Until then, and if `summarize` fails, the plain window decides. A failure is only logged,
+      because the messages are stored already; a step that evicts messages meanwhile says why in its
+      note, where the store has notes.
+
+    `keep_tokens` is a quarter of `max_tokens` unless it is given.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        max_tokens: Limit,
+        summarize: Summarize,
+        keep_tokens: int | None = None,
+        append_terms: int = LIMIT,
+        start_at: float = 0.8,
+        estimator: TokenCountEstimator | None = None,
+        store: ChatMemoryStore | None = None,
+        **options: Unpack[WindowOptions],
+    ) -> None:
+        super().__init__(id, max_tokens, estimator, store, **options)
+        if not callable(summarize):
+            raise InvalidValue("summarize must be a function that takes messages and returns text")
+        if not 0 < start_at <= 1:
+            raise InvalidValue("start_at must be a share of max_tokens: above 0 and at most 1")
+        self._summarize, self._start_at = summarize, start_at
+        self._keep_tokens, self._append_terms = keep_tokens, append_terms
+        self._missing = NO_SUMMARY
+
+    def add(self, message: ChatMessage, *more: ChatMessage) -> None:
+        super().add(message, *more)
+        self.summarize_if_full()
+
+    def extend(self, messages: Iterable[ChatMessage]) -> None:
+        super().extend(messages)
+        self.summarize_if_full()
+
+    def summarize_if_full(self) -> bool:
+        """Summarize if memory is full enough, and return whether a summary was applied."""
+        key = self._key
+        with _guard:
+            if key in _written:
+                return False
+            _written.add(key)
+        try:
+            is_put = self._summarize_now()
+        except Exception as error:
+            # Its class only: an error may quote what was said
+            self._missing = FAILED.format(error=type(error).__name__)
+            logger.exception("memory %r was not summarized: its window goes on as it is", self.id)
+            return False
+        else:
+            self._missing = NO_SUMMARY
+            return is_put
+        finally:
+            with _guard:
+                _written.discard(key)
+
+    async def asummarize_if_full(self) -> bool:
+        return await self.in_thread(self.summarize_if_full)
+
+    @property
+    def _key(self) -> tuple[int, str]:
+        return id(self._store), self.id
+
+    def _transact(self, decide: Decide, reads: bool = True) -> None:
+        """Note in an add that evicts messages why no summary took their place."""
+
+        def noted(window: Window) -> Transition:
+            transition = decide(window)
+            if transition.change is not Change.ADD or not _makes_room(transition):
+                return transition
+            return transition._replace(note=WRITING if self._key in _written else self._missing)
+
+        super()._transact(noted, reads)
+
+    def _summarize_now(self) -> bool:
+        covered = self._covered()
+        if not covered:
+            return False
+        replaced = messages_of(covered)
+        text = self._summarize(list(replaced))
+        if not isinstance(text, str):
+            raise InvalidMessage(f"summarize must return a text, not {type(text).__name__}")
+        summary_message(text)
+        return self._put(replaced, text, self._plan.terms(covered, text))
+
+    @property
+    def _plan(self) -> SummaryPlan:
+        kept = self.policy().limit // 4 if self._keep_tokens is None else self._keep_tokens
+        return SummaryPlan(keep_tokens=kept, append_terms=self._append_terms)
+
+    def _covered(self) -> list[Entry]:
+        """Return what a summary is to cover; nothing while there is room."""
+        policy, window = self.policy(), self._read_window()
+        if policy.load(window.measure_with(policy)) <= self._start_at * policy.limit:
+            return []
+        try:
+            return self._plan.covered(window.with_messages())
+        except NotCompactable:  # too few, or a call that awaits results
+            return []
+
+    def _put(self, replaced: Sequence[ChatMessage], text: str, terms: Sequence[str]) -> bool:
+        policy, is_put = self.policy(), False
+
+        def decide(window: Window) -> Transition:
+            nonlocal is_put
+            window.count_with(self._family, self._count)
+            entries = window.with_messages()
+            covered = _still_there(entries, replaced)
+            if covered is None:
+                return unchanged(window, policy)
+            check_covered(entries, covered)
+            is_put = True
+            return compact_with_terms(window, covered, text, terms, self._entry, policy)
+
+        self._transact(decide)
+        return is_put
+
+
+def _makes_room(transition: Transition) -> bool:
+    """Return whether older messages left for want of room."""
+    arrived = {each.key for each in transition.arrivals}
+    return any(
+        each.reason is Reason.CAPACITY and each.entry.key not in arrived
+        for each in transition.evictions
+    )
+
+
+def _still_there(entries: Sequence[Entry], messages: Sequence[ChatMessage]) -> list[Entry] | None:
+    """Return the entries of messages in a window, in order; None if one has left."""
+    rest = iter(entries)
+    found = [
+        next((entry for entry in rest if entry.message == message), None) for message in messages
+    ]
+    return [entry for entry in found if entry is not None] if None not in found else None

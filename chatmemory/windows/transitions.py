@@ -1,0 +1,480 @@
+"""Transitions: the effect of each kind of change on a window, as pure functions.
+
+`admit` adds a message, `refill` replaces the whole list, `clear` empties it. Each returns a
+`Transition` and changes nothing. Live adds, stores, simulation, replay and verification all apply
+or compare the same transitions.
+
+The rules are those of LangChain4j's MessageWindowChatMemory and TokenWindowChatMemory:
+
+- An add trims the window, appends the message and trims again; it reads the limit both times.
+- A system message equal to the first one in the window is ignored. A different one replaces it and
+  goes to the end, or to the head where `always_keep_system_message_first` is set.
+- A read is trimmed and writes nothing back.
+
+Options of policies add to them: after its last trim, a change or a read of a policy that snaps
+takes the rest of a turn that lost its beginning. An add can be refused, and then changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from itertools import islice, takewhile
+from typing import NamedTuple, NoReturn
+
+from chatmemory.exceptions import NoRoomBesidePins, OversizedMessage
+from chatmemory.messages.message import MessageType
+from chatmemory.windows.eviction import (
+    Eviction,
+    Head,
+    Reason,
+    group_of,
+    oldest_first,
+)
+from chatmemory.windows.policies import (
+    WHOLE,
+    Policy,
+    has_own_rule,
+)
+from chatmemory.windows.stored_policies import can_decide, total_under
+from chatmemory.windows.window import (
+    NOTHING,
+    Entry,
+    Totals,
+    Weighable,
+    Window,
+)
+
+
+class Change(StrEnum):
+    """The kind of a transition."""
+
+    ADD = "add"
+    SET = "set"
+    CLEAR = "clear"
+    KEEP = "keep"
+    PIN = "pin"
+    COMPACT = "compact"
+    CLEAR_RESULTS = "stub"
+
+
+class CannotFit(StrEnum):
+    """The cause for which a message cannot stay although all that can leave has left.
+
+    What remains is what a policy never evicts: a leading system message, or nothing. Pinned
+    messages do not count: an add that only they leave no room for is refused. Earlier versions took
+    some of these.
+    """
+
+    TOO_BIG = "TOO_BIG"
+    TOO_BIG_BESIDE_SYSTEM = "TOO_BIG_BESIDE_SYSTEM"
+    NO_ROOM_BESIDE_PINS = "NO_ROOM_BESIDE_PINS"
+    SYSTEM_TOO_BIG = "SYSTEM_TOO_BIG"
+    SYSTEM_FILLS = "SYSTEM_FILLS"
+
+    @property
+    def is_of_system(self) -> bool:
+        """Whether the system message leaves no room to any other."""
+        return self in (CannotFit.SYSTEM_TOO_BIG, CannotFit.SYSTEM_FILLS)
+
+
+class Transition(NamedTuple):
+    """The effect of one change on a window. `arrivals` is empty if an add was ignored.
+
+    It is also empty if nobody saw the message of a client's add, which left at once (see
+    `client_lists`).
+
+    `evictions` are in the order in which they happen and may contain an arrival: a message larger
+    than the window leaves in the step that added it. The arrivals of a SET or COMPACT are the
+    whole new list.
+    `policy_before` is the policy of the trim before an append, `policy` that of the trim after it.
+    `pinned` is the part of `after` that pinned messages hold, as far as the decision came to them.
+    The arrival of an add `is_oversized` if the limit has no room for it even alone. A `note` is for
+    those who read the ledger, and decides nothing.
+    """
+
+    change: Change
+    before: Totals
+    after: Totals
+    policy: Policy | None
+    policy_before: Policy | None
+    arrivals: Sequence[Entry] = ()
+    evictions: tuple[Eviction, ...] = ()
+    at_head: bool = False
+    pinned: Totals = NOTHING
+    is_oversized: bool = False
+    note: str = ""
+
+    @property
+    def ignored(self) -> bool:
+        return self.change is Change.ADD and not self.arrivals and not self.evictions
+
+    @property
+    def has_room(self) -> bool:
+        """Whether what arrived stays, and within the limit if the policy enforces it."""
+        policy = self.policy
+        if policy is not None and not policy.meters_only and policy.is_exceeded_by(self.after):
+            return False
+        return all(eviction.entry not in self.arrivals for eviction in self.evictions)
+
+    @property
+    def cannot_fit(self) -> CannotFit | None:
+        """Why an add evicted its own message; None if it did not."""
+        if self.change is not Change.ADD or not self.evictions or not can_decide(self.policy):
+            return None
+        left = {each.entry.key for each in self.evictions if each.reason is Reason.CAPACITY}
+        arrival = next((entry for entry in self.arrivals if entry.key in left), None)
+        if arrival is None:
+            return None
+        remaining = self.after.without(self.pinned)
+        return why_it_cannot_fit(self.policy, remaining, arrival, self.pinned)
+
+    def with_entries(self, entries: Mapping[Entry, Entry]) -> Transition:
+        """Return the transition with entries replaced by those of the mapping."""
+        return self._replace(
+            arrivals=tuple([entries.get(entry, entry) for entry in self.arrivals]),
+            evictions=tuple([eviction.with_entries(entries) for eviction in self.evictions]),
+        )
+
+    def apply_to(self, window: Window) -> None:
+        """Apply the transition to the window on which it was decided."""
+        if self.ignored or self.change is Change.KEEP:
+            return
+        if self.change is Change.ADD:
+            for arrival in self.arrivals:
+                window.place(arrival, self.at_head)
+            for eviction in self.evictions:
+                window.discard(eviction.entry)
+            if self.policy is None:
+                left = [eviction.entry for eviction in self.evictions]
+                cost = window.cost_after(self.arrivals, left)
+                window.totals = self.after._replace(cost=cost)
+                return
+            window.measured_by = self.policy
+        else:
+            gone = {eviction.entry.key for eviction in self.evictions}
+            window.refill([entry for entry in self.arrivals if entry.key not in gone])
+            window.measured_by = self.policy if can_decide(self.policy) else None
+        window.totals = self.after
+
+
+def admit(
+    window: Window,
+    arrival: Entry,
+    policy: Policy,
+    policy_again: Callable[[], Policy] | None = None,
+) -> Transition:
+    """Return the transition that adds `arrival`.
+
+    `policy_again` is called after the append, because LangChain4j calls its limit provider twice.
+    Raises OversizedMessage and NoRoomBesidePins.
+    """
+    transition = admit_beside_pins(window, arrival, policy, policy_again)
+    if transition.pinned.count and not transition.has_room:
+        # What a lowered limit hides leaves in any case: pins did not take its room
+        entries = visible(window, policy)
+        unpinned = Window(entry for entry in entries if not entry.pinned)
+        if admit_beside_pins(unpinned, arrival, policy, policy_again).has_room:
+            entries.insert(0 if transition.at_head else len(entries), arrival)
+            refuse_beside_pins(transition.policy or policy, arrival, entries, transition.evictions)
+    return transition
+
+
+def admit_beside_pins(
+    window: Window,
+    arrival: Entry,
+    policy: Policy,
+    policy_again: Callable[[], Policy] | None = None,
+) -> Transition:
+    """Return the same, also for a message that has no room beside what is pinned: it leaves at
+    once, as earlier versions let some of them.
+    """
+    head = Head(window, window.measure_with(policy), policy)
+    evictions = policy.trim(head)
+    is_trimmed = bool(evictions)
+    if arrival.type is MessageType.SYSTEM:
+        gone = {eviction.entry for eviction in evictions}
+        in_force = next((each for each in window.systems() if each not in gone), None)
+        if in_force is not None and in_force.message == arrival.message:
+            return Transition(Change.ADD, window.totals, window.totals, policy, policy)
+        if in_force is not None:
+            head.remove(in_force)
+            evictions.append(Eviction(in_force, Reason.REPLACED, because=arrival))
+    at_head = arrival.type is MessageType.SYSTEM and policy.always_keep_system_message_first
+    head.place(arrival, at_head)
+    policy_after = policy_again() if policy_again else policy
+    if not policy_after.costs_like(policy):
+        head.measure_with(policy_after)
+    trimmed = policy_after.trim(head)
+    evictions += trimmed
+    if is_trimmed or trimmed:
+        evictions += policy_after.evict_partial_turn(head)
+    transition = Transition(
+        Change.ADD,
+        before=window.totals,
+        after=head.totals,
+        policy=policy_after,
+        policy_before=policy,
+        arrivals=(arrival,),
+        evictions=tuple(evictions),
+        at_head=at_head,
+        pinned=head.pinned,
+    )
+    if transition.has_room:
+        return transition
+    system = head.leading_system
+    if policy_after.rejects_oversized:
+        check_oversized(policy_after, system, arrival)
+    return transition._replace(is_oversized=is_oversized(policy_after, system, arrival))
+
+
+def append(window: Window, arrival: Entry) -> Transition:
+    """Return the transition that adds `arrival` at the end, where no policy decides."""
+    after = window.totals.plus(arrival)
+    return Transition(Change.ADD, window.totals, after, None, None, arrivals=(arrival,))
+
+
+def refill(
+    window: Window,
+    arrivals: Sequence[Entry],
+    policy: Policy | None,
+) -> Transition:
+    """Return the transition that replaces the whole list, and trims it by the policy.
+
+    Without a policy, nothing is trimmed. Raises OversizedMessage.
+    """
+    after, evictions = total_under(policy, arrivals), list[Eviction]()
+    if policy:
+        head = Head(arrivals, after, policy)
+        evictions, after = trim(head, policy), head.totals
+        if policy.rejects_oversized:
+            check_list(policy, head.leading_system, arrivals)
+    return Transition(
+        Change.SET,
+        before=window.totals,
+        after=after,
+        policy=policy,
+        policy_before=policy,
+        arrivals=arrivals,
+        evictions=tuple(evictions),
+    )
+
+
+def clear(window: Window, policy: Policy | None) -> Transition:
+    """Return the transition by which all messages leave."""
+    left = tuple(Eviction(entry, Reason.CLEARED) for entry in window)
+    before = totals_under(policy, window)
+    return Transition(Change.CLEAR, before, Totals(), policy, policy, evictions=left)
+
+
+def set_pinned(
+    window: Window, entry: Entry, policy: Policy | None, pinned: bool = True
+) -> Transition:
+    """Return the transition that pins or unpins a message, in its place.
+
+    A tool call and the results directly behind it are pinned together.
+    """
+    systems = {each: each for each in window.systems()}
+    entries = [systems.get(each, each) for each in window]
+    chosen = group_of(entries, entries.index(entry))
+    changed = {each: replace(each, pinned=pinned, key=object()) for each in chosen}
+    totals = totals_under(policy, window)
+    return Transition(
+        Change.PIN,
+        before=totals,
+        after=totals,
+        policy=policy,
+        policy_before=policy,
+        arrivals=tuple(changed.get(each, each) for each in entries),
+        evictions=tuple(Eviction(each, Reason.MOVED) for each in chosen),
+    )
+
+
+def unchanged(window: Window, policy: Policy | None) -> Transition:
+    """Return the transition that leaves the window as it is."""
+    totals = totals_under(policy, window)
+    return Transition(Change.KEEP, totals, totals, policy, policy)
+
+
+def totals_under(policy: Policy | None, window: Window) -> Totals:
+    """Return the totals of a window, with its costs if the policy can decide."""
+    return window.measure_with(policy) if can_decide(policy) else window.totals
+
+
+def trim(head: Head, policy: Policy) -> list[Eviction]:
+    """Trim once, and take the rest of a turn that lost its beginning by it."""
+    evictions = policy.trim(head)
+    return [*evictions, *policy.evict_partial_turn(head)] if evictions else []
+
+
+def hidden_by_limit(
+    entries: Iterable[Entry], totals: Totals, policy: Policy | None
+) -> list[Eviction]:
+    """Return the evictions that a read under `policy` hides and the next add makes.
+
+    The entries may be the first ones of a window with these totals, which have its costs.
+    """
+    return trim(Head(entries, totals, policy), policy) if policy else []
+
+
+def next_to_leave(entries: Iterable[Entry], totals: Totals, policy: Policy) -> list[Eviction]:
+    """Return the evictions that come first when the next message finds no room.
+
+    They are one message and the tool results that leave with it, and with a low mark all that
+    leaves on the way to it. How full the window is now does not matter.
+    """
+    if policy.meters_only:
+        return []
+    arrival = taking_room(policy)
+    head = Head(entries, totals, policy)
+    head.place(arrival, at_head=False)
+    limit = max(1, policy.load(head.totals) - 1)
+    leaving = _first_to_leave(head, replace(policy, limit=limit, low_water=WHOLE))
+    if not leaving or leaving[0].entry is arrival:
+        return []
+    if not policy.has_window_options:
+        return leaving
+    mark = limit - (policy.limit - policy.low_mark)
+    leaving += oldest_first(head, lambda totals: policy.load(totals) > mark, spares_newest=True)
+    return [*leaving, *policy.evict_partial_turn(head)]
+
+
+def taking_room(policy: Policy, tokens: int = 2) -> Entry:
+    """Return a short message that costs something: of the model, or else of the user."""
+    of_model = Entry(MessageType.AI, has_calls=False, tokens=tokens)
+    return of_model if policy.weigh(of_model) else replace(of_model, type=MessageType.USER)
+
+
+def _first_to_leave(head: Head, policy: Policy) -> list[Eviction]:
+    """Evict the first message that the policy takes, with the results that leave with it."""
+    if not has_own_rule(type(policy)):
+        return head.evict_at(head.oldest) if head.at(head.oldest) else []
+    evictions = iter(policy.evict(head))
+    leaving = list(islice(evictions, 1))
+    return [*leaving, *takewhile(lambda each: each.reason is Reason.ORPHANED, evictions)]
+
+
+def visible(window: Window, policy: Policy | None) -> list[Entry]:
+    """Return the entries that a read gives: trimmed by the policy, without changing the window."""
+    totals = totals_under(policy, window)
+    hidden = {eviction.entry for eviction in hidden_by_limit(window, totals, policy)}
+    return [entry for entry in window if entry not in hidden]
+
+
+def fold(window: Window, arrivals: Iterable[Entry], policy: Policy) -> Iterator[Transition]:
+    """Add entries one by one, applying each transition to the window; yield the transitions.
+
+    The transition of a message that the policy rejects changes nothing.
+    """
+    for arrival in arrivals:
+        try:
+            transition = admit(window, arrival, policy)
+        except OversizedMessage:
+            transition = Transition(Change.ADD, window.totals, window.totals, policy, policy)
+        transition.apply_to(window)
+        yield transition
+
+
+# Messages for which a limit has no room, which are refused or leave at once, and why
+#
+# A message is *oversized* if the limit has no room for it even alone: beside the leading system
+# message, and with what every request costs. Pinned messages do not count in that.
+
+
+def why_it_cannot_fit(
+    policy: Policy, remaining: Totals, message: Weighable, pinned: Totals = NOTHING
+) -> CannotFit:
+    """Return why a message could not stay beside what remained without it.
+
+    `remaining` leaves out what was `pinned`.
+    """
+    cost = policy.weigh(message)
+    if pinned.count and not policy.is_exceeded_by(remaining.plus(message, cost)):
+        return CannotFit.NO_ROOM_BESIDE_PINS
+    if not remaining.count:
+        return CannotFit.TOO_BIG
+    if policy.is_exceeded_by(remaining):
+        return CannotFit.SYSTEM_TOO_BIG
+    empty = Entry(message.type, message.has_calls, tokens=0)
+    if policy.is_exceeded_by(remaining.plus(empty, policy.weigh(empty))):
+        return CannotFit.SYSTEM_FILLS
+    if policy.is_exceeded_by(policy.total([message])):
+        return CannotFit.TOO_BIG
+    return CannotFit.TOO_BIG_BESIDE_SYSTEM
+
+
+def is_oversized(policy: Policy, system: Entry | None, message: Entry) -> bool:
+    """Return whether the limit has no room for a message beside the leading system message."""
+    return policy.is_exceeded_by(policy.total(_with(system, message)))
+
+
+def check_oversized(
+    policy: Policy, system: Entry | None, message: Entry, index: int | None = None
+) -> None:
+    """Raise OversizedMessage for a message that is oversized. `index` is its place in a list."""
+    if not is_oversized(policy, system, message):
+        return
+    beside = [each for each in _with(system, message) if each != message]
+    parts = {"the message": [message], "the system message": beside}
+    sums = _sums(policy, {name: policy.total(entries) for name, entries in parts.items()})
+    raise OversizedMessage(
+        f"the message is oversized, which the policy rejects: {sums}. Shorten it, or raise the "
+        "limit",
+        index,
+    )
+
+
+def check_list(policy: Policy, system: Entry | None, messages: Sequence[Entry]) -> None:
+    """Raise OversizedMessage for the first message of a list that is oversized and not pinned."""
+    for index, message in enumerate(messages):
+        if not message.pinned:
+            check_oversized(policy, system, message, index)
+
+
+def refuse_beside_pins(
+    policy: Policy, arrival: Entry, entries: Sequence[Entry], evictions: Sequence[Eviction]
+) -> NoReturn:
+    """Raise NoRoomBesidePins for a message that fits the limit only if nothing is pinned.
+
+    `entries` are those in memory with the arrival in its place, and `evictions` what would leave.
+    The sum has what would stay, the message, and what would leave with it.
+    """
+    gone = {eviction.entry for eviction in evictions}
+    kept = [entry for entry in entries if entry not in gone]
+    free = [entry for entry in kept if not entry.pinned]
+    system = [entry for entry in free[:1] if entry.type is MessageType.SYSTEM and entry != arrival]
+    others = [entry for entry in free[len(system) :] if entry != arrival]
+    is_result = arrival.type is MessageType.TOOL_EXECUTION_RESULT
+    parts = {
+        "the message": [arrival],
+        "what it answers": [*_left_with(arrival, evictions), *(others if is_result else [])],
+        "the system message": system,
+        "the newest message": [] if is_result else others,
+        "what is pinned": [entry for entry in kept if entry.pinned],
+    }
+    sums = _sums(policy, {name: policy.total(entries) for name, entries in parts.items()})
+    raise NoRoomBesidePins(
+        f"the message fits the limit, but not beside what is pinned: {sums}. Unpin a message, or "
+        "raise the limit"
+    )
+
+
+def _left_with(arrival: Entry, evictions: Sequence[Eviction]) -> list[Entry]:
+    """Return the tool call with which a result leaves, and its other results."""
+    call = next((each.because for each in evictions if each.entry == arrival), None)
+    left = [each.entry for each in evictions if call in (each.entry, each.because)]
+    return [entry for entry in left if entry != arrival] if call else []
+
+
+def _with(system: Entry | None, message: Entry) -> list[Entry]:
+    return [message] if system is None or system == message else [system, message]
+
+
+def _sums(policy: Policy, parts: dict[str, Totals]) -> str:
+    """Return `900 for the message + 3 for every request = 903 of 800 tokens`."""
+    needed = policy.overhead + sum(part.cost for part in parts.values())
+    terms = [f"{part.cost:,} for {name}" for name, part in parts.items() if part.count]
+    if policy.overhead:
+        terms.append(f"{policy.overhead:,} for every request")
+    return f"{' + '.join(terms)} = {needed:,} of {policy.limit:,} {policy.unit}"

@@ -1,0 +1,239 @@
+"""A window: the messages that the model sees, in order.
+
+A window knows no limit. `policies` define how much fits, `eviction` takes messages from the head,
+and `transitions` define the effect of each change.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol
+
+from chatmemory.messages.message import ChatMessage, MessageType
+
+
+class Totals(NamedTuple):
+    """The number of messages in a window, and the sums of their tokens and of their costs.
+
+    The costs are those of a policy (`Policy.weigh`), and 0 where none has measured the messages.
+    Overhead is in neither sum.
+    """
+
+    count: int = 0  # type: ignore[assignment]  # hides tuple.count, which nothing here calls
+    tokens: int = 0
+    cost: int = 0
+
+    def plus(self, message: Counted, cost: int = 0) -> Totals:
+        return Totals(self.count + 1, self.tokens + message.tokens, self.cost + cost)
+
+    def minus(self, message: Counted, cost: int = 0) -> Totals:
+        return Totals(self.count - 1, self.tokens - message.tokens, self.cost - cost)
+
+    def without(self, others: Totals) -> Totals:
+        count, tokens, cost = others
+        return Totals(self.count - count, self.tokens - tokens, self.cost - cost)
+
+
+NOTHING = Totals()
+
+
+@dataclass(slots=True, eq=False)
+class Entry:
+    """A message's place in a window, with the facts that eviction needs.
+
+    Entries are equal if their keys are, because a window may hold equal messages twice. `message`
+    is None if the store has not loaded it; a system message is always loaded. A `pinned` entry is
+    never evicted. One that `is_stub` has taken the place of a tool result (see `clearing`).
+
+    An entry is never changed. It is not frozen, because a frozen one takes three times as long to
+    make, and a window is made of thousands.
+    """
+
+    type: MessageType
+    has_calls: bool
+    tokens: int
+    message: ChatMessage | None = field(default=None, repr=False)
+    key: object = field(default_factory=object)
+    pinned: bool = False
+    is_stub: bool = False
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    @classmethod
+    def of(cls, message: ChatMessage, tokens: int = 0) -> Entry:
+        return cls(message.type, message.has_tool_execution_requests, tokens, message)
+
+
+class EntrySource(ABC):
+    """A source of a window's entries that loads them on demand, such as a database."""
+
+    @abstractmethod
+    def entries(self) -> Iterator[Entry]:
+        """Yield the entries from the head on, loading each part when it is reached."""
+
+    @abstractmethod
+    def systems(self) -> Iterable[Entry]:
+        """Return the system messages in window order, each entry with its message."""
+
+    @abstractmethod
+    def with_messages(self) -> Iterable[Entry]:
+        """Return every entry with its message."""
+
+
+class Window:
+    """The entries that the model sees, in order.
+
+    `source` is an iterable of entries, or an `EntrySource` that is read from the head only as far
+    as needed; pass `totals` with it. Without `totals` all entries are read and added up.
+    `counted_by` names the estimator family that counted the tokens, or is None if they were not
+    counted. `measured_by` is the policy whose costs the totals have, or None.
+    """
+
+    # An add through a database reads the first entries only, as evictions take from the head: to
+    # read 1,000 takes several times as long as the add. `_read` has what was read, `_unread` is
+    # still in the source, and `_appended` was added behind that.
+
+    def __init__(
+        self,
+        source: Iterable[Entry] | EntrySource = (),
+        totals: Totals | None = None,
+        counted_by: str | None = None,
+        measured_by: Costs | None = None,
+    ) -> None:
+        if isinstance(source, EntrySource):
+            self._fill((), source)
+        else:
+            self._fill(source)
+        self.totals = total(self) if totals is None else totals
+        self.counted_by = counted_by
+        self.measured_by = measured_by
+
+    def _fill(self, entries: Iterable[Entry], source: EntrySource | None = None) -> None:
+        self._source = source
+        self._read = list(entries)
+        self._unread = iter(()) if source is None else source.entries()
+        self._appended: list[Entry] = []
+        self._systems: list[Entry] | None = None
+
+    def __iter__(self) -> Iterator[Entry]:
+        yield from self._read
+        for entry in self._unread:
+            self._read.append(entry)
+            yield entry
+        yield from self._appended
+
+    def systems(self) -> list[Entry]:
+        """Return the system messages in window order; each entry carries its message."""
+        return list(self._known_systems())
+
+    def with_messages(self) -> list[Entry]:
+        """Return every entry with its message, in window order."""
+        if self._source is not None and not self._read and not self._appended:
+            self._fill(self._source.with_messages())  # nothing was read, and nothing has changed
+        if self._source is None:
+            return list(self)
+        loaded = {entry: entry for entry in self._source.with_messages()}
+        return [entry if entry.message else loaded[entry] for entry in self]
+
+    def count_with(self, family: str | None, count: Callable[[ChatMessage], int]) -> None:
+        """Count every entry by one estimator family; read the window only if the family changes."""
+        if family != self.counted_by:
+            messages = ((entry, entry.message) for entry in self.with_messages())
+            self.refill(replace(entry, tokens=count(m)) for entry, m in messages if m is not None)
+            self.totals = total(self)
+            self.counted_by = family
+            self.measured_by = None
+
+    def measure_with(self, policy: Costs) -> Totals:
+        """Return the totals with the costs of a policy; read the window only if it has others, and
+        the policy must weigh each message.
+        """
+        if self.measured_by is None or not policy.costs_like(self.measured_by):
+            cost = policy.cost_of(self.totals)
+            cost = sum(map(policy.weigh, self)) if cost is None else cost
+            self.totals = self.totals._replace(cost=cost)
+        self.measured_by = policy
+        return self.totals
+
+    def cost_after(self, arrived: Iterable[Entry], left: Iterable[Entry]) -> int:
+        """Return the costs once some entries have come and others have left."""
+        if self.measured_by is None:
+            return 0
+        weigh = self.measured_by.weigh
+        return self.totals.cost + sum(map(weigh, arrived)) - sum(map(weigh, left))
+
+    # The methods below change the window. The caller updates `totals`.
+
+    def place(self, entry: Entry, at_head: bool) -> None:
+        """Add an entry at the end or at the head."""
+        if entry.type is MessageType.SYSTEM:
+            systems = self._known_systems()
+            systems.insert(0 if at_head else len(systems), entry)
+        if at_head:
+            self._read.insert(0, entry)
+        elif self._source is None:
+            self._read.append(entry)
+        else:
+            self._appended.append(entry)
+
+    def discard(self, entry: Entry) -> None:
+        """Remove an entry, also one that is not read yet."""
+        if entry.type is MessageType.SYSTEM:
+            self._known_systems().remove(entry)
+        for known in (self._read, self._appended):
+            if entry in known:
+                known.remove(entry)
+                return
+        self._unread = (each for each in self._unread if each != entry)
+
+    def refill(self, entries: Iterable[Entry]) -> None:
+        """Replace all entries. System messages must be loaded."""
+        self._fill(entries)
+
+    def _known_systems(self) -> list[Entry]:
+        if self._systems is None:
+            found = self if self._source is None else self._source.systems()
+            self._systems = [entry for entry in found if entry.type is MessageType.SYSTEM]
+        return self._systems
+
+
+class Counted(Protocol):
+    """Anything that has a number of tokens: an entry, or a row of a window."""
+
+    @property
+    def tokens(self) -> int: ...
+
+
+class Weighable(Counted, Protocol):
+    """Anything that a policy can weigh: an entry, or a row of a window, a step or a stay."""
+
+    @property
+    def type(self) -> MessageType: ...
+
+    @property
+    def has_calls(self) -> bool: ...
+
+
+class Costs(Protocol):
+    """What a policy knows of the costs of messages."""
+
+    def weigh(self, message: Weighable) -> int: ...
+
+    def cost_of(self, totals: Totals) -> int | None: ...
+
+    def costs_like(self, other: Any) -> bool: ...
+
+
+def total(entries: Iterable[Counted]) -> Totals:
+    """Return the totals of some entries, without costs."""
+    count = tokens = 0
+    for entry in entries:
+        count += 1
+        tokens += entry.tokens
+    return Totals(count, tokens)

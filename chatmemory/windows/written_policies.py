@@ -1,0 +1,173 @@
+"""Policies as callers write them: as dictionaries, which JSON can hold, and as text, such as
+`token_window:3000,low_water=0.6`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any, get_type_hints
+
+from chatmemory.exceptions import InvalidValue
+from chatmemory.messages.estimators import estimator_for
+from chatmemory.messages.given import brief
+from chatmemory.windows.policies import (
+    KINDS,
+    Policy,
+    option_fields,
+    option_value,
+    stored_value,
+)
+
+EVERYTHING = "everything"
+LIMIT_DIGITS = 18
+_SWITCH = {"true": True, "false": False}
+
+
+def measured(policy: Policy) -> Policy:
+    """Return the policy with its derived fields. Raises UnknownEstimator."""
+    return policy.measured_by(estimator_for(policy.estimator))
+
+
+def policy_from_dict(data: Mapping[str, Any]) -> Policy:
+    """Return the policy of a dictionary with its kind, limit and options.
+
+    The overhead of a token window is taken from its estimator. Raises InvalidValue for an unknown
+    kind or option and for a missing or invalid limit, and UnknownEstimator.
+    """
+    if not isinstance(data, Mapping):
+        raise InvalidValue('a policy is an object such as {"kind": "message_window", …}')
+    kind = KINDS.get(str(data.get("kind")))
+    if kind is None:
+        raise InvalidValue(f"policy kind must be one of {', '.join(KINDS)}")
+    options = {name: value for name, value in data.items() if name not in ("kind", kind.limit_name)}
+    for name, value in options.items():
+        options[name] = option_value(name, _option_type(kind, name), value)
+    return measured(kind(data.get(kind.limit_name), **options))  # type: ignore[arg-type]
+
+
+def _option_type(kind: type[Policy], name: str) -> type:
+    """Return the type of an option. Raises InvalidValue, which names the options that there are."""
+    allowed = caller_options(kind)
+    if name not in allowed:
+        raise InvalidValue(f"{kind.kind} has no option {name!r}: it has {', '.join(allowed)}")
+    return allowed[name]
+
+
+def caller_options(kind: type[Policy]) -> dict[str, type]:
+    """Return the options that callers may pass, with their types, including the estimator."""
+    types = get_type_hints(kind)
+    accepted = (each for each in option_fields(kind).values() if not each.metadata.get("derived"))
+    return {"estimator": str, **{option.name: types[option.name] for option in accepted}}
+
+
+def policy_from_text(text: str) -> Policy:
+    """Return the policy of a command line, such as `token_window:4000,low_water=0.6`.
+
+    Raises InvalidValue.
+    """
+    if not isinstance(text, str):
+        raise _no_policy(text)
+    return _policy(*text.split(","))
+
+
+def _policy(written: str, *options: str) -> Policy:
+    name, _, limit = written.partition(":")
+    kind = KINDS.get(name)
+    if kind is None or not limit.isascii() or not limit.isdigit():
+        raise _no_policy(",".join([written, *options]))
+    if len(limit) > LIMIT_DIGITS:
+        raise InvalidValue(f"the limit of {name} is too large: at most {LIMIT_DIGITS} digits")
+    given: dict[str, Any] = {}
+    for option in options:
+        name, _, value = map(str.strip, option.partition("="))
+        given[name] = option_from_text(name, _option_type(kind, name), value)
+    return measured(kind(int(limit), **given))
+
+
+def option_from_text(name: str, type_: type, text: str) -> Any:
+    """Return the value of an option that a person typed, such as `0.6` or `true`.
+
+    Raises InvalidValue.
+    """
+    if type_ is bool:
+        if text not in _SWITCH:
+            raise InvalidValue(f"{name} must be true or false, but is: {text!r:.60}")
+        return _SWITCH[text]
+    if type_ in (int, float):
+        try:
+            return type_(text)
+        except ValueError:
+            raise InvalidValue(f"{name} must be a number, but is: {text!r:.60}") from None
+    return option_value(name, type_, text)
+
+
+def _no_policy(given: object) -> InvalidValue:
+    return InvalidValue(
+        f"{brief(given)} is not a policy: write message_window:20 or token_window:1000"
+    )
+
+
+def given_policy(given: object) -> Policy | None:
+    """Check that a value is a policy, measured by its estimator, or None, and return it.
+
+    Raises InvalidValue, UnknownEstimator.
+    """
+    if given is None:
+        return None
+    if isinstance(given, Policy):
+        return measured(given)
+    hint = f": policy_from_text({given!r}) reads it" if isinstance(given, str) else ""
+    raise InvalidValue(f"a policy such as MessageWindow(20) is wanted, not {brief(given)}{hint}")
+
+
+def given_policies(given: Iterable[Any]) -> list[Policy | None]:
+    """Return the policies of a list, measured, in which None may be.
+
+    Raises InvalidValue, UnknownEstimator.
+    """
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise InvalidValue(f"a list of policies is wanted, not {brief(given)}")
+    return [given_policy(each) for each in given]
+
+
+def policies_from_text(text: str) -> list[Policy | None]:
+    """Return the policies of a list with commas; `everything` is None.
+
+    An item with `=` is an option of the policy before it. Raises InvalidValue and UnknownEstimator.
+    """
+    if not isinstance(text, str):
+        raise _no_policy(text)
+    policies: list[list[str]] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        if "=" not in part:
+            policies.append([part])
+        elif policies:
+            policies[-1].append(part)
+        else:
+            raise InvalidValue(f"the option {part!r} comes before the first policy")
+    if not policies:
+        raise InvalidValue("no policy: write token_window:1000 or message_window:20")
+    return [_policy_or_none(*each) for each in policies]
+
+
+def _policy_or_none(written: str, *options: str) -> Policy | None:
+    if written != EVERYTHING:
+        return _policy(written, *options)
+    if options:
+        raise InvalidValue(f"{EVERYTHING!r} has no options, but is given {options[0]!r}")
+    return None
+
+
+def text_of_policy(policy: Policy | None) -> str:
+    """Return the text of a policy, which `policies_from_text` reads."""
+    if policy is None:
+        return EVERYTHING
+    usual = {each.name: stored_value(each.default) for each in fields(policy)}
+    options = [
+        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
+        for name, value in policy.to_dict().items()
+        if name not in ("kind", policy.limit_name) and value != usual.get(name)
+    ]
+    return ",".join([f"{policy.kind}:{policy.limit}", *options])

@@ -1,0 +1,342 @@
+"""Whether and when a phrase was in memory.
+
+It is in memory while any message in the window contains it. Where only the assistant's own words or
+a system message do, that is told apart: the assistant may only have asked for it.
+
+The newest 500 messages with the phrase are looked at, and if there are more, also those in memory
+at the step of the question: its answer is then true, and only earlier steps are not looked at.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from django.db.models import QuerySet
+
+from chatmemory import database, search
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.lookup import find_step
+from chatmemory.messages.message import MessageType
+from chatmemory.messages.phrases import (
+    SEARCHED,
+    Span,
+    Speaker,
+    clipped,
+    folded,
+    has_phrase,
+    merged,
+    speaker_of,
+)
+from chatmemory.models import Memory, Message, Stay
+from chatmemory.reading.history import nearest
+from chatmemory.reading.rows import (
+    MessageDetail,
+    StepDetail,
+    stays_of_messages,
+    with_stays,
+)
+from chatmemory.reading.steps import arrivals_at, step_detail
+from chatmemory.reading.windows import StoredState
+from chatmemory.recall.dates import dates_in
+from chatmemory.recall.facts import is_term, runs_in
+from chatmemory.recall.held import is_held
+
+MATCHES_MAX = 500
+SHOWN = 50
+
+
+@dataclass(frozen=True)
+class TurningPoint:
+    """A step at which remembering began or ended, with the mentions that came or left.
+
+    `type` and `has_calls` are those of the first of them. `arrived` is the message that was added
+    at the step; `is_new` whether a mention had not been in memory before.
+    """
+
+    seqs: tuple[int, ...]
+    type: MessageType
+    has_calls: bool
+    arrived: int | None
+    is_new: bool
+
+
+class SameDay(NamedTuple):
+    """A date as a message in memory spells it."""
+
+    seq: int
+    written: str
+
+
+class Remembered(StrEnum):
+    """Where a phrase is: in memory; there, but only in a system message or in the assistant's own
+    words; or not in memory.
+    """
+
+    IN_MEMORY = "in_memory"
+    ASIDE = "aside"
+    NOT_IN_MEMORY = "not_in_memory"
+
+
+_ASIDE = frozenset({Speaker.ASSISTANT, Speaker.SYSTEM})
+
+
+@dataclass(frozen=True)
+class PhraseMatches:
+    """The messages of a conversation that contain a phrase, at any step.
+
+    `speakers` are who said each that was looked at, which are not all if it `is_partial`. `rows`
+    are the 50 most telling, in order of seq. `first_step` is when it was said first, and `spans`
+    are the ranges of steps from there on at which a mention was in memory; `turns` are the
+    beginnings and ends of these by step. `present` are the mentions in memory at the state's step
+    by who said them, all of them. `lost` is the change that ended the last span before it, if it is
+    over; `told_left` is the change by which the last mention of a user or a tool left, if others
+    are still there. If no message contains the phrase, `nearest` is a part of it that one does.
+    `inside` is a longer term, if memory has the phrase as a part of such ones only. If the phrase
+    is a date that memory does not contain, `same_day` is that day as memory spells it.
+
+    In a simulation `present` are those in the simulated window, with drafts, and `leaving` those
+    that leave; if there are some, `lost` is the change by which the last one leaves.
+    """
+
+    speakers: Mapping[int, Speaker] = field(default_factory=dict)
+    is_partial: bool = False
+    rows: tuple[MessageDetail, ...] = ()
+    first_step: int = 0
+    spans: tuple[Span, ...] = ()
+    turns: Mapping[int, TurningPoint] = field(default_factory=dict)
+    present: Mapping[Speaker, tuple[int, ...]] = field(default_factory=dict)
+    left_at: Mapping[int, int] = field(default_factory=dict)
+    arrivals: Mapping[int, int] = field(default_factory=dict)
+    lost: ChangeResult | None = None
+    told_left: ChangeResult | None = None
+    nearest: str = ""
+    inside: str = ""
+    same_day: SameDay | None = None
+    is_simulated: bool = False
+    leaving: tuple[int, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many mentions were looked at."""
+        return len(self.speakers)
+
+    @property
+    def said_by(self) -> set[Speaker]:
+        return set(self.speakers.values())
+
+    @property
+    def in_memory(self) -> tuple[int, ...]:
+        """The mentions in memory, in order."""
+        return tuple(sorted(seq for seqs in self.present.values() for seq in seqs))
+
+    def seen(self, hidden: Collection[int] = ()) -> dict[Speaker, tuple[int, ...]]:
+        """Return the mentions that the model sees: those in memory that a limit does not hide."""
+        found = {
+            who: tuple(seq for seq in seqs if seq not in hidden)
+            for who, seqs in self.present.items()
+        }
+        return {who: seqs for who, seqs in found.items() if seqs}
+
+    def remembered(self, hidden: Collection[int] = ()) -> Remembered:
+        seen = self.seen(hidden)
+        if not seen:
+            return Remembered.NOT_IN_MEMORY
+        return Remembered.ASIDE if _ASIDE.issuperset(seen) else Remembered.IN_MEMORY
+
+
+def phrase_matches(stored: StoredState, phrase: str, detail: StepDetail | None) -> PhraseMatches:
+    """Return the messages that contain a phrase, and when they were in memory."""
+    if not phrase:
+        return PhraseMatches()
+    memory, at = stored.memory, stored.step.n
+    newest, is_partial = _newest(memory.pk, phrase)
+    if not newest:
+        similar = nearest(memory.pk, phrase, memory.last_seq)
+        return PhraseMatches(nearest=similar, same_day=_same_day(stored, phrase))
+    here = _in_window(stored, phrase) if is_partial else {}
+    speakers = newest | here
+    older = sorted(here.keys() - newest.keys(), key=lambda seq: (here[seq], -seq))[:MATCHES_MAX]
+    stays = stays_of_messages(memory.pk, [*newest, *older])
+    first_step = min((s.entered_step for s in stays if s.seq in newest), default=at)
+    spans = clipped(_spans(stays, memory.last_step), (first_step, memory.last_step))
+    rows = _telling(memory.pk, speakers, stays)
+    left_at = {row.seq: stay.left_step for row in rows if (stay := row.departure(at))}
+    left_steps = {seq: step for seq, step in left_at.items() if step is not None}
+    # What was in memory before the first step is not known if there are older mentions.
+    begins = {first for first, _ in spans} - ({first_step} if is_partial else set())
+    ends = {last + 1 for _, last in spans if last < memory.last_step}
+    arrivals = arrivals_at(memory.pk, {*left_steps.values(), *begins, *ends})
+    present = _present(stays, at, speakers, here)
+    told = [stay for stay in stays if speakers[stay.seq] is Speaker.OTHERS]
+    is_aside = bool(present) and _ASIDE.issuperset(present)
+    return PhraseMatches(
+        speakers=speakers,
+        is_partial=is_partial,
+        rows=rows,
+        first_step=first_step,
+        spans=spans,
+        turns=_turns(begins, ends, stays, arrivals),
+        present=present,
+        left_at=left_steps,
+        arrivals=arrivals,
+        lost=None if present else _lost(memory, spans, at, detail),
+        told_left=_lost(memory, _spans(told, memory.last_step), at, detail) if is_aside else None,
+        inside=_inside(phrase, [row for row in rows if row.is_in_window(at)]),
+        same_day=None if present else _same_day(stored, phrase),
+    )
+
+
+def _spans(stays: Iterable[Stay], last_step: int) -> tuple[Span, ...]:
+    return merged((stay.entered_step, (stay.left_step or last_step + 1) - 1) for stay in stays)
+
+
+def _same_day(stored: StoredState, phrase: str) -> SameDay | None:
+    """Return the day that a phrase names as the newest message in memory spells it; None for a
+    phrase that is not one date.
+    """
+    asked = list(dates_in(phrase))
+    if len(asked) != 1:
+        return None
+    in_window = database.in_list("seq", (place.seq for place in stored.places))
+    texts = Message.objects.filter(in_window, memory_id=stored.memory.pk).order_by("-seq")
+    for seq, text in texts.values_list("seq", "text"):
+        for date, written in dates_in(text[:SEARCHED]).items():
+            if date.is_same_day(asked[0]):
+                return SameDay(seq, written)
+    return None
+
+
+def _inside(phrase: str, present: Sequence[MessageDetail]) -> str:
+    """Return a longer term that has a phrase in it, if each of some messages has it in such ones
+    only; empty for a phrase that is no term.
+    """
+    if not (is_term(phrase) or phrase.isdecimal()):
+        return ""
+    longer = ""
+    for row in present:
+        if is_held(folded(phrase), [folded(row.text)]):
+            return ""
+        found = (run for run in runs_in(row.text) if folded(phrase) in folded(run))
+        longer = longer or next(found, "")
+    return longer
+
+
+def simulated_matches(
+    matches: PhraseMatches,
+    phrase: str,
+    drafts: Sequence[MessageDetail],
+    kept: Container[int],
+    changes: Sequence[ChangeResult],
+) -> PhraseMatches:
+    """Return the mentions of a simulated state, whose window has the messages `kept`."""
+    drafted = [row for row in drafts if phrase and has_phrase(row.text, phrase)]
+    said = {row.seq: speaker_of(row.type) for row in drafted}
+    speakers = {**matches.speakers, **said}
+    held = {
+        who: [*matches.present.get(who, ()), *[seq for seq in said if said[seq] is who]]
+        for who in sorted({*matches.present, *said.values()})
+    }
+    leaving = tuple([seq for seqs in held.values() for seq in seqs if seq not in kept])
+    present = {who: tuple([seq for seq in seqs if seq in kept]) for who, seqs in held.items()}
+    gone = set(leaving)
+    pushing = (each for each in changes if not gone.isdisjoint(left.seq for left in each.evicted))
+    return replace(
+        matches,
+        speakers=speakers,
+        rows=(*matches.rows, *drafted),
+        present={who: seqs for who, seqs in present.items() if seqs},
+        lost=next(reversed(list(pushing)), None) if leaving else matches.lost,
+        nearest="" if drafted else matches.nearest,
+        is_simulated=True,
+        leaving=tuple(sorted(leaving)),
+    )
+
+
+def change_at(memory: Memory, n: int, detail: StepDetail | None) -> ChangeResult:
+    """Return what a step did. The state's own step has been read already."""
+    if detail is not None and detail.row.n == n:
+        return detail.change
+    return step_detail(find_step(memory, n)).change
+
+
+def _newest(memory_id: str, phrase: str) -> tuple[dict[int, Speaker], bool]:
+    """Return who said each of the newest mentions, and whether there are older ones."""
+    found = _said_by(_saying(memory_id, phrase).order_by("-seq")[: MATCHES_MAX + 1])
+    newest = dict(list(found.items())[:MATCHES_MAX])
+    return newest, len(found) > len(newest)
+
+
+def _in_window(stored: StoredState, phrase: str) -> dict[int, Speaker]:
+    """Return who said each of the mentions in memory at the step."""
+    in_window = database.in_list("seq", (place.seq for place in stored.places))
+    return _said_by(_saying(stored.memory.pk, phrase).filter(in_window))
+
+
+def _saying(memory_id: str, phrase: str) -> QuerySet[Message]:
+    """Return all messages that contain a phrase, also those that were never said."""
+    return Message.objects.filter(search.has(phrase), memory_id=memory_id)
+
+
+def _said_by(messages: QuerySet[Message]) -> dict[int, Speaker]:
+    return {
+        seq: speaker_of(MessageType(type), origin == Message.Origin.SYNTHETIC)
+        for seq, type, origin in messages.values_list("seq", "type", "origin")
+    }
+
+
+def _telling(
+    memory_id: str, speakers: Mapping[int, Speaker], stays: Sequence[Stay]
+) -> tuple[MessageDetail, ...]:
+    """Return the mentions that tell most: the newest of users and tools, then of others."""
+    telling = sorted(speakers, key=lambda seq: (speakers[seq], -seq))[:SHOWN]
+    rows = Message.objects.filter(memory_id=memory_id, seq__in=telling).order_by("seq")
+    return with_stays(memory_id, list(rows), stays)
+
+
+def _present(
+    stays: Sequence[Stay], at: int, speakers: Mapping[int, Speaker], known: Iterable[int]
+) -> dict[Speaker, tuple[int, ...]]:
+    """Return the messages that were in memory after a step by who said them; some are `known`."""
+    before = (stay for stay in stays if stay.entered_step <= at)
+    here = {s.seq for s in before if s.left_step is None or s.left_step > at}.union(known)
+    said_by = {who: sorted(seq for seq in here if speakers[seq] is who) for who in Speaker}
+    return {who: tuple(seqs) for who, seqs in said_by.items() if seqs}
+
+
+def _turns(
+    begins: Collection[int],
+    ends: Collection[int],
+    stays: Sequence[Stay],
+    arrivals: Mapping[int, int],
+) -> dict[int, TurningPoint]:
+    """Return the turns at steps where remembering began or ended, given the stays of mentions."""
+    came: dict[int, list[Stay]] = defaultdict(list)
+    left: dict[int | None, list[Stay]] = defaultdict(list)
+    first: dict[int, int] = {}
+    for stay in stays:
+        came[stay.entered_step].append(stay)
+        left[stay.left_step].append(stay)
+        first.setdefault(stay.seq, stay.entered_step)
+    moved = {step: came[step] for step in begins} | {step: left[step] for step in ends}
+    return {
+        step: TurningPoint(
+            seqs=tuple(dict.fromkeys(stay.seq for stay in these)),
+            type=MessageType(these[0].type),
+            has_calls=these[0].has_calls,
+            arrived=arrivals.get(step),
+            is_new=any(first[stay.seq] == step for stay in these),
+        )
+        for step, these in moved.items()
+    }
+
+
+def _lost(
+    memory: Memory, spans: Sequence[Span], at: int, detail: StepDetail | None
+) -> ChangeResult | None:
+    """Return the change by which the phrase was lost, if it is out of memory at a step."""
+    ended = [last for first, last in spans if first <= at]
+    return change_at(memory, ended[-1] + 1, detail) if ended and ended[-1] < at else None

@@ -1,0 +1,283 @@
+"""Whether a phrase is still in memory: the answer at a step first, then how it went on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from chatmemory.explain.captions import caption
+from chatmemory.explain.reasons import Explanation
+from chatmemory.explain.receipts import receipt
+from chatmemory.explain.wording import capitalized, decapitalized, role, seqs
+from chatmemory.messages.phrases import Speaker
+from chatmemory.reading.windows import NoRoom
+from inspector.conversation.phrase import (
+    MATCHES_MAX,
+    PhraseMatches,
+    Remembered,
+    TurningPoint,
+)
+from inspector.conversation.state import ConversationState
+
+PERIODS = 12
+_NOT_YET = "not said yet"
+_NOT_LOOKED_AT = "not looked at"
+_NUMBER = re.compile(r"#[0-9]+")
+
+_WHOSE = {
+    Speaker.OTHERS: "what users and tools said",
+    Speaker.ASSISTANT: "the assistant’s own words",
+    Speaker.SYSTEM: "the system message",
+    Speaker.CLIENT: "what the client put into memory",
+}
+
+
+@dataclass(frozen=True)
+class Period:
+    """Steps from `first` to `last` at which a phrase was in memory or was not, and why.
+
+    Of steps that were not looked at, `is_in` is None.
+    """
+
+    first: int
+    last: int
+    is_in: bool | None
+    why: str
+
+    @property
+    def steps(self) -> str:
+        if self.first == self.last:
+            return f"Step {self.first:,}"
+        return f"Steps {self.first:,} to {self.last:,}"
+
+
+@dataclass(frozen=True)
+class PhraseAnswer(Explanation):
+    """The answer for a phrase, its latest periods, the number of others, and what was looked at."""
+
+    state: Remembered = Remembered.NOT_IN_MEMORY
+    periods: tuple[Period, ...] = ()
+    earlier: int = 0
+    looked_at: str = ""
+
+
+def remembered(state: ConversationState) -> PhraseAnswer:
+    """Explain whether the phrase of a state is in memory, and when it was and will be."""
+    phrase, matches = state.query.find, state.mentions
+    question = f"{'Would' if matches.is_simulated else 'Does'} it still remember “{phrase}”?"
+    if not matches.speakers:
+        if _NUMBER.fullmatch(phrase):
+            newest = f"The newest is #{state.memory.last_seq}."
+            return PhraseAnswer(question, f"There is no message {phrase}.", newest)
+        detail = _and_same_day("No message contains these words.", matches)
+        return PhraseAnswer(question, "It was never said.", detail)
+    if matches.is_simulated and (matches.leaving or matches.present):
+        return _simulated(question, matches)
+    return _stored(question, state)
+
+
+def _stored(question: str, state: ConversationState) -> PhraseAnswer:
+    """Answer for stored memory; in a simulation, if the phrase was not in memory before it."""
+    matches, at, last_step = state.mentions, state.at, state.memory.last_step
+    periods = periods_of(matches, last_step)
+    here = next((each for each in periods if each.first <= at <= each.last), None)
+    cause, detail = _answer(state, here)
+    if here and here.is_in and state.window.hidden.issuperset(matches.in_memory):
+        why = f"{here.why}; over the limit at step {at:,}"
+        periods = tuple(replace(each, why=why) if each is here else each for each in periods)
+    answer = PhraseAnswer(
+        question,
+        f"At step {at:,}: {decapitalized(cause)}" if at < last_step else cause,
+        _and_same_day(detail, matches),
+        receipt(matches.lost) if matches.lost else (),
+        state=matches.remembered(state.window.hidden),
+        looked_at=_looked_at(matches),
+    )
+    if matches.is_simulated:
+        return answer
+    return replace(
+        answer,
+        detail=" ".join(filter(None, [answer.detail, _later(matches, periods, at)])),
+        periods=periods[-PERIODS:],
+        earlier=sum(each.is_in is not None for each in periods[:-PERIODS]),
+    )
+
+
+def _simulated(question: str, matches: PhraseMatches) -> PhraseAnswer:
+    """Answer for a simulation that keeps the phrase in memory or pushes it out."""
+    leaving = f"{seqs(matches.leaving)} would leave." if matches.leaving else ""
+    lost, state = matches.lost, matches.remembered()
+    if state is Remembered.NOT_IN_MEMORY:
+        told = caption(lost).summary if lost else ""
+        figures = receipt(lost) if lost else ()
+        looked_at = _looked_at(matches)
+        return PhraseAnswer(question, f"No, {leaving}", told, figures, looked_at=looked_at)
+    is_aside = state is Remembered.ASIDE
+    cause = _only_in(matches.present) if is_aside else "Yes."
+    told = f"{capitalized(_are_in(matches.in_memory))} {leaving}".strip()
+    return PhraseAnswer(question, cause, told, state=state, looked_at=_looked_at(matches))
+
+
+def periods_of(matches: PhraseMatches, last_step: int) -> tuple[Period, ...]:
+    """Return the whole conversation as periods in and out of memory, the first not looked at."""
+    step, periods = matches.first_step, []
+    if step > 1:
+        before = (None, _NOT_LOOKED_AT) if matches.is_partial else (False, _NOT_YET)
+        periods.append(Period(1, step - 1, *before))
+    for first, last in matches.spans:
+        if step < first:
+            periods.append(Period(step, first - 1, False, _gone(matches, step)))
+        periods.append(Period(first, last, True, _began(matches, first)))
+        step = last + 1
+    if step <= last_step:
+        periods.append(Period(step, last_step, False, _gone(matches, step)))
+    return tuple(periods)
+
+
+def without(left: Sequence[int], phrase: str) -> str:
+    """Return the consequence of departures for the phrase of a search."""
+    return f"Without {seqs(left)}, nothing in memory mentions “{phrase}”."
+
+
+def _answer(state: ConversationState, here: Period | None) -> tuple[str, str]:
+    matches, hidden = state.mentions, state.window.hidden
+    seen = matches.seen(hidden)
+    if not matches.present:
+        told = caption(matches.lost).summary if matches.lost else ""
+        return _out_of_memory(matches, state.at, here), told
+    if not seen:
+        return _over_limit(matches.in_memory, state.window.no_room)
+    cause, said = _yes(matches, state.at, here, [n for these in seen.values() for n in these])
+    if matches.remembered(hidden) is Remembered.ASIDE:
+        return _only_in(seen), _told_left(matches) or said
+    return cause, said
+
+
+def _and_same_day(detail: str, matches: PhraseMatches) -> str:
+    """Add where memory has the date that is looked for in another spelling."""
+    same = matches.same_day
+    told = f"#{same.seq} in memory has this day as “{same.written}”." if same else ""
+    return " ".join(filter(None, [detail, told]))
+
+
+def _told_left(matches: PhraseMatches) -> str:
+    """Say when the last mention of a user or a tool left, where others are still in memory."""
+    left = matches.told_left
+    if left is None:
+        return ""
+    return (
+        f"{capitalized(_WHOSE[Speaker.OTHERS])} left at step {left.step:,}. {caption(left).summary}"
+    )
+
+
+def _only_in(found: Mapping[Speaker, Sequence[int]]) -> str:
+    return f"Only in {_places(found)}."
+
+
+def _places(found: Mapping[Speaker, Sequence[int]]) -> str:
+    return " and ".join(f"{_WHOSE[who]} ({seqs(found[who])})" for who in sorted(found))
+
+
+def _are_in(kept: Sequence[int]) -> str:
+    return f"{seqs(kept)} {'is' if len(kept) == 1 else 'are'} in memory."
+
+
+def _yes(
+    matches: PhraseMatches, at: int, here: Period | None, seen: Sequence[int]
+) -> tuple[str, str]:
+    """Say since when, which mentions the model sees, and when it was last forgotten before."""
+    first = here.first if here and here.is_in else at
+    turn, since = matches.turns.get(first), f"step {first:,}"
+    if turn and len(turn.seqs) == 1:
+        since = f"#{turn.seqs[0]}"
+    elif turn is None:  # what was before is not looked at
+        since = f"{since} or earlier"
+    inside = f" inside {matches.inside}," if matches.inside else ""
+    cause, said = f"Yes,{inside} since {since}.", _are_in(sorted(seen))
+    lost = [last + 1 for _, last in matches.spans if last < first]
+    if lost and turn:
+        again = _came(turn, is_again=True)
+        forgotten = f"Forgotten at step {lost[-1]:,}, {_went(matches, lost[-1])}"
+        said = f"{forgotten}, until {again}. {said}"
+    return cause, said
+
+
+def _over_limit(kept: Sequence[int], no_room: NoRoom | None) -> tuple[str, str]:
+    """Say that a limit hides all mentions."""
+    sees = "it" if len(kept) == 1 else "them"
+    evicts = "" if no_room else f"; the next add evicts {seqs(kept)}"
+    return f"Only over the limit: {seqs(kept)}.", f"The model no longer sees {sees}{evicts}."
+
+
+def _out_of_memory(matches: PhraseMatches, at: int, here: Period | None) -> str:
+    """Say how the phrase came to be out of memory at a step."""
+    if here and here.is_in is None:
+        return "No, nothing in memory mentions it."
+    if here is None or at < matches.first_step:
+        return f"{capitalized(_NOT_YET)}."
+    if here.first == matches.first_step:
+        return f"No, {_no_room(matches)}."
+    since = "at this step" if here.first == at else f"since step {here.first:,}"
+    return f"No, forgotten {since}, {_went(matches, here.first)}."
+
+
+def _later(matches: PhraseMatches, periods: Sequence[Period], at: int) -> str:
+    """Say how it goes on after a step in the past."""
+    said = (each for each in periods if each.why not in (_NOT_YET, _NOT_LOOKED_AT))
+    later = next((each for each in said if each.first > at), None)
+    if later is None:
+        return ""
+    has_step = later.why == _no_room(matches)
+    return f"Later: {later.why}." if has_step else f"Later: {later.why}, at step {later.first:,}."
+
+
+def _gone(matches: PhraseMatches, step: int) -> str:
+    """Say why the phrase was out of memory from a step on."""
+    if step == matches.first_step:
+        return _no_room(matches)
+    return f"forgotten {_went(matches, step)}"
+
+
+def _began(matches: PhraseMatches, step: int) -> str:
+    """Say what brought the phrase into memory, and in which role."""
+    turn = matches.turns.get(step)
+    if turn is None:
+        return "in memory"
+    name = f"{role(turn.type, turn.has_calls)} " if turn.is_new and len(turn.seqs) == 1 else ""
+    return f"{name}{_came(turn, is_again=step > matches.first_step)}"
+
+
+def _came(turn: TurningPoint, is_again: bool) -> str:
+    if not turn.is_new:
+        return f"{seqs(turn.seqs)} came back"
+    return f"{seqs(turn.seqs)} said it{' again' if is_again else ''}"
+
+
+def _went(matches: PhraseMatches, step: int) -> str:
+    """Say at what occasion the last mention left."""
+    turn = matches.turns.get(step)
+    if turn is None or turn.arrived is None:
+        return "when the whole list was changed"
+    if turn.arrived in turn.seqs:
+        return f"when #{turn.arrived} had no room"
+    return f"when #{turn.arrived} arrived"
+
+
+def _no_room(matches: PhraseMatches) -> str:
+    return f"it had no room when it was said, at step {matches.first_step:,}"
+
+
+def _looked_at(matches: PhraseMatches) -> str:
+    """Say which mentions are looked at if not all are, and that no user and no tool said it."""
+    parts = []
+    if matches.is_partial:
+        parts.append(
+            f"There are more than {MATCHES_MAX:,} mentions: the newest {MATCHES_MAX:,} are looked "
+            "at, and those in memory at this step."
+        )
+    if Speaker.OTHERS not in matches.said_by:
+        no_one = "Of these, no user" if matches.is_partial else "No user"
+        whose = " and ".join(_WHOSE[who] for who in sorted(matches.said_by))
+        parts.append(f"{no_one} and no tool said it: it is found only in {whose}.")
+    return " ".join(parts)

@@ -1,0 +1,370 @@
+"""The data of a conversation page, read once in a bounded number of queries.
+
+Presenters are functions of a `ConversationState` and make no queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+from django.db.models import Case, Q, When
+from django.db.models.functions import Left
+
+from chatmemory.exceptions import InvalidMessage
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.lint import Turn
+from chatmemory.lint.linter import waiting_turn
+from chatmemory.lint.since import CallIds
+from chatmemory.messages.codec import message_from_frame
+from chatmemory.messages.message import MessageType
+from chatmemory.messages.texts import readable_text
+from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.reading.call_ids import ids_of_calls
+from chatmemory.reading.history import (
+    Part,
+    history_page,
+    message_in,
+    said_before,
+)
+from chatmemory.reading.keeping import WhatWouldKeep, find_what_would_keep
+from chatmemory.reading.rows import (
+    MemoryRow,
+    MessageDetail,
+    Page,
+    StepDetail,
+    memory_row,
+)
+from chatmemory.reading.simulation import NO_OUTLOOK, Outlook
+from chatmemory.reading.steps import (
+    StepSamples,
+    evictions_around,
+    step_detail,
+    step_samples,
+)
+from chatmemory.reading.summaries import (
+    StandsFor,
+    standing_for,
+    stands_for,
+)
+from chatmemory.reading.windows import (
+    StoredState,
+    WindowPlace,
+    WindowView,
+    recounted_tokens,
+    stubs_at,
+)
+from chatmemory.snapshots import one_snapshot
+from inspector.conversation.phrase import (
+    PhraseMatches,
+    change_at,
+    phrase_matches,
+)
+
+HISTORY_SIZE = 60
+WINDOW_SIZE = 100
+EVICTED_SIZE = 5
+# One character more than pages show, so that they know whether a text is longer.
+TEXT_SIZE = 401
+
+
+@dataclass(frozen=True)
+class ConversationQuery:
+    """The parameters of a conversation page.
+
+    `at` is a step (None: now), `msg` the selected message (-2: the second draft of a simulation),
+    `before` and `after` bound the part of the history, `find` is a phrase, `other` is another step
+    for comparison, of which messages above `past` are listed. `replay` asks for what would have
+    kept the selected message even in a long history. `of_rooms` has the texts of parameters that
+    rooms own, by name.
+    """
+
+    at: int | None = None
+    msg: int | None = None
+    before: int | None = None
+    after: int | None = None
+    find: str = ""
+    other: int | None = None
+    past: int | None = None
+    replay: bool = False
+    of_rooms: Mapping[str, str] = field(default_factory=dict)
+
+    def number(self, name: str) -> int | None:
+        """Return the number that a parameter of a room has; None if it has none."""
+        text = self.of_rooms.get(name, "")
+        return int(text) if text.isascii() and text.isdecimal() else None
+
+
+@dataclass(frozen=True)
+class ConversationState:
+    """A conversation at step `at`, with the results of the query.
+
+    `detail` is that step, or None at step 0. `part` is the slice of the window's rows that is shown
+    below a leading system message; `texts` are the beginnings of their texts by seq. `left_by` is
+    the change by which the selected message left, or None while it is in memory. Where a room shows
+    a simulation, `drafts`, `simulated` and `outlook` are set, `window` is the resulting window and
+    `stored_window` the one before it. `trim` is what a limit that is tried without drafts evicts at
+    the next add. `injected` are the messages of the
+    window that were never said: a client put them there. `when_said` are the tokens when they were
+    said of messages that count otherwise in the window, of which `cleared` are stubs, with
+    their texts.
+    `said_before` is when the message before the part of the history was said.
+    In a replay, `window` is what memory would hold under another limit from the first message on.
+    `summaries` are those in the window or selected, with what they stand for. Where the selected
+    message is redacted, `left_summaries` are those that stand for it and are not. `stored` is the
+    window as it is stored at the step, and `read` has what rooms have read for the page.
+    """
+
+    query: ConversationQuery
+    memory: MemoryRow
+    at: int
+    detail: StepDetail | None
+    window: WindowView[WindowPlace]
+    stored_window: WindowView[WindowPlace]
+    part: slice
+    history: Page
+    samples: StepSamples
+    evictions: tuple[int | None, int | None]
+    texts: Mapping[int, str]
+    mentions: PhraseMatches
+    calls: Mapping[int, CallIds] = field(default_factory=dict)
+    selected: MessageDetail | None = None
+    left_by: ChangeResult | None = None
+    would_keep: WhatWouldKeep | None = None
+    compared: WindowView[WindowPlace] | None = None
+    drafts: tuple[MessageDetail, ...] = ()
+    simulated: tuple[ChangeResult, ...] | None = None
+    trim: ChangeResult | None = None
+    outlook: Outlook = NO_OUTLOOK
+    injected: frozenset[int] = frozenset()
+    when_said: Mapping[int, int] = field(default_factory=dict)
+    cleared: Mapping[int, str] = field(default_factory=dict)
+    said_before: datetime | None = None
+    is_replay: bool = False
+    summaries: Mapping[int, StandsFor] = field(default_factory=dict)
+    left_summaries: tuple[int, ...] = ()
+    stored: StoredState | None = None
+    read: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def is_live(self) -> bool:
+        return self.query.at is None
+
+    @property
+    def is_policy_unknown(self) -> bool:
+        """Whether no row tells which policy was in force: before step 1, which changed it."""
+        first = self.samples.part[:1]
+        return self.at == 0 and any(each.kind == Step.Kind.POLICY for each in first)
+
+    @property
+    def is_simulated(self) -> bool:
+        return self.simulated is not None
+
+    @cached_property
+    def change(self) -> ChangeResult | None:
+        """The change of the step; in a simulation, of all drafts together or of the limit alone."""
+        if self.simulated is None:
+            return self.detail.change if self.detail else None
+        return combined(self.simulated) or self.trim
+
+    @cached_property
+    def in_window(self) -> frozenset[int]:
+        """The messages that the model sees."""
+        return frozenset(self.window.seqs)
+
+    @cached_property
+    def evicted(self) -> dict[int, int]:
+        """The messages that the change evicts: their positions in it by seq. One that it clears
+        keeps its place.
+        """
+        evicted = () if self.change is None or self.change.clears else self.change.evicted
+        return {each.seq: position for position, each in enumerate(evicted)}
+
+    @property
+    def waiting_call(self) -> int | None:
+        """The tool call that awaits results at the end of the window."""
+        position = waiting_turn(self._turn(*each) for each in enumerate(self.window.rows))
+        return None if position is None else self.window.seqs[position]
+
+    def _turn(self, index: int, row: WindowPlace) -> Turn:
+        ids = self.calls.get(row.seq, (None,))
+        if row.type is MessageType.TOOL_EXECUTION_RESULT:
+            return Turn(index, row.seq, row.type, answers=ids[0])
+        return Turn(index, row.seq, row.type, ids if row.has_calls else ())
+
+    @cached_property
+    def found(self) -> frozenset[int]:
+        """The messages that contain the phrase."""
+        return frozenset(row.seq for row in self.mentions.rows)
+
+
+@one_snapshot()
+def conversation_state(
+    memory_id: str, query: ConversationQuery, read: dict[str, Any] | None = None
+) -> ConversationState:
+    """Return the state of a conversation. `read` has what rooms have read for the page already.
+
+    Raises MemoryNotFound, StepNotFound, MessageNotFound.
+    """
+    stored = StoredState.of(memory_id, query.at)
+    state = _stored_state(stored, query, {} if read is None else read)
+    return replace(state, calls=calls_in(memory_id, state.window.rows))
+
+
+def _stored_state(
+    stored: StoredState, query: ConversationQuery, read: dict[str, Any]
+) -> ConversationState:
+    """Return the state of a conversation that is already read, without tool calls."""
+    memory, row = stored.memory, stored.step
+    samples = step_samples(memory, row.n)
+    previous = next((each for each in samples.part if each.step == row.n - 1), None)
+    detail = step_detail(row, previous) if row.n else None
+    window = stored.window
+    part = window_part(window, query.msg)
+    selected = message_in(memory, query.msg) if query.msg else None
+    mentions = phrase_matches(stored, query.find, detail)
+    history = _history(row, query, mentions, samples.stays)
+    left_by = _left_by(memory, selected, detail)
+    when_said = recounted_tokens(row)
+    cleared = stubs_at(row, when_said) if when_said else {}
+    known = {row.seq: row.readable for row in (*history.rows, *mentions.rows)}
+    pinned = {place.seq for place in window.rows if place.pinned and place.seq in stored.injected}
+    if selected is not None and selected.origin == Message.Origin.SYNTHETIC:
+        pinned.add(selected.seq)
+    return ConversationState(
+        query=query,
+        memory=memory_row(memory),
+        at=row.n,
+        detail=detail,
+        window=window,
+        stored_window=window,
+        part=part,
+        history=history,
+        samples=samples,
+        evictions=evictions_around(memory.pk, row.n),
+        texts=texts_of(memory.pk, known, window, part, (detail.change,) if detail else ()),
+        mentions=mentions,
+        selected=selected,
+        left_by=left_by,
+        would_keep=find_what_would_keep(
+            memory, row, selected, left_by, query.replay, query.of_rooms, read
+        ),
+        compared=None if query.other is None else StoredState(memory, query.other).window,
+        injected=stored.injected,
+        summaries=stands_for(memory.pk, pinned, selected.seq if selected else None),
+        left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
+        when_said=when_said,
+        cleared=cleared,
+        said_before=said_before(memory.pk, history.rows[0].seq) if history.earlier else None,
+        stored=stored,
+        read=read,
+    )
+
+
+def combined(changes: Sequence[ChangeResult]) -> ChangeResult | None:
+    """Return several changes as one, or None if there are none."""
+    if len(changes) < 2:
+        return changes[0] if changes else None
+    effective = [change for change in changes if not change.ignored] or changes
+    return replace(
+        effective[-1],
+        before=changes[0].before,
+        arrived=tuple(each for change in changes for each in change.arrived),
+        evicted=tuple(each for change in changes for each in change.evicted),
+        passed_pins=any(change.passed_pins for change in changes),
+    )
+
+
+def window_part(window: WindowView[WindowPlace], msg: int | None) -> slice:
+    """Return the slice of the window that a page shows: the last rows, or those around `msg`.
+
+    A leading system message is not in it, because it is always shown.
+    """
+    first, end = 1 if window.system_at_head else 0, len(window.rows)
+    chosen = window.seqs.index(msg) if msg in window.seqs else end
+    stop = min(end, max(chosen + WINDOW_SIZE // 2, first + WINDOW_SIZE))
+    return slice(max(first, stop - WINDOW_SIZE), stop)
+
+
+def _history(
+    step: Step, query: ConversationQuery, found: PhraseMatches, known: Sequence[Stay]
+) -> Page:
+    """Return a page of the history; `known` has all the stays of some messages.
+
+    It is before or after a message if there are any, else around the selected one, else around the
+    last one that contains the phrase, else at the end.
+    """
+    around = query.msg or max((r.seq for r in found.rows if r.seq <= step.last_seq), default=None)
+    usual = Part(around=around, size=HISTORY_SIZE)
+    asked = Part(query.before, query.after, size=HISTORY_SIZE)
+    is_paged = query.before is not None or query.after is not None
+    extent = step.last_seq, step.said_count, known
+    page = history_page(step.memory_id, asked if is_paged else usual, *extent)
+    return page if page.rows or not is_paged else history_page(step.memory_id, usual, *extent)
+
+
+def _left_by(
+    memory: Memory, row: MessageDetail | None, detail: StepDetail | None
+) -> ChangeResult | None:
+    """Return the last change up to a step by which a message left, or None if it is in memory."""
+    departure = row.departure(detail.row.n) if row and detail else None
+    if departure is None or departure.left_step is None:
+        return None
+    return change_at(memory, departure.left_step, detail)
+
+
+def _left_summaries(redacted: MessageDetail) -> tuple[int, ...]:
+    standing = standing_for(redacted.memory_id, redacted.seq)
+    return tuple(each.seq for each in standing if each.redacted_step is None)
+
+
+def texts_of(
+    memory_id: str,
+    known: Mapping[int, str],
+    window: WindowView[WindowPlace],
+    part: slice,
+    changes: Iterable[ChangeResult],
+) -> dict[int, str]:
+    """Return the beginnings of the texts that a state shows, by seq, and those that are known: of
+    its part of the window, and of the first messages that its changes evict.
+    """
+    evicted = islice((each.seq for change in changes for each in change.evicted), EVICTED_SIZE)
+    shown = (row.seq for row in (*window.rows[:1], *window.rows[part]))
+    missing = {*shown, *evicted} - known.keys()
+    return {**known, **(beginnings(memory_id, sorted(missing), TEXT_SIZE) if missing else {})}
+
+
+def beginnings(memory_id: str, seqs: Iterable[int], size: int) -> dict[int, str]:
+    """Return the first `size` characters of some messages as people read them, by seq.
+
+    Those of the assistant and of tools may read otherwise than their text. A text that has a gap in
+    its frame is cut before it is put there.
+    """
+    by_frame = Q(type__in=(MessageType.AI, MessageType.TOOL_EXECUTION_RESULT))
+    rows = Message.objects.filter(memory_id=memory_id, seq__in=list(seqs)).annotate(
+        read=Case(When(by_frame, then="frame"), default=None), start=Left("text", size)
+    )
+    columns = rows.values_list("seq", "read", "start")
+    return {seq: _readable(frame, start)[:size] for seq, frame, start in columns}
+
+
+def _readable(frame: str | None, text: str) -> str:
+    """Return the readable text of a message, or the text if its frame is not there or corrupt."""
+    try:
+        message = message_from_frame(frame, text) if frame else None
+    except InvalidMessage:
+        return text
+    return text if message is None else readable_text(message)
+
+
+def calls_in(memory_id: str, rows: Iterable[WindowPlace]) -> dict[int, CallIds]:
+    """Return the ids of the tool calls that messages of a window make or answer, by seq."""
+    result = MessageType.TOOL_EXECUTION_RESULT
+    seqs = [row.seq for row in rows if row.seq > 0 and (row.has_calls or row.type is result)]
+    if not seqs:
+        return {}
+    return ids_of_calls(memory_id, seqs)

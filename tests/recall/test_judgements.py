@@ -1,0 +1,180 @@
+"""Incidents and lost terms of real conversations that people have read and judged.
+
+judgements.json has each with whether a reader calls it right. A change of a definition finds those
+that are right, and no more than these that are wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from chatmemory import TokenWindow
+from chatmemory.formats import read_transcripts
+from chatmemory.messages.sessions import recorded_messages
+from chatmemory.recall.again import ReadMessage, read_messages
+from chatmemory.recall.compactions import (
+    Level,
+    compaction_evidence,
+    terms_of,
+)
+from chatmemory.recall.facts import said_texts
+from chatmemory.recall.incidents import (
+    IncidentKind,
+    MemoryTime,
+    StepMessage,
+    incidents_of,
+    incidents_under,
+)
+from chatmemory.recall.lexicon import (
+    Lexicon,
+    MessageFacts,
+    speaker_of,
+)
+from chatmemory.windows.eviction import Reason
+from chatmemory.windows.written_policies import policies_from_text
+
+JUDGED = json.loads(Path(__file__).with_name("judgements.json").read_text())
+USERS = {IncidentKind.USER_REPEATED, IncidentKind.USER_SUPPLIED}
+
+
+def judged(rows, *names):
+    return {tuple(row[name] for name in names): row["right"] for row in rows}
+
+
+def check(found, expected):
+    """All that are right are found, and no more that are wrong."""
+    assert {each for each, is_right in expected.items() if is_right} <= found
+    wrong = {each for each in found if not expected.get(each, True)}
+    assert len(wrong) <= sum(not is_right for is_right in expected.values())
+
+
+def test_the_incidents_of_the_public_runs(data_file):
+    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
+    runs = [run.messages for run in read_transcripts(content).transcripts]
+
+    @cache
+    def found_in(conversation, limit):
+        found = incidents_under(TokenWindow(limit), runs[conversation])
+        return [(each.again, each.kind.value, each.fact) for each in found]
+
+    for limit in (1_000, 2_000):
+        rows = [row for row in JUDGED["incidents"] if row.get("limit") == limit]
+        expected = judged(rows, "conversation", "again", "kind", "fact")
+        found = {(n, *each) for n in range(len(runs)) for each in found_in(n, limit)}
+        check(found, expected)
+        of_users = [(n, again) for n, again, kind, _ in found if kind in USERS]
+        assert limit > 1_000 or len(of_users) <= 7
+
+
+def check_policies(source, rows, messages_of):
+    """Incidents of some conversations under other windows, of which only some were read."""
+    for text in sorted({row["policy"] for row in rows}):
+        (policy,) = policies_from_text(text)
+        here = [row for row in rows if row["policy"] == text]
+        for key in {row[source] for row in here}:
+            found = {
+                (each.again, each.kind.value, each.fact, each.is_same)
+                for each in incidents_under(policy, messages_of(key))
+            }
+            expected = {
+                (row["again"], row["kind"], row["fact"], row.get("same"))
+                for row in here
+                if row[source] == key and row["right"]
+            }
+            assert expected <= found
+
+
+def test_uses_under_larger_windows(data_file):
+    content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
+    runs = read_transcripts(content).transcripts
+    rows = [row for row in JUDGED["incidents"] if "policy" in row and "conversation" in row]
+    assert len(rows) == 24
+    check_policies("conversation", rows, lambda n: runs[n].messages)
+
+
+@pytest.mark.long
+def test_calls_of_the_sessions_under_a_small_window(all_claude_sessions):
+    def said_in(name):
+        (file,) = (each for each in all_claude_sessions if each.name == name)
+        session = read_transcripts(file.read_bytes()).transcripts[0].session
+        messages = enumerate(recorded_messages(session))
+        return [message for place, message in messages if place not in session.summaries]
+
+    rows = [row for row in JUDGED["incidents"] if "policy" in row and "conversation" not in row]
+    assert Counter(row["kind"] for row in rows)["call_repeated"] == 23
+    check_policies("source", rows, said_in)
+
+
+def test_what_a_user_had_to_say_again_is_right(data_file):
+    forced = [row for row in JUDGED["incidents"] if row["forced"]]
+    assert len(forced) == 3
+    assert all(row["right"] for row in forced)
+
+
+def incidents_of_session(session):
+    """The incidents of a recorded session, whose compactions decided what memory held."""
+    messages, summaries = recorded_messages(session), session.summaries
+    said = [place for place in range(len(messages)) if place not in summaries]
+    lexicon = Lexicon([messages[place] for place in said])
+    read = dict(zip(said, read_messages([messages[n] for n in said], lexicon), strict=True))
+    for place in summaries:
+        mentions = lexicon.mentioned_in(said_texts(messages[place]))
+        facts = MessageFacts({}, frozenset(), frozenset(), mentions, speaker_of(messages[place]))
+        read[place] = ReadMessage(facts)
+    arrivals = [StepMessage(n, n, messages[n], read[n], n not in summaries) for n in sorted(read)]
+    left = {place: each.summary for each in session.compactions for place in each.covered}
+    times = [MemoryTime(n, n, left.get(n), Reason.SUMMARIZED if n in left else None) for n in read]
+    return incidents_of(arrivals, times)
+
+
+@pytest.mark.parametrize(
+    ("files", "levels"),
+    [
+        ("claude_sessions", ("all",)),  # which terms are rare depends on the other sessions
+        pytest.param("all_claude_sessions", ("all", "rare"), marks=pytest.mark.long),
+    ],
+)
+def test_the_incidents_and_the_lost_terms_of_the_sessions(request, files, levels):
+    sessions = {
+        file.name: read_transcripts(file.read_bytes()).transcripts[0].session
+        for file in request.getfixturevalue(files)
+    }
+    rows = [row for row in JUDGED["incidents"] if row["source"] in sessions and "policy" not in row]
+    found = {
+        (name, each.again + 1, each.kind.value, each.fact)
+        for name, session in sessions.items()
+        for each in incidents_of_session(session)
+    }
+    expected = judged(rows, "source", "again", "kind", "fact")
+    check(found, expected)
+    assert found <= expected.keys()
+    check_lost(sessions, levels)
+
+
+def check_lost(sessions, levels):
+    mentions = Counter(term for session in sessions.values() for term in terms_of(session))
+    lost = {
+        (name, each.number, term.term, level)
+        for name, session in sessions.items()
+        for each in compaction_evidence(session, mentions=mentions)
+        for level in levels
+        for term in each.lost(Level(level))
+        if not each.why_left_out
+    }
+    for level in levels:
+        of_level = [row for row in JUDGED["lost"] if level in ("all", row["level"])]
+        rows = [row for row in of_level if row["source"] in sessions]
+        expected = {
+            (*key, level): right
+            for key, right in judged(rows, *["source", "compaction", "term"]).items()
+        }
+        here = {each for each in lost if each[3] == level}
+        check(here, expected)
+        assert here <= expected.keys()
+    rare = [row["right"] for row in JUDGED["lost"] if row["level"] == "rare"]
+    assert sum(rare) >= 0.75 * len(rare)

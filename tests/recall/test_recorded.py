@@ -1,0 +1,51 @@
+"""The share that a cache is predicted to save, beside the usage that was recorded; and what is
+advised where nothing can be recommended.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from chatmemory import AiMessage, TokenWindow, UserMessage
+from chatmemory.recall.advice import (
+    Chooser,
+    Goals,
+    Why,
+)
+from chatmemory.recall.cost import Prices
+from chatmemory.recall.frontier import figures_of, tried_of_kind
+from chatmemory.recall.history import history_from
+from chatmemory.reports.recorded import RecordedCall, shares, used_in
+
+
+def answer(read: int, written: int, fresh: int) -> AiMessage:
+    usage = {
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+        "input_tokens": fresh,
+    }
+    return AiMessage("Hm.", attributes={"claude_code": {"usage": usage}})
+
+
+def test_what_was_said_since_the_call_before_is_new_and_a_miss_is_counted_apart():
+    said = [UserMessage("a"), answer(0, 900, 0), UserMessage("b"), answer(900, 95, 5)]
+    said += [UserMessage("c"), AiMessage("not recorded"), answer(0, 1_000, 10)]
+    history = history_from(said, [10] * 7, 0, range(1, 8), times=[0, 1, 2, 3, 4, 5, 900])
+    calls = list(used_in(said, history))
+    assert calls == [RecordedCall(1_000, 900, 20, 2), RecordedCall(1_010, 0, 30, 897)]
+    assert shares(calls) == (1, pytest.approx(0.9), pytest.approx(0.98))
+    assert shares([]) == (0, 0, 0)
+
+
+def test_where_everything_does_not_fit_and_nothing_holds_enough_the_fullest_window_is_an_option():
+    said = [UserMessage("A-1182"), *[UserMessage("well")] * 3, *[AiMessage("A-1182")] * 4]
+    history = history_from(said, [50] * 8, 0, range(1, 9))
+    tried = tried_of_kind(TokenWindow(1), [120])
+    chooser = Chooser(tried, [figures_of(history, tried, None)], Prices(), Goals(context=120))
+    advice = chooser.advice()
+    assert (advice.why, advice.pick) == (Why.NOTHING_HOLDS, None)
+    assert advice.option is not None
+    assert advice.option.policy.limit <= 120
+    assert advice.option.tally.held == max(
+        each.tally.held for each in chooser.points if each.policy.limit <= 120
+    )
