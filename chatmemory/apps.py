@@ -14,7 +14,7 @@ from chatmemory.database import (
     check_transactions_are_short,
 )
 from chatmemory.leftovers import check_leftover_tables
-from chatmemory.room import check_rooms
+from chatmemory.rooms import check_rooms
 from chatmemory.schema import check_schema, refuse_other_schema
 
 _SWAGGER_SCRIPTS = "drf_spectacular_sidecar"

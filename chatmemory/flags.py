@@ -13,7 +13,7 @@ from operator import or_
 from django.db.models import F, Q
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.room import rooms
+from chatmemory.rooms import rooms
 
 ANY = "any"  # the name of the flag that a conversation has with at least one of others
 

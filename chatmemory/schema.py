@@ -18,7 +18,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from chatmemory import database
-from chatmemory.room import rooms
+from chatmemory.rooms import rooms
 
 APP = "chatmemory"
 EXPORT = (

@@ -70,7 +70,7 @@ from chatmemory.ledger.repair import (
 from chatmemory.ledger.slices import import_conversation
 from chatmemory.ledger.transaction import CHANNEL
 from chatmemory.ledger.validation import storable_messages
-from chatmemory.room import rooms
+from chatmemory.rooms import rooms
 from chatmemory.sqlite_files import empty_leftover_log, try_to_empty_log
 
 __all__ = [

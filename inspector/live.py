@@ -13,7 +13,7 @@ def with_live_streams(application: Application) -> Application:
     """
     # A project's asgi.py imports this before Django is set up, and calls it after.
     from inspector.middleware.bodies import BoundedBodies
-    from inspector.shell.room import application_of
+    from inspector.shell.rooms import application_of
 
     async def beside(scope: Scope, receive: Receive, send: Send) -> None:
         await (application_of(scope) or application)(scope, receive, send)

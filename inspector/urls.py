@@ -6,7 +6,7 @@ from inspector.access import (
     read_required,
     write_required,
 )
-from inspector.shell.room import urlpatterns as urlpatterns_of_rooms
+from inspector.shell.rooms import urlpatterns as urlpatterns_of_rooms
 from inspector.views import (
     accounts,
     conversation,

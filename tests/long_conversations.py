@@ -8,7 +8,7 @@ from django.db.models import F, Model, Sum
 from chatmemory import AiMessage, MessageWindow, UserMessage, search, services
 from chatmemory.ledger.client_list import RANK_SPACING
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.room import rooms
+from chatmemory.rooms import rooms
 
 OLD, NEW = "CAST(row.seq AS text)", "CAST(number AS text)"
 

@@ -26,7 +26,7 @@ from chatmemory.room import Erased
 from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.live import with_live_streams
 from inspector.shell.agents import Agent
-from inspector.shell.room import tools
+from inspector.shell.rooms import tools
 
 from .a_room.apps import ARoom
 from .conversations import create_and_add

@@ -19,7 +19,7 @@ from chatmemory import MessageWindow, UserMessage
 from chatmemory.access.roles import GROUPS
 from chatmemory.distribution import distributed_tables
 from chatmemory.models import Memory
-from chatmemory.room import rooms
+from chatmemory.rooms import rooms
 from chatmemory.schema import check_schema
 
 from .connecting import connected, connected_to

@@ -23,7 +23,7 @@ import pytest
 from django.core.management import call_command
 
 import inspector
-from chatmemory.room import rooms
+from chatmemory.rooms import rooms
 from inspector import demo
 
 from .connecting import connected_to

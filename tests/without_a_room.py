@@ -79,7 +79,7 @@ def a_site_that_had_the_room() -> None:
     from chatmemory.ledger.verification import verify
     from chatmemory.leftovers import leftover_tables
     from chatmemory.models import Memory
-    from chatmemory.room import rooms
+    from chatmemory.rooms import rooms
 
     if any(room.room == "erasure" for room in rooms()):
         services.redact(ORDER, 25, actor="somebody")

@@ -28,7 +28,7 @@ from chatmemory.reading.windows import (
 )
 from chatmemory.recall import RecallSums
 from chatmemory.recall.cost import Prices
-from chatmemory.room import rooms
+from chatmemory.rooms import rooms
 from chatmemory.services import ChangeResult
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import Policy

@@ -22,7 +22,7 @@ from chatmemory.api.views.messages import (
 )
 from chatmemory.api.views.recall import RecallOf
 from chatmemory.api.views.schema import Docs, Schema
-from chatmemory.room import patterns_of, rooms
+from chatmemory.rooms import patterns_of, rooms
 
 app_name = "chatmemory"
 

@@ -35,7 +35,8 @@ from chatmemory.models import (
 )
 from chatmemory.reading import conversations
 from chatmemory.reading.conversations import source_of
-from chatmemory.room import Erased, rooms
+from chatmemory.room import Erased
+from chatmemory.rooms import rooms
 from chatmemory.search import INDEXED_AT_ONCE, searched_characters
 from chatmemory.sqlite_files import empty_log_after_erasure
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chatmemory.keeper import Keeper
-from chatmemory.room import rooms
+from chatmemory.rooms import rooms
 
 
 def keepers() -> tuple[Keeper, ...]:

@@ -47,7 +47,8 @@ from chatmemory.messages.codec import attributes_beside, frame_of
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import text_of
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.room import Recorded, seal
+from chatmemory.room import Recorded
+from chatmemory.rooms import seal
 from chatmemory.windows.clearing import STUB
 from chatmemory.windows.eviction import Eviction, Reason
 from chatmemory.windows.lists import appended

@@ -26,7 +26,8 @@ from django.utils.timezone import make_naive
 
 from chatmemory import database
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.room import Recorded, record
+from chatmemory.room import Recorded
+from chatmemory.rooms import record
 
 M = TypeVar("M", bound=Model)
 

@@ -31,7 +31,8 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.validation import check_change, check_ids
 from chatmemory.models import AuditEntry, Memory
-from chatmemory.room import Recorded, seal
+from chatmemory.room import Recorded
+from chatmemory.rooms import seal
 from chatmemory.signals import memory_changed
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.policies import Policy

@@ -54,7 +54,7 @@ from chatmemory.messages.message import (
     text_of,
 )
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.room import rooms
+from chatmemory.rooms import rooms
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import old_results
 from chatmemory.windows.compaction import compact

@@ -30,7 +30,7 @@ from chatmemory.reading.windows import (
 )
 from chatmemory.recall.comparison import MOST_FOLLOWED
 from chatmemory.recall.incidents import Forgotten, Incident
-from chatmemory.room import next_need
+from chatmemory.rooms import next_need
 from chatmemory.windows.loads import (
     MOST_ADDS,
     Keeping,

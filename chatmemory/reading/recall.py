@@ -39,7 +39,7 @@ from chatmemory.recall.history import (
     repeats,
 )
 from chatmemory.recall.prompts import Refusals
-from chatmemory.room import providers_in_use, rooms
+from chatmemory.rooms import providers_in_use, rooms
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.policies import Policy, TokenWindow
 from chatmemory.windows.stored_policies import can_decide

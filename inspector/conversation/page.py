@@ -31,7 +31,7 @@ from inspector.conversation.panel import Panel
 from inspector.conversation.state import ConversationQuery, ConversationState, conversation_state
 from inspector.conversation.timeline import Timeline
 from inspector.conversation.timeline.strip import cells
-from inspector.shell import room
+from inspector.shell import rooms
 from inspector.shell.room import Card, Fragment, Link, Part, Section, View
 
 LINKS = "inspector/conversation/links"
@@ -49,7 +49,7 @@ def page_of(
     is_draft = (query.msg or 0) < 0
     shown = replace(query, msg=None) if is_draft else query
     state = replace(conversation_state(memory_id, shown, read), query=query)
-    view = room.view(state)
+    view = rooms.view(state)
     if view is None and is_draft:
         raise MessageNotFound("no simulation is shown, and so no draft")
     return ConversationPage(view or state, is_posted)
@@ -84,7 +84,7 @@ class ConversationPage:
         self.gauge = Gauge(self.window.policy, self.window.totals)
         self.over_limit = over_limit(self.window)
         # The stream of steps is asked to tell at once of what is kept, if something is to come.
-        kept = {"kept": 0} if self.is_live and room.awaits(state) else {}
+        kept = {"kept": 0} if self.is_live and rooms.awaits(state) else {}
         made = feed.microseconds(self.memory.created_at)
         self.live_query = urlencode({"made": made, **kept})
         self.policy_options = ", ".join(option_words(self.window.policy))
@@ -99,12 +99,12 @@ class ConversationPage:
         most = Totals(self.memory.said_count, self.memory.history_tokens)
         self.most_said = self._measure.amount(self._measure.said(self.memory.last_step, most))
         # What rooms add, which they read here
-        cards = [] if self.msg else room.cards(state)
+        cards = [] if self.msg else rooms.cards(state)
         self._cards = [card for card in cards if card.in_searches or not self.find]
-        self._parts = room.parts(state)
-        self.reports = [] if state.is_simulated or state.is_replay else room.reports(state)
-        self._sections = room.sections(state, state.selected) if state.selected else []
-        links = sorted([*OWN_LINKS, *room.links(state)], key=lambda link: link.place)
+        self._parts = rooms.parts(state)
+        self.reports = [] if state.is_simulated or state.is_replay else rooms.reports(state)
+        self._sections = rooms.sections(state, state.selected) if state.selected else []
+        links = sorted([*OWN_LINKS, *rooms.links(state)], key=lambda link: link.place)
         self.flags = [link for link in links if link.is_flag]
         self.links = [link for link in links if not link.is_flag]
         # The selection, if it is no draft, and the query parameter by which an address keeps it.

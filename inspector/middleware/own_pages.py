@@ -23,7 +23,7 @@ from inspector.middleware.bodies import refused_body
 from inspector.middleware.refusals import READING, throttle_anonymous, too_many_requests
 from inspector.mount import is_api, is_own, keep_language, route_of
 from inspector.shell.logs import choose_request_id, log_request, request_id
-from inspector.shell.room import observing
+from inspector.shell.rooms import observing
 from inspector.views.errors import answer_to, not_allowed, not_found
 
 Respond = Callable[[HttpRequest], HttpResponse]

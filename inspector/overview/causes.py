@@ -18,7 +18,7 @@ from chatmemory.reading.overview import OverviewStats, count_with_any, overview_
 from chatmemory.snapshots import one_snapshot
 from inspector.overview.cases import DAYS, Cases, cases_of, newest_policy_change
 from inspector.overview.selection import midnight
-from inspector.shell import room
+from inspector.shell import room, rooms
 from inspector.shell.days import Bar, bars_of
 
 CACHED_AS = "inspector.overview.headlines"
@@ -148,7 +148,7 @@ def counted_headlines(moment: int) -> Headlines:
     at = timezone.now()
     stats = overview_stats(midnight())
     shown = [flag for flag in flags() if flag.verb and flag.counts and _has(stats, flag)]
-    muted = room.muted() if shown else {}
+    muted = rooms.muted() if shown else {}
     lines = [flag for flag in shown if not _is_muted(flag, stats, muted)][:MOST_LINES]
     folded = [
         Folded(flag.name, stats.flagged[flag.name], muted.get(flag.name))
@@ -168,7 +168,7 @@ def counted_headlines(moment: int) -> Headlines:
         causes=tuple(_causes(lines, at)),
         folded=tuple(folded),
         mended=tuple(_mended(stats)),
-        questions=tuple(room.questions()),
+        questions=tuple(rooms.questions()),
     )
 
 

@@ -22,7 +22,7 @@ from inspector.conversation.links import conversation_url
 from inspector.conversation.looks import glyph
 from inspector.conversation.measures import Gauge
 from inspector.overview.selection import OverviewQuery
-from inspector.shell import room
+from inspector.shell import rooms
 from inspector.shell.room import Badge, News
 
 BUSY_SECONDS = 60
@@ -185,7 +185,7 @@ def current_feed(seen: int | None = None) -> list[FeedRow | NewsRow]:
     What is later than `seen` is new.
     """
     rows: list[FeedRow | NewsRow] = [FeedRow(item, seen) for item in feed(FEED_SIZE)]
-    rows += [NewsRow(news, seen) for news in room.news(FEED_SIZE)]
+    rows += [NewsRow(news, seen) for news in rooms.news(FEED_SIZE)]
     hour_ago = microseconds(timezone.now() - ON_TOP)
 
     def place(row: FeedRow | NewsRow) -> tuple[bool, bool, int, int]:

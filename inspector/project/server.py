@@ -45,9 +45,7 @@ class Server(uvicorn.Server):
                 print(self._announcement, flush=True)  # noqa: T201
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        from inspector.shell.room import (
-            rooms,  # gunicorn imports this file before Django is set up
-        )
+        from inspector.shell.rooms import rooms
 
         if self._keeper:
             self._keeper.stop()

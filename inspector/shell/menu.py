@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from django.http import HttpRequest
 
-from inspector.shell.room import MenuItem, rooms
+from inspector.shell.room import MenuItem
+from inspector.shell.rooms import rooms
 
 OWN = (
     MenuItem("Conversations", "overview", 0),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from chatmemory import CacheRules, Prices
 from chatmemory.recall.cost import Provider, providers
-from chatmemory.room import providers_in_use
+from chatmemory.rooms import providers_in_use
 from inspector.forms.fields import searchable
 
 MILLION = 1_000_000

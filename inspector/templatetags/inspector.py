@@ -33,7 +33,8 @@ from inspector.conversation import history
 from inspector.conversation.links import chosen
 from inspector.display import switched_on, theme_of
 from inspector.shell.menu import menu_of
-from inspector.shell.room import Fragment, MenuItem, rooms_on
+from inspector.shell.room import Fragment, MenuItem
+from inspector.shell.rooms import rooms_on
 
 register = template.Library()
 register.filter("moment", microseconds)

@@ -33,7 +33,7 @@ from inspector.conversation.state import ConversationQuery, conversation_state
 from inspector.display import render_form, render_page_or_fragment
 from inspector.forms.actions import CompactForm
 from inspector.forms.fields import number_in_text, searchable
-from inspector.shell.room import parameters
+from inspector.shell.rooms import parameters
 
 PAGE = "inspector/conversation/conversation.html"
 NUMBER_DIGITS = 18

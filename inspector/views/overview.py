@@ -45,7 +45,7 @@ from inspector.forms.fields import first_problem
 from inspector.overview.causes import current_headlines
 from inspector.overview.selection import OverviewQuery, orderings, pager
 from inspector.overview.table import Row, current_feed
-from inspector.shell import room
+from inspector.shell import rooms
 
 PAGE_SIZE = 25
 MOMENT = re.compile(r"[0-9]{1,18}")
@@ -91,7 +91,7 @@ def _page(asked: OverviewQuery, held: Sequence[str] = ()) -> dict[str, Any]:
         found = _found(asked)
         is_all = found.previous is None and found.next is None
         total = len(found.rows) if is_all and total is None else total
-    badges = room.badges([row.memory for row in found.rows])
+    badges = rooms.badges([row.memory for row in found.rows])
     return {
         "moment": moment,
         "asked": asked,

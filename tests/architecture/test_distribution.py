@@ -8,7 +8,7 @@ from django.db import connection
 from django.db.models import AutoField
 
 from chatmemory.distribution import Placement, placements
-from chatmemory.room import rooms
+from chatmemory.rooms import rooms
 
 CONFIGS = [apps.get_app_config("chatmemory"), *rooms()]
 MODELS = {model._meta.db_table: model for config in CONFIGS for model in config.get_models()}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import chatmemory
-from chatmemory.room import rooms as kernel_rooms
+from chatmemory.rooms import rooms as kernel_rooms
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,6 +49,7 @@ LAYERS = [
         "chatmemory.ledger",
         "chatmemory.reading",
         "chatmemory.room",
+        "chatmemory.rooms",
         "chatmemory.schema",
     ],
     ["chatmemory.access", "chatmemory.services"],

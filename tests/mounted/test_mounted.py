@@ -23,7 +23,7 @@ from django.urls import reverse
 
 import inspector
 from chatmemory.access.roles import GROUPS, Role
-from chatmemory.room import patterns_of, rooms
+from chatmemory.rooms import patterns_of, rooms
 from inspector.checks import check_project
 from inspector.live import with_live_streams
 from inspector.middleware import refusals

@@ -18,7 +18,7 @@ from chatmemory.management.base import DatabaseCommand, check_ignored, wrong_arg
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
 from chatmemory.reports.printing import add_json_argument
-from chatmemory.room import rooms
+from chatmemory.rooms import rooms
 from chatmemory.services import remade
 from chatmemory.sqlite_files import damage
 

@@ -21,7 +21,7 @@ import chatmemory
 from chatmemory import ChatMemoryError, database
 from chatmemory.database_errors import explain_error
 from inspector.shell.agents import TEXT, Agent, Answer
-from inspector.shell.room import tools
+from inspector.shell.rooms import tools
 
 READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 INSTRUCTIONS = """\

@@ -27,7 +27,7 @@ from chatmemory.reading.history import Part
 from chatmemory.reading.overview import overview_page
 from chatmemory.reading.rows import MessageDetail
 from inspector.conversation.state import ConversationQuery, conversation_state
-from inspector.shell import room
+from inspector.shell import rooms
 from inspector.shell.agents import SIZE, Agent, Answer, check_words, short
 
 FlagName = Annotated[str, Field(json_schema_extra={"enum": ["", *(each.name for each in flags())]})]
@@ -48,7 +48,7 @@ def find_conversations(
     which = MemoryFilter(search=words.strip(), label=label, id_prefix=beginning, flag=flagged)
     page = overview_page(which, size=SIZE)
     told, rows = [], []
-    badges = room.badges([row.memory for row in page.rows])
+    badges = rooms.badges([row.memory for row in page.rows])
     for row in page.rows:
         memory, found = row.memory, row.mention
         said = wording.counted(memory.said_count, "message")

@@ -31,7 +31,7 @@ from chatmemory.recall.history import History
 from chatmemory.recall.prompts import prompts_of
 from chatmemory.windows.stored_policies import can_decide
 from inspector.rooms.lab.models import KeptCost
-from inspector.shell.room import providers_in_use
+from inspector.shell.rooms import providers_in_use
 
 OVER = 105  # percent of sending everything
 RULES = 1  # raise it with each change of what is kept

@@ -30,7 +30,7 @@ from chatmemory.recall.advice import (
 from chatmemory.recall.kinds import WORDS as KIND_WORDS
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.tallies import Tally
-from chatmemory.room import providers_in_use
+from chatmemory.rooms import providers_in_use
 from chatmemory.windows.policies import WHOLE
 from inspector.conf import inspector_configuration
 from inspector.conversation.links import conversation_url

@@ -20,7 +20,7 @@ from chatmemory import ChatMessage, InvalidValue, Policy, policy_from_dict, poli
 from chatmemory.explain.captions import caption
 from chatmemory.formats.script import read_script
 from chatmemory.lint import Verdict
-from chatmemory.room import providers_in_use
+from chatmemory.rooms import providers_in_use
 from chatmemory.windows.window import Entry
 from inspector.rooms.lessons.board import Board
 from inspector.rooms.lessons.rehearsal import rehearse

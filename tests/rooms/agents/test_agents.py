@@ -32,7 +32,7 @@ from chatmemory.access.tokens import create_token, revoke_token
 from chatmemory.models import ApiToken
 from inspector.rooms.agents.server import mcp_server
 from inspector.shell.agents import Agent
-from inspector.shell.room import tools
+from inspector.shell.rooms import tools
 
 from ...conversations import CALL, create_and_add, keep, users
 

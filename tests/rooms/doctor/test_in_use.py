@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import MessageWindow
-from chatmemory.room import providers_in_use
+from chatmemory.rooms import providers_in_use
 from inspector.rooms.doctor.choosing import choose_providers
 
 from ...conversations import HI, call, create_and_add, result

@@ -1,0 +1,80 @@
+"""The installed rooms, and what they answer when the kernel asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps
+from django.core.checks import CheckMessage, Error
+
+from chatmemory.room import NextNeed, Recorded, Room
+
+if TYPE_CHECKING:
+    pass
+
+
+def rooms() -> tuple[Room, ...]:
+    """Return the installed rooms, in the order of INSTALLED_APPS; each change asks for them."""
+    global _known
+    configs, found = _known
+    if configs is not apps.app_configs:
+        found = tuple(each for each in apps.get_app_configs() if isinstance(each, Room))
+        _known = apps.app_configs if apps.ready else None, found
+    return found
+
+
+# The applications that Django has loaded, and the rooms among them
+_known: tuple[object, tuple[Room, ...]] = (None, ())
+
+
+def providers_in_use(memory_id: str = "") -> Mapping[str, Sequence[str]] | None:
+    """Return the providers that get a conversation, or any of them, as a room knows them."""
+    found = (room.in_use(memory_id) for room in rooms())
+    return next((each for each in found if each is not None), None)
+
+
+def seal(change: Recorded) -> None:
+    """Let rooms fill in the digests of a step, or of a new conversation."""
+    for sealing in _own(rooms(), "sealing"):
+        sealing(change)
+
+
+def record(change: Recorded) -> None:
+    """Let rooms index new rows."""
+    for recording in _own(rooms(), "recording"):
+        recording(change)
+
+
+@lru_cache(maxsize=8)
+def _own(some: tuple[Room, ...], hook: str) -> list[Callable[[Recorded], None]]:
+    """Return a hook of the rooms that have one of their own."""
+    base = getattr(Room, hook)
+    return [getattr(each, hook) for each in some if getattr(type(each), hook) is not base]
+
+
+def next_need(*asked: Any) -> NextNeed | None:
+    """Return what the first room that knows says of when a message was next needed."""
+    return next((need for room in rooms() if (need := room.next_need(*asked))), None)
+
+
+def patterns_of(modules: Iterable[str]) -> list[Any]:
+    """Return the URL patterns of modules; an empty name is none."""
+    return [each for name in modules if name for each in import_module(name).urlpatterns]
+
+
+def check_rooms(**_: Any) -> list[CheckMessage]:
+    """Name each room that lacks another one which it needs."""
+    installed = {each.room for each in rooms()}
+    return [
+        Error(
+            f"The room {room.room!r} needs the room {name!r}.",
+            hint=f"Add it to INSTALLED_APPS, or remove {room.name!r}.",
+            id="chatmemory.E010",
+        )
+        for room in rooms()
+        for name in room.needs
+        if name not in installed
+    ]

@@ -1,0 +1,185 @@
+"""The installed rooms of the site, and what they answer when pages and agents ask them.
+
+If a room fails to answer, the error is logged, and the page says in one line that it is not
+available.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from django.http import HttpRequest
+
+from chatmemory import rooms as kernel
+from inspector.asgi import Application, Scope
+from inspector.shell.room import (
+    Badge,
+    Card,
+    Fragment,
+    Link,
+    Muted,
+    News,
+    Part,
+    RecordAnswer,
+    Report,
+    Section,
+    SiteRoom,
+    View,
+)
+
+if TYPE_CHECKING:
+    from chatmemory.reading.rows import MemoryRow, MessageDetail
+    from inspector.conversation.state import ConversationState
+
+
+logger = logging.getLogger(__name__)
+
+
+NOT_AVAILABLE = "inspector/shared/_not_available.html"
+
+
+Item = TypeVar("Item")
+
+
+def rooms() -> Iterator[SiteRoom]:
+    """Yield the installed rooms of the site, in the order of INSTALLED_APPS."""
+    return (each for each in kernel.rooms() if isinstance(each, SiteRoom))
+
+
+def urlpatterns() -> list[Any]:
+    """Return the URL patterns of all rooms."""
+    return kernel.patterns_of(room.urls for room in rooms())
+
+
+def parameters() -> dict[str, bool]:
+    """Return the parameters of the conversation page's address that rooms own, and whether each is
+    a number.
+    """
+    texts = {name: False for room in rooms() for name in room.parameters}
+    return texts | {name: True for room in rooms() for name in room.numbers}
+
+
+def rooms_on(request: HttpRequest) -> list[SiteRoom]:
+    """Return the rooms whose styles and scripts the page of a request loads."""
+    match = request.resolver_match
+    if match is None:
+        return []
+    module = f"{match.func.__module__}."
+    return [
+        room
+        for room in rooms()
+        if module.startswith(f"{room.name}.") or match.url_name in room.also_on
+    ]
+
+
+def tools() -> list[Callable[..., Any]]:
+    """Return what coding agents may call."""
+    return [tool for room in rooms() for tool in room.tools()]
+
+
+@contextmanager
+def observing(method: str, headers: Mapping[str, str]) -> Iterator[RecordAnswer]:
+    """Surround the answer to a request by what rooms have for it, and yield what records it."""
+    with ExitStack() as stack:
+        surrounding = (room.observing(method, headers) for room in rooms())
+        recording = [stack.enter_context(each) for each in surrounding if each]
+
+        def record(*answer: Any) -> None:
+            for each in recording:
+                each(*answer)
+
+        yield record
+
+
+def application_of(scope: Scope) -> Application | None:
+    """Return the application of the room that answers a request in the place of Django; or None."""
+    return next(filter(None, (room.application(scope) for room in rooms())), None)
+
+
+def view(view: ConversationState) -> View | None:
+    """Return what the first room that has something shows in the place of a stored step."""
+    return next((shown for room in rooms() if (shown := room.view(view))), None)
+
+
+def parts(view: ConversationState) -> list[Part]:
+    """Return the parts of all rooms."""
+    return _of_each(Part, lambda room: room.parts(view))
+
+
+def cards(view: ConversationState) -> list[Card]:
+    """Return the cards of all rooms."""
+    return _of_each(Card, lambda room: room.cards(view))
+
+
+def sections(view: ConversationState, message: MessageDetail) -> list[Section]:
+    """Return the sections of all rooms for the selected message."""
+    return _of_each(Section, lambda room: room.sections(view, message))
+
+
+def links(view: ConversationState) -> list[Link]:
+    """Return what the page's head has of all rooms."""
+    return _of_each(Link, lambda room: room.links(view))
+
+
+def reports(view: ConversationState) -> list[Report]:
+    """Return what all rooms say on top of the conversation page."""
+    return _of_each(Report, lambda room: room.reports(view))
+
+
+def awaits(view: ConversationState) -> bool:
+    """Whether a room awaits something derived; one that fails awaits nothing."""
+    found = False
+    for room in rooms():
+        try:
+            found = found or room.awaits(view)
+        except Exception:
+            logger.exception("the room %s fails", room.room)
+    return found
+
+
+def badges(rows: Sequence[MemoryRow]) -> dict[str, list[Badge]]:
+    """Return the badges of all rooms by the ids of conversations."""
+    found: dict[str, list[Badge]] = {row.id: [] for row in rows}
+    for room in rooms():
+        try:
+            for memory_id, shown in room.badges(rows).items():
+                found[memory_id].extend(shown)
+        except Exception:
+            logger.exception("the room %s has no badges", room.room)
+    return found
+
+
+def questions() -> list[Fragment]:
+    """Return what all rooms ask on the overview."""
+    return _of_each(Fragment, lambda room: room.questions())
+
+
+def providers_in_use() -> list[str]:
+    """Return the providers in use that rooms know of."""
+    return [name for room in rooms() for name in room.providers()]
+
+
+def muted() -> dict[str, Muted]:
+    """Return the causes that are folded, of all rooms."""
+    return {name: mute for room in rooms() for name, mute in room.muted().items()}
+
+
+def news(size: int) -> list[News]:
+    """Return what the feed of the overview has of all rooms."""
+    return _of_each(News, lambda room: room.news(size))
+
+
+def _of_each(kind: type[Item], asked: Callable[[SiteRoom], Iterable[Item]]) -> list[Item]:
+    """Return what each room answers; of one that fails, a line that says so."""
+    found: list[Item] = []
+    for room in rooms():
+        try:
+            found += list(asked(room))
+        except Exception:
+            logger.exception("the room %s fails", room.room)
+            named = {"verbose_name": room.verbose_name}  # which a cache can keep
+            found.append(kind(NOT_AVAILABLE, {"room": named}))  # type: ignore[call-arg]
+    return found
