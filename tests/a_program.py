@@ -86,6 +86,7 @@ def windows() -> list[cm.ChatMemory]:
         cm.MessageWindowChatMemory("a", lambda memory_id: len(memory_id) + 2, FileStore()),
         cm.TokenWindowChatMemory("a", 50, cm.OpenAiTokenCountEstimator("gpt-4o")),
         cm.TokenWindowChatMemory("a", 50, estimator, cm.InMemoryChatMemoryStore()),
+        cm.TurnWindowChatMemory("a", 3),
         LastTwo("a", cm.SingleSlotChatMemoryStore("a")),
     ]
     for memory in memories:
@@ -111,6 +112,7 @@ def policies() -> list[cm.Policy]:
     policies = [
         cm.MessageWindow(20),
         cm.TokenWindow(4_000, estimator="gpt-4o"),
+        cm.TurnWindow(10),
         cm.policy_from_text("token_window:1000"),
         cm.policy_from_dict({"kind": "message_window", "max_messages": 5}),
     ]

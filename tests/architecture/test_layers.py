@@ -76,6 +76,7 @@ FOLDERS_OF_THE_INSPECTOR = (
     "recall",
     "reports",
     "room",
+    "rooms",
     "search",
     "services",
     "signals",
@@ -87,7 +88,9 @@ FOLDERS_OF_THE_INSPECTOR = (
 ALONE = (  # of other folders
     "chatmemory.api.bodies",
     "chatmemory.api.errors",
+    "chatmemory.database",
     "chatmemory.given_settings",
+    "chatmemory.ledger.changes",
     "chatmemory.ledger.lookup",
     "chatmemory.ledger.validation",
     "chatmemory.management.base",
