@@ -120,7 +120,7 @@ def policies() -> list[cm.Policy]:
     assert {policy.kind for policy in policies} <= set(cm.policy_kinds())
     assert all(map(cm.can_decide, policies))
     totals = cm.Totals(count=3, tokens=70, cost=9)
-    assert [cm.load_or_tokens(policy, totals) for policy in policies] == [9, 12, 12, 9]
+    assert [cm.load_or_tokens(policy, totals) for policy in policies] == [9, 12, 9, 12, 9]
     assert "estimator" in cm.caller_options(cm.MessageWindow)
     return policies
 

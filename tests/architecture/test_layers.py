@@ -66,6 +66,7 @@ FOLDERS_OF_THE_INSPECTOR = (
     "converters",
     "database_errors",
     "distribution",
+    "exceptions",
     "explain",
     "flags",
     "formats",
