@@ -162,6 +162,22 @@ class ComparePage:
         """Return what the prompts cost relative to sending everything."""
         return self.asked.prices.prices.relative(self._bill(each), self._everything)
 
+    @property
+    def price(self) -> str:
+        """What the prompts of each policy cost relative to sending everything; "" without calls.
+
+        The card of an incident loads this sentence for its limit and the one of today.
+        """
+        costs = [
+            f"{cost:.2f} at {in_unit(each.policy.limit, each.policy)}"
+            for each in self.found.policies
+            if each.policy and (cost := self._relative(each)) is not None
+        ]
+        is_priced = self.asked.prices.prices.priced == "cache"
+        what = "Cost" if is_priced else "Tokens"
+        told = f"{what} of the prompts, where sending everything is 1: {', '.join(costs)}."
+        return told if costs else ""
+
     @cached_property
     def _everything(self) -> Bill:
         return self.found.policies[0].everything.bill(self.asked.prices.rules)

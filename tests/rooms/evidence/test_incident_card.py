@@ -436,6 +436,15 @@ def test_the_demo_opens_with_its_incident(order):
     assert words.index("Copy link") < words.index("What happened at this step?")
 
 
+def test_the_card_loads_the_price_of_its_limit_from_the_comparison(order, operator_client):
+    price = re.search(r'class="incident__price"\s+hx-get="([^"]+)"', order())
+    address = html.unescape(price[1])
+    told = re.search(r'id="price">([^<]+)<', operator_client.get(address).content.decode())[1]
+    rows = operator_client.get(f"{address}&as=json").json()
+    costs = [f"{row['relative_cost']:.2f}" for row in rows]
+    assert f"{costs[0]} at 800 tokens, {costs[1]} at 902 tokens" in told
+
+
 def test_compare_opens_where_the_remedy_holds_the_fact_and_the_limit_below_does_not():
     under = [TokenWindow(902), TokenWindow(901)]
     found = recall.comparison("order-7741", under, 46, "A-1182")
