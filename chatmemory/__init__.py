@@ -71,17 +71,9 @@ from chatmemory.messages.message import (
     UserMessage,
     text_of,
 )
-from chatmemory.recall import (
-    Recall,
-    RecallCurve,
-    recall,
-    recall_curve,
-)
+from chatmemory.recall import Recall, RecallCurve, recall, recall_curve
 from chatmemory.recall.cost import CacheRules, Prices
-from chatmemory.stores.memory import (
-    InMemoryChatMemoryStore,
-    SingleSlotChatMemoryStore,
-)
+from chatmemory.stores.memory import InMemoryChatMemoryStore, SingleSlotChatMemoryStore
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.memory import (
     ChatMemory,

@@ -9,10 +9,7 @@ from django.urls import NoReverseMatch, reverse
 from chatmemory.access.rates import check_requests_are_counted
 from chatmemory.access.roles import make_groups
 from chatmemory.conf import check_settings, check_times_have_zones, register_extensions
-from chatmemory.database import (
-    check_tables_are_together,
-    check_transactions_are_short,
-)
+from chatmemory.database import check_tables_are_together, check_transactions_are_short
 from chatmemory.leftovers import check_leftover_tables
 from chatmemory.rooms import check_rooms
 from chatmemory.schema import check_schema, refuse_other_schema

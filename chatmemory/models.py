@@ -14,13 +14,7 @@ from django.db.models import F, Q
 from chatmemory.managers import AnyMemoryManager, MemoryManager, TableManager
 from chatmemory.messages.codec import payload_of
 from chatmemory.messages.message import MessageType
-from chatmemory.records import (
-    ApiToken,
-    AuditEntry,
-    DefaultPolicy,
-    IdempotentAnswer,
-    PolicyColumns,
-)
+from chatmemory.records import ApiToken, AuditEntry, DefaultPolicy, IdempotentAnswer, PolicyColumns
 from chatmemory.windows.eviction import Reason
 
 __all__ = [

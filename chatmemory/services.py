@@ -21,12 +21,7 @@ from chatmemory.ledger.compaction import (
     plan_compaction,
     preview_compaction,
 )
-from chatmemory.ledger.conversations import (
-    adopt_policy,
-    change,
-    create,
-    label,
-)
+from chatmemory.ledger.conversations import adopt_policy, change, create, label
 from chatmemory.ledger.defaults import (
     NamedDefault,
     chosen_policy,
@@ -43,12 +38,7 @@ from chatmemory.ledger.erasure import (
     unaudited_deletions,
 )
 from chatmemory.ledger.keepers import keepers
-from chatmemory.ledger.keeping import (
-    Rounds,
-    keep,
-    newest_kept,
-    remade,
-)
+from chatmemory.ledger.keeping import Rounds, keep, newest_kept, remade
 from chatmemory.ledger.messages import (
     add,
     change_and_add,

@@ -2,17 +2,9 @@ from django.urls import path
 
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
 import inspector.installed  # noqa: F401  (refuses a project without the applications)
-from inspector.access import (
-    read_required,
-    write_required,
-)
+from inspector.access import read_required, write_required
 from inspector.shell.rooms import urlpatterns as urlpatterns_of_rooms
-from inspector.views import (
-    accounts,
-    conversation,
-    monitoring,
-    overview,
-)
+from inspector.views import accounts, conversation, monitoring, overview
 
 app_name = "inspector"
 _conversation = "c/<memory:memory_id>/"

@@ -209,7 +209,7 @@ def main() -> None:
         "two",
         "three",
     ]
-    assert len(policies()) == 4
+    assert len(policies()) == 5
     assert "oversized" in refused()
     assert recalled() == 1
     assert linted() == ["dangling_call", "Tool call #7: a placeholder for its result."]

@@ -6,11 +6,7 @@ from collections.abc import Iterator
 
 from chatmemory import UserMessage
 from chatmemory.lint import since
-from chatmemory.lint.rules import (
-    Fault,
-    Law,
-    Rule,
-)
+from chatmemory.lint.rules import Fault, Law, Rule
 from chatmemory.lint.turns import OPENAI, Sent
 
 

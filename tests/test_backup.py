@@ -15,11 +15,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from chatmemory import (
-    MessageWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import MessageWindow, UserMessage, services
 from chatmemory.reading import conversations
 
 from .connecting import connected

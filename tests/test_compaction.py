@@ -35,12 +35,7 @@ from chatmemory.models import Message, Stay, Step
 from chatmemory.reading import conversations
 from chatmemory.reading import steps as steps_reads
 from chatmemory.reading import windows as windows_reads
-from chatmemory.reading.summaries import (
-    GENERATIONS,
-    said_of,
-    standing_for,
-    stands_for,
-)
+from chatmemory.reading.summaries import GENERATIONS, said_of, standing_for, stands_for
 from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector.conversation.state import ConversationQuery, conversation_state
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -64,8 +65,11 @@ def files_with(data: Path, word: bytes) -> set[str]:
 
 
 def test_redacted_words_are_in_no_catalogue_and_after_a_full_vacuum_in_no_file(cluster):
-    for names in (["auth"], ["chatmemory", "0005"]):
-        call_command("migrate", *names, verbosity=0)
+    call_command("migrate", verbosity=0)
+    migration = import_module("chatmemory.migrations.0006_no_statistics_of_words")
+    for table, names in migration.WORDS.items():  # as they were before it
+        for name in names:
+            run(f"ALTER TABLE IF EXISTS {table} ALTER COLUMN {name} SET STATISTICS -1")
     services.create("m", MessageWindow(9), {"card": NEEDLE})
     said = AiMessage(f"Your {NEEDLE}.", attributes={"cited": NEEDLE})
     for n in range(20):
@@ -75,7 +79,8 @@ def test_redacted_words_are_in_no_catalogue_and_after_a_full_vacuum_in_no_file(c
     assert Stay.objects.filter(overrides__contains=NEEDLE).count() == 1
     run("ANALYZE")
     assert catalogues_with(NEEDLE) >= {"pg_statistic", "pg_stats"}
-    call_command("migrate", verbosity=0)
+    with connections["default"].schema_editor() as editor:
+        migration.keep_no_statistics(None, editor)
     run("ANALYZE")
     assert catalogues_with(NEEDLE) == set()
     for seq in range(1, 61):

@@ -8,12 +8,7 @@ from django.apps import apps
 from django.core.checks import run_checks
 from django.test import Client
 
-from chatmemory import (
-    MemoryNotFound,
-    MessageWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import MemoryNotFound, MessageWindow, UserMessage, services
 from chatmemory.access.scopes import Scope
 from chatmemory.exceptions import MessageNotFound
 from chatmemory.flags import flag_named

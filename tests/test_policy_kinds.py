@@ -30,11 +30,7 @@ from chatmemory.models import Memory
 from chatmemory.reading import conversations, steps, windows
 from chatmemory.reading.history import history
 from chatmemory.reading.simulation import simulate
-from chatmemory.windows.eviction import (
-    Eviction,
-    Head,
-    Reason,
-)
+from chatmemory.windows.eviction import Eviction, Head, Reason
 from chatmemory.windows.policies import KINDS, Policy
 from chatmemory.windows.window import Weighable
 

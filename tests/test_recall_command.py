@@ -9,14 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    Policy,
-    TokenWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, MessageWindow, Policy, TokenWindow, UserMessage, services
 from chatmemory.reading.conversations import any_memory
 from chatmemory.reading.recall import recall_history
 from chatmemory.windows.written_policies import policies_from_text, text_of_policy

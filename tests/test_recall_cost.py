@@ -21,12 +21,7 @@ from chatmemory import (
 )
 from chatmemory.formats import stream_transcripts
 from chatmemory.messages.estimators import count_tokens, estimator_for
-from chatmemory.recall.cost import (
-    Call,
-    bill_of,
-    providers,
-    rules_of,
-)
+from chatmemory.recall.cost import Call, bill_of, providers, rules_of
 from chatmemory.recall.history import recorded_time
 
 PRICES = ("--input", "2.50", "--cached", "0.25")

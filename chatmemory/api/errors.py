@@ -22,11 +22,7 @@ from rest_framework.views import set_rollback
 from chatmemory import exceptions as core
 from chatmemory.api.bodies import LengthRequired
 from chatmemory.api.idempotency import InvalidKey, KeyInUse, KeyReused, ResponseErased
-from chatmemory.database_errors import (
-    RETRY_SECONDS,
-    Outage,
-    outage,
-)
+from chatmemory.database_errors import RETRY_SECONDS, Outage, outage
 from chatmemory.messages.texts import printable
 from chatmemory.reading import conversations
 

@@ -17,17 +17,8 @@ from drf_spectacular.utils import OpenApiParameter
 
 from chatmemory.conf import configuration
 from chatmemory.formats import two_way_formats
-from chatmemory.ledger.validation import (
-    ID_LENGTH,
-    LABELS_MAX,
-    LIMIT_MAX,
-)
-from chatmemory.windows.policies import (
-    Oversized,
-    Policy,
-    policy_kinds,
-    stored_value,
-)
+from chatmemory.ledger.validation import ID_LENGTH, LABELS_MAX, LIMIT_MAX
+from chatmemory.windows.policies import Oversized, Policy, policy_kinds, stored_value
 from chatmemory.windows.written_policies import caller_options
 
 Schema = dict[str, Any]

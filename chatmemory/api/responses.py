@@ -21,11 +21,7 @@ from chatmemory.converters import address
 from chatmemory.messages.codec import message_to_dict
 from chatmemory.messages.message import ChatMessage
 from chatmemory.reading.budget import budget_at
-from chatmemory.reading.windows import (
-    WindowPlace,
-    WindowRow,
-    WindowView,
-)
+from chatmemory.reading.windows import WindowPlace, WindowRow, WindowView
 from chatmemory.recall import RecallSums
 from chatmemory.recall.cost import Prices
 from chatmemory.rooms import rooms

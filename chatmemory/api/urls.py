@@ -7,19 +7,9 @@ from django.urls import include, path
 
 import chatmemory.api.installed  # (refuses a project without the application)
 import chatmemory.converters  # noqa: F401  (registers <memory:…>)
-from chatmemory.api.views.history import (
-    MemoryHistory,
-    MemoryStep,
-    MemorySteps,
-)
+from chatmemory.api.views.history import MemoryHistory, MemoryStep, MemorySteps
 from chatmemory.api.views.memories import Memories, MemoryDetail, unknown
-from chatmemory.api.views.messages import (
-    Compaction,
-    MemoryMessage,
-    MemoryMessages,
-    Pin,
-    Store,
-)
+from chatmemory.api.views.messages import Compaction, MemoryMessage, MemoryMessages, Pin, Store
 from chatmemory.api.views.recall import RecallOf
 from chatmemory.api.views.schema import Docs, Schema
 from chatmemory.rooms import patterns_of, rooms

@@ -25,11 +25,7 @@ from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
 from chatmemory.models import Step
 from chatmemory.reading.simulation import Outlook, PinPreview
-from chatmemory.reading.windows import (
-    NoRoom,
-    WindowPlace,
-    WindowView,
-)
+from chatmemory.reading.windows import NoRoom, WindowPlace, WindowView
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide

@@ -32,11 +32,7 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import BlockWriter, TurnReader, data_of, media_content
-from chatmemory.messages.contents import (
-    Content,
-    Media,
-    TextContent,
-)
+from chatmemory.messages.contents import Content, Media, TextContent
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,

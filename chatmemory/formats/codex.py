@@ -30,12 +30,7 @@ from chatmemory.formats.conversion import (
 from chatmemory.formats.format import Format, RawTranscript, Transcript
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
-from chatmemory.messages.contents import (
-    Content,
-    Image,
-    ImageContent,
-    TextContent,
-)
+from chatmemory.messages.contents import Content, Image, ImageContent, TextContent
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,

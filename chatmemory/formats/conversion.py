@@ -12,13 +12,7 @@ from typing import Any, ClassVar
 
 from chatmemory.exceptions import InvalidMessage, UnreadableTranscript
 from chatmemory.formats.difference import applied, difference, sources_of
-from chatmemory.formats.format import (
-    Format,
-    Loss,
-    RawTranscript,
-    Rendering,
-    Transcript,
-)
+from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
 from chatmemory.messages.codec import load_json
 from chatmemory.messages.contents import Content, TextContent
 from chatmemory.messages.message import (

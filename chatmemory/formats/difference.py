@@ -31,11 +31,7 @@ from contextlib import suppress
 from typing import Any
 from zlib import crc32
 
-from chatmemory.messages.contents import (
-    Content,
-    Media,
-    TextContent,
-)
+from chatmemory.messages.contents import Content, Media, TextContent
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,

@@ -16,12 +16,7 @@ from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats.conversion import decoded, is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Refused, Transcript
 from chatmemory.formats.words import unread_words
-from chatmemory.messages.message import (
-    AiMessage,
-    ChatMessage,
-    SystemMessage,
-    UserMessage,
-)
+from chatmemory.messages.message import AiMessage, ChatMessage, SystemMessage, UserMessage
 from chatmemory.messages.runs import Runs, digest_of
 from chatmemory.messages.texts import printable
 

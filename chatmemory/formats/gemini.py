@@ -36,18 +36,8 @@ from chatmemory.formats.conversion import (
     unread,
 )
 from chatmemory.formats.format import Loss, RawTranscript
-from chatmemory.formats.parts import (
-    TurnReader,
-    TurnWriter,
-    data_of,
-    media_content,
-    mime_type_of,
-)
-from chatmemory.messages.contents import (
-    Content,
-    Media,
-    TextContent,
-)
+from chatmemory.formats.parts import TurnReader, TurnWriter, data_of, media_content, mime_type_of
+from chatmemory.messages.contents import Content, Media, TextContent
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,

@@ -16,22 +16,12 @@ from dataclasses import replace
 from typing import Any
 
 from chatmemory.formats import gemini
-from chatmemory.formats.conversion import (
-    answer_of,
-    dict_in,
-    dicts_in,
-    name_of,
-    text_in,
-)
+from chatmemory.formats.conversion import answer_of, dict_in, dicts_in, name_of, text_in
 from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, whole
 from chatmemory.messages.contents import Content, TextContent
-from chatmemory.messages.message import (
-    AiMessage,
-    ChatMessage,
-    UserMessage,
-)
+from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage
 
 NAME = "gemini_cli"
 _UNRECORDED = "system prompts and lists of tools, which are not recorded"

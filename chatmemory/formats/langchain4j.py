@@ -9,11 +9,7 @@ from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import Reader, find_turns, is_list_of
 from chatmemory.formats.format import Format, Loss, RawTranscript, Rendering, Transcript
 from chatmemory.messages.codec import message_from_dict, message_to_dict
-from chatmemory.messages.message import (
-    ChatMessage,
-    MessageType,
-    SystemMessage,
-)
+from chatmemory.messages.message import ChatMessage, MessageType, SystemMessage
 
 
 def find(value: Any) -> RawTranscript | None:

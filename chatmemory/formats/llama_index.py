@@ -28,19 +28,8 @@ from chatmemory.formats.conversion import (
     two_way,
 )
 from chatmemory.formats.format import RawTranscript
-from chatmemory.formats.parts import (
-    PartWriter,
-    data_of,
-    detail_of,
-    media_content,
-    mime_type_of,
-)
-from chatmemory.messages.contents import (
-    Content,
-    ImageContent,
-    Media,
-    TextContent,
-)
+from chatmemory.formats.parts import PartWriter, data_of, detail_of, media_content, mime_type_of
+from chatmemory.messages.contents import Content, ImageContent, Media, TextContent
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,

@@ -13,11 +13,7 @@ from typing import Any
 from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats.conversion import Writer, decoded
 from chatmemory.formats.format import Format, RawTranscript, Rendering, Transcript
-from chatmemory.messages.contents import (
-    Content,
-    TextContent,
-    content_text,
-)
+from chatmemory.messages.contents import Content, TextContent, content_text
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,

@@ -27,11 +27,7 @@ from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import media_content
 from chatmemory.formats.trees import format_of_tree, linked_nodes
 from chatmemory.messages.contents import Content, TextContent
-from chatmemory.messages.message import (
-    AiMessage,
-    ChatMessage,
-    UserMessage,
-)
+from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage
 
 NAME = "open_webui"
 

@@ -16,18 +16,8 @@ from chatmemory.formats.conversion import dict_in, list_in, name_of, text_in
 from chatmemory.formats.format import Format, RawTranscript
 from chatmemory.formats.records import records_in
 from chatmemory.formats.sessions import SessionReader, part_texts, whole
-from chatmemory.messages.contents import (
-    Content,
-    Image,
-    ImageContent,
-    TextContent,
-)
-from chatmemory.messages.message import (
-    AiMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-    UserMessage,
-)
+from chatmemory.messages.contents import Content, Image, ImageContent, TextContent
+from chatmemory.messages.message import AiMessage, SystemMessage, ToolExecutionRequest, UserMessage
 
 NAME = "openhands"
 _KINDS = {"SystemPromptEvent", "MessageEvent", "ActionEvent", "ObservationEvent", "Condensation"}

@@ -40,13 +40,7 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.difference import texts_in
 from chatmemory.formats.format import RawTranscript
-from chatmemory.formats.parts import (
-    PDF,
-    PartWriter,
-    data_of,
-    media_content,
-    runs_of,
-)
+from chatmemory.formats.parts import PDF, PartWriter, data_of, media_content, runs_of
 from chatmemory.messages.contents import (
     Content,
     DetailLevel,

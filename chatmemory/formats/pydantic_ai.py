@@ -38,12 +38,7 @@ from chatmemory.formats.parts import (
     mime_type_of,
     runs_of,
 )
-from chatmemory.messages.contents import (
-    Content,
-    ImageContent,
-    Media,
-    TextContent,
-)
+from chatmemory.messages.contents import Content, ImageContent, Media, TextContent
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,

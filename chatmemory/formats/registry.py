@@ -20,11 +20,7 @@ from io import BytesIO, StringIO, TextIOWrapper
 from itertools import chain, count, islice
 from typing import IO, Any
 
-from chatmemory.exceptions import (
-    InvalidMessage,
-    InvalidValue,
-    UnreadableTranscript,
-)
+from chatmemory.exceptions import InvalidMessage, InvalidValue, UnreadableTranscript
 from chatmemory.formats.conversion import plain_values
 from chatmemory.formats.difference import names_in
 from chatmemory.formats.format import (
@@ -38,18 +34,8 @@ from chatmemory.formats.format import (
 )
 from chatmemory.formats.known import known_shape, shape_of, why_unread
 from chatmemory.formats.words import is_said_by_anyone, unread_words
-from chatmemory.messages.codec import (
-    JsonBounds,
-    JsonLine,
-    bytes_of,
-    check_density,
-    json_lines,
-)
-from chatmemory.messages.given import (
-    chat_message,
-    chat_messages,
-    message_list,
-)
+from chatmemory.messages.codec import JsonBounds, JsonLine, bytes_of, check_density, json_lines
+from chatmemory.messages.given import chat_message, chat_messages, message_list
 from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.packed import Packed, is_list
 from chatmemory.messages.texts import printable

@@ -35,12 +35,7 @@ from chatmemory.formats.conversion import (
 )
 from chatmemory.formats.format import RawTranscript
 from chatmemory.formats.parts import PDF, PartWriter, media_content, url_of
-from chatmemory.messages.contents import (
-    Content,
-    DetailLevel,
-    Media,
-    TextContent,
-)
+from chatmemory.messages.contents import Content, DetailLevel, Media, TextContent
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,

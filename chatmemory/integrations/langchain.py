@@ -23,12 +23,7 @@ from chatmemory.windows.memory import ChatMemory
 from chatmemory.windows.store import turn_of
 
 try:
-    from langchain.agents.middleware import (
-        AgentMiddleware,
-        AgentState,
-        ModelRequest,
-        ModelResponse,
-    )
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
     from langchain_core.messages import (
         AIMessage,
         AnyMessage,

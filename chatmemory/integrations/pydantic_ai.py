@@ -18,11 +18,7 @@ from chatmemory.windows.memory import ChatMemory
 from chatmemory.windows.store import turn_of
 
 try:
-    from pydantic_ai.capabilities import (
-        AbstractCapability,
-        WrapRunHandler,
-        WrapToolExecuteHandler,
-    )
+    from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler, WrapToolExecuteHandler
     from pydantic_ai.messages import (
         ModelMessage,
         ModelMessagesTypeAdapter,

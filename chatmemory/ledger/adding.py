@@ -42,18 +42,9 @@ from chatmemory.models import Memory, Message
 from chatmemory.recall.facts import Words
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import clear_for
-from chatmemory.windows.compaction import (
-    SummaryPlan,
-    compact,
-    summary_message,
-)
+from chatmemory.windows.compaction import SummaryPlan, compact, summary_message
 from chatmemory.windows.policies import Policy
-from chatmemory.windows.transitions import (
-    Transition,
-    admit,
-    append,
-    clear,
-)
+from chatmemory.windows.transitions import Transition, admit, append, clear
 from chatmemory.windows.window import Entry, Window
 
 SHORT = 2_000  # characters

@@ -6,11 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from chatmemory import database
-from chatmemory.exceptions import (
-    ChatMemoryError,
-    ImportUnfinished,
-    MemoryExists,
-)
+from chatmemory.exceptions import ChatMemoryError, ImportUnfinished, MemoryExists
 from chatmemory.ledger.adding import (
     add_all,
     change_policy,
@@ -25,11 +21,7 @@ from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.messages import new_messages
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.redaction import is_redacted
-from chatmemory.ledger.slices import (
-    SLICE,
-    add_slices,
-    is_long,
-)
+from chatmemory.ledger.slices import SLICE, add_slices, is_long
 from chatmemory.ledger.transaction import locked
 from chatmemory.ledger.validation import check_policy, storable_additions
 from chatmemory.ledger.windows import shown_message, stay_entries, stay_entry, stays_at

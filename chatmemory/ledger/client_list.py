@@ -37,35 +37,13 @@ from chatmemory.exceptions import NotCompactable
 from chatmemory.ledger.overrides import kept, overriding
 from chatmemory.ledger.redaction import is_redacted, mark_of
 from chatmemory.ledger.windows import SAID, StayEntry, numbered, shown_message, stay_entries
-from chatmemory.messages.codec import (
-    attributes_beside,
-    message_to_json,
-    payload_of,
-)
+from chatmemory.messages.codec import attributes_beside, message_to_json, payload_of
 from chatmemory.messages.estimators import family_named
-from chatmemory.messages.message import (
-    ChatMessage,
-    MessageType,
-    text_of,
-)
+from chatmemory.messages.message import ChatMessage, MessageType, text_of
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.windows.compaction import (
-    check_covered,
-    compact,
-    is_marked,
-)
-from chatmemory.windows.eviction import (
-    FOR_ROOM,
-    Eviction,
-    Reason,
-)
-from chatmemory.windows.lists import (
-    Alignment,
-    Payload,
-    align_payloads,
-    inferred_add,
-    summarized,
-)
+from chatmemory.windows.compaction import check_covered, compact, is_marked
+from chatmemory.windows.eviction import FOR_ROOM, Eviction, Reason
+from chatmemory.windows.lists import Alignment, Payload, align_payloads, inferred_add, summarized
 from chatmemory.windows.stored_policies import total_under
 from chatmemory.windows.transitions import Transition, refill
 from chatmemory.windows.window import Entry, Window

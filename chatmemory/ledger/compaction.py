@@ -11,21 +11,12 @@ from chatmemory.ledger.adding import appended_count, summarized
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.transaction import (
-    Planned,
-    change_as_planned,
-    planned,
-)
+from chatmemory.ledger.transaction import Planned, change_as_planned, planned
 from chatmemory.ledger.validation import storable_messages
 from chatmemory.ledger.windows import stay_entries
 from chatmemory.recall.compactions import LIMIT, dropped_terms
 from chatmemory.snapshots import one_snapshot
-from chatmemory.windows.compaction import (
-    SummaryOptions,
-    SummaryPlan,
-    messages_of,
-    summary_message,
-)
+from chatmemory.windows.compaction import SummaryOptions, SummaryPlan, messages_of, summary_message
 from chatmemory.windows.transitions import Transition
 
 

@@ -7,27 +7,12 @@ from contextlib import contextmanager, suppress
 from functools import partial
 
 from chatmemory import database
-from chatmemory.exceptions import (
-    CorruptRow,
-    DeletionUnfinished,
-    ImportUnfinished,
-    MemoryNotFound,
-)
+from chatmemory.exceptions import CorruptRow, DeletionUnfinished, ImportUnfinished, MemoryNotFound
 from chatmemory.ledger.adding import Recount, change_policy
 from chatmemory.ledger.defaults import Default, chosen_policy
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.transaction import (
-    audit,
-    check_imported,
-    locked,
-    sizes_of,
-    unsaved_memory,
-)
-from chatmemory.ledger.validation import (
-    check_id,
-    check_labels,
-    check_policy,
-)
+from chatmemory.ledger.transaction import audit, check_imported, locked, sizes_of, unsaved_memory
+from chatmemory.ledger.validation import check_id, check_labels, check_policy
 from chatmemory.models import Memory
 from chatmemory.reading.adoption import having_another
 from chatmemory.reading.finding import MemoryFilter

@@ -17,12 +17,7 @@ from chatmemory import database
 from chatmemory.conf import configured_policies
 from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.transaction import audit
-from chatmemory.ledger.validation import (
-    ID_LENGTH,
-    check_actor,
-    check_policy,
-    check_text,
-)
+from chatmemory.ledger.validation import ID_LENGTH, check_actor, check_policy, check_text
 from chatmemory.messages.given import storable_id
 from chatmemory.models import DefaultPolicy
 from chatmemory.windows.policies import Policy

@@ -17,22 +17,9 @@ from chatmemory.exceptions import MemoryNotFound
 from chatmemory.ledger.contradictions import Contradicted, naming
 from chatmemory.ledger.deletions import check_hidden
 from chatmemory.ledger.keepers import keepers
-from chatmemory.ledger.transaction import (
-    audit,
-    lock_memory,
-    notify_followers,
-    row_count,
-    sizes_of,
-)
+from chatmemory.ledger.transaction import audit, lock_memory, notify_followers, row_count, sizes_of
 from chatmemory.ledger.validation import check_change
-from chatmemory.models import (
-    AuditEntry,
-    IdempotentAnswer,
-    Memory,
-    Message,
-    Stay,
-    Step,
-)
+from chatmemory.models import AuditEntry, IdempotentAnswer, Memory, Message, Stay, Step
 from chatmemory.reading import conversations
 from chatmemory.reading.conversations import source_of
 from chatmemory.room import Erased

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from chatmemory import database
-from chatmemory.exceptions import (
-    MessageNotFound,
-    NotPinnable,
-    PolicyRequired,
-)
+from chatmemory.exceptions import MessageNotFound, NotPinnable, PolicyRequired
 from chatmemory.ledger.adding import (
     Recount,
     add_all,
@@ -38,11 +34,7 @@ from chatmemory.models import Memory, Message
 from chatmemory.windows.compaction import is_summary
 from chatmemory.windows.eviction import group_of
 from chatmemory.windows.policies import Policy
-from chatmemory.windows.transitions import (
-    clear,
-    hidden_by_limit,
-    refill,
-)
+from chatmemory.windows.transitions import clear, hidden_by_limit, refill
 
 
 def add(

@@ -29,11 +29,7 @@ from chatmemory.ledger.messages import clear_messages
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.sql import WindowMessage, window_messages
 from chatmemory.ledger.transaction import locked, unsaved_memory
-from chatmemory.ledger.validation import (
-    check_id,
-    check_storable_limit,
-    storable_messages,
-)
+from chatmemory.ledger.validation import check_id, check_storable_limit, storable_messages
 from chatmemory.ledger.windows import (
     PART,
     StayEntry,
@@ -43,11 +39,7 @@ from chatmemory.ledger.windows import (
     stay_entries,
     stay_entry,
 )
-from chatmemory.messages.estimators import (
-    family_named,
-    is_known,
-    remember_tokens,
-)
+from chatmemory.messages.estimators import family_named, is_known, remember_tokens
 from chatmemory.messages.given import storable_id
 from chatmemory.messages.message import AiMessage, ChatMessage
 from chatmemory.messages.runs import digest_of

@@ -24,12 +24,7 @@ from chatmemory.ledger.changes import (
     NewMessage,
     totals_before,
 )
-from chatmemory.ledger.client_list import (
-    Replacement,
-    appended_rank,
-    head_rank,
-    rank_of_summary,
-)
+from chatmemory.ledger.client_list import Replacement, appended_rank, head_rank, rank_of_summary
 from chatmemory.ledger.overrides import erased, overriding_text
 from chatmemory.ledger.redaction import redacted
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
@@ -54,19 +49,8 @@ from chatmemory.windows.eviction import Eviction, Reason
 from chatmemory.windows.lists import appended
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import load_of, total_under
-from chatmemory.windows.transitions import (
-    Change,
-    Transition,
-    set_pinned,
-    totals_under,
-    unchanged,
-)
-from chatmemory.windows.window import (
-    NOTHING,
-    Entry,
-    Totals,
-    Window,
-)
+from chatmemory.windows.transitions import Change, Transition, set_pinned, totals_under, unchanged
+from chatmemory.windows.window import NOTHING, Entry, Totals, Window
 
 # The kinds of steps that a full window refuses. Lowering a limit and clearing always work.
 BOUNDED = (

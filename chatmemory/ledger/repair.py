@@ -6,11 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from chatmemory.exceptions import (
-    ChatMemoryError,
-    MemoryNotFound,
-    NotRepairable,
-)
+from chatmemory.exceptions import ChatMemoryError, MemoryNotFound, NotRepairable
 from chatmemory.ledger.adding import counted_entries
 from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_memory, find_step
@@ -18,11 +14,7 @@ from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.repairing import before_repair, mended
 from chatmemory.ledger.transaction import change_as_planned
 from chatmemory.ledger.windows import StayEntry, stay_entries
-from chatmemory.lint import (
-    PROVIDERS,
-    RULES,
-    Finding,
-)
+from chatmemory.lint import PROVIDERS, RULES, Finding
 from chatmemory.lint.linter import lint
 from chatmemory.lint.linter import repair as repaired
 from chatmemory.messages.message import ChatMessage

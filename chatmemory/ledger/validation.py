@@ -8,26 +8,11 @@ from datetime import datetime
 from typing import Any, TypeVar, overload
 
 from chatmemory.conf import configuration
-from chatmemory.exceptions import (
-    ChatMemoryError,
-    InvalidValue,
-    MessageTooLarge,
-    UnstorableText,
-)
+from chatmemory.exceptions import ChatMemoryError, InvalidValue, MessageTooLarge, UnstorableText
 from chatmemory.ledger.changes import NewMessage
-from chatmemory.messages.codec import (
-    path_text,
-    stored_json,
-    strings_of,
-)
+from chatmemory.messages.codec import path_text, stored_json, strings_of
 from chatmemory.messages.given import ID_LENGTH as ID_LENGTH
-from chatmemory.messages.given import (
-    brief,
-    chat_messages,
-    message_list,
-    storable_id,
-    string_id,
-)
+from chatmemory.messages.given import brief, chat_messages, message_list, storable_id, string_id
 from chatmemory.messages.given import check_text as check_text
 from chatmemory.messages.message import ChatMessage, text_of
 from chatmemory.search import DIGEST_LABEL

@@ -16,11 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from django.db.models import QuerySet
 
 from chatmemory import database
-from chatmemory.exceptions import (
-    NoRoomBesidePins,
-    NotCompactable,
-    OversizedMessage,
-)
+from chatmemory.exceptions import NoRoomBesidePins, NotCompactable, OversizedMessage
 from chatmemory.ledger.client_list import appended_rank, head_rank
 from chatmemory.ledger.contradictions import (
     Contradicted,
@@ -48,32 +44,15 @@ from chatmemory.messages.estimators import (
     estimator_for,
     is_known,
 )
-from chatmemory.messages.message import (
-    ChatMessage,
-    MessageType,
-    text_of,
-)
+from chatmemory.messages.message import ChatMessage, MessageType, text_of
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.rooms import rooms
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.clearing import old_results
 from chatmemory.windows.compaction import compact
-from chatmemory.windows.eviction import (
-    FOR_ROOM,
-    Eviction,
-    Reason,
-)
-from chatmemory.windows.policies import (
-    MessageWindow,
-    Policy,
-    TokenWindow,
-    TurnWindow,
-)
-from chatmemory.windows.stored_policies import (
-    UnavailablePolicy,
-    can_decide,
-    load_of,
-)
+from chatmemory.windows.eviction import FOR_ROOM, Eviction, Reason
+from chatmemory.windows.policies import MessageWindow, Policy, TokenWindow, TurnWindow
+from chatmemory.windows.stored_policies import UnavailablePolicy, can_decide, load_of
 from chatmemory.windows.transitions import (
     Transition,
     admit,

@@ -9,35 +9,16 @@ from typing import Protocol
 from django.db.models import Q, QuerySet
 
 from chatmemory import database
-from chatmemory.exceptions import (
-    CorruptRow,
-    InvalidMessage,
-    InvalidValue,
-)
+from chatmemory.exceptions import CorruptRow, InvalidMessage, InvalidValue
 from chatmemory.ledger.overrides import is_of_stub, kept, overridden
-from chatmemory.ledger.sql import (
-    HEAD_PAGE,
-    OpenStay,
-    WindowMessage,
-    first_stays,
-    window_messages,
-)
+from chatmemory.ledger.sql import HEAD_PAGE, OpenStay, WindowMessage, first_stays, window_messages
 from chatmemory.messages.codec import frame_and_size, message_from_frame
 from chatmemory.messages.estimators import family_named
-from chatmemory.messages.message import (
-    TYPES,
-    ChatMessage,
-    MessageType,
-)
+from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, stored_totals
-from chatmemory.windows.window import (
-    Entry,
-    EntrySource,
-    Totals,
-    Window,
-)
+from chatmemory.windows.window import Entry, EntrySource, Totals, Window
 
 PAGE_MAX = 4096
 PART = 2**20  # bytes of the messages that are read together

@@ -14,20 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from chatmemory.lint.catalog import RULES
-from chatmemory.lint.rules import (
-    Finding,
-    Rule,
-    findings,
-)
-from chatmemory.lint.turns import (
-    ANTHROPIC,
-    COMBINING,
-    OPENAI,
-    PROVIDERS,
-    Sent,
-    Turn,
-    Waiting,
-)
+from chatmemory.lint.rules import Finding, Rule, findings
+from chatmemory.lint.turns import ANTHROPIC, COMBINING, OPENAI, PROVIDERS, Sent, Turn, Waiting
 
 __all__ = [
     "ASKED",

@@ -14,15 +14,7 @@ from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.lint.rules import Fault
-from chatmemory.lint.turns import (
-    ANTHROPIC,
-    BEDROCK,
-    GEMINI,
-    OPENAI,
-    RESPONSES,
-    Sent,
-    Turn,
-)
+from chatmemory.lint.turns import ANTHROPIC, BEDROCK, GEMINI, OPENAI, RESPONSES, Sent, Turn
 from chatmemory.messages.codec import load_json
 from chatmemory.messages.contents import (
     AudioContent,

@@ -8,19 +8,8 @@ from typing import Any
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.formats import parse_messages, render_each
-from chatmemory.lint import (
-    PROVIDERS,
-    Finding,
-    Sent,
-    Turn,
-    findings_in,
-)
-from chatmemory.lint.repairs import (
-    REPAIRS,
-    Bench,
-    Place,
-    Repaired,
-)
+from chatmemory.lint import PROVIDERS, Finding, Sent, Turn, findings_in
+from chatmemory.lint.repairs import REPAIRS, Bench, Place, Repaired
 from chatmemory.lint.rules import Example
 from chatmemory.lint.turns import OPENAI
 from chatmemory.messages.given import chat_messages

@@ -15,20 +15,10 @@ from typing import Any
 from chatmemory.exceptions import UnknownEstimator
 from chatmemory.known_models import known_model, known_models
 from chatmemory.lint.rules import Fault
-from chatmemory.lint.turns import (
-    Json,
-    Sent,
-    Turn,
-)
+from chatmemory.lint.turns import Json, Sent, Turn
 from chatmemory.messages.estimators import count_tokens
 from chatmemory.messages.estimators.openai import OpenAiTokenCountEstimator
-from chatmemory.messages.message import (
-    AiMessage,
-    ChatMessage,
-    MessageType,
-    UserMessage,
-    text_of,
-)
+from chatmemory.messages.message import AiMessage, ChatMessage, MessageType, UserMessage, text_of
 
 _AI, _USER = MessageType.AI, MessageType.USER
 

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from chatmemory.lint.checks import (
-    asked_first,
-    call_after_model,
-    first_not_user,
-)
+from chatmemory.lint.checks import asked_first, call_after_model, first_not_user
 from chatmemory.lint.rules import Finding
-from chatmemory.lint.turns import (
-    BEDROCK,
-    GEMINI,
-    Sent,
-)
+from chatmemory.lint.turns import BEDROCK, GEMINI, Sent
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,

@@ -8,12 +8,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal, NamedTuple
 
 from chatmemory.lint.since import Since
-from chatmemory.lint.turns import (
-    OPENAI,
-    Json,
-    Sent,
-    Turn,
-)
+from chatmemory.lint.turns import OPENAI, Json, Sent, Turn
 from chatmemory.messages.message import ChatMessage
 
 Severity = Literal["refused", "conditional", "mishandled"]

@@ -10,12 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote
 
-from chatmemory.exceptions import (
-    InvalidMessage,
-    InvalidValue,
-    MemoryNotFound,
-    UnstorableText,
-)
+from chatmemory.exceptions import InvalidMessage, InvalidValue, MemoryNotFound, UnstorableText
 from chatmemory.messages.message import ChatMessage
 
 _SHOWN = 80

@@ -13,11 +13,7 @@ from enum import StrEnum
 from typing import Any, ClassVar
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.messages.contents import (
-    Content,
-    TextContent,
-    content_text,
-)
+from chatmemory.messages.contents import Content, TextContent, content_text
 from chatmemory.messages.field_checks import (
     check_iterable,
     check_json,

@@ -14,12 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from chatmemory.messages.message import (
-    AiMessage,
-    ChatMessage,
-    UserMessage,
-    with_attributes,
-)
+from chatmemory.messages.message import AiMessage, ChatMessage, UserMessage, with_attributes
 from chatmemory.messages.packed import Packed
 
 OWN = "chatmemory"  # the attribute with what only a session tells of a message

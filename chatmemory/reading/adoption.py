@@ -15,11 +15,7 @@ from chatmemory.messages.message import TYPES
 from chatmemory.models import Memory, Stay
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.windows.policies import Policy
-from chatmemory.windows.window import (
-    NOTHING,
-    Entry,
-    Totals,
-)
+from chatmemory.windows.window import NOTHING, Entry, Totals
 from chatmemory.windows.written_policies import measured
 
 ROWS_AT_ONCE = 500

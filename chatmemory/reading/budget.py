@@ -11,11 +11,7 @@ from chatmemory.messages.message import MessageType
 from chatmemory.models import Stay
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.summaries import stands_for
-from chatmemory.reading.windows import (
-    WindowPlace,
-    WindowRow,
-    WindowView,
-)
+from chatmemory.reading.windows import WindowPlace, WindowRow, WindowView
 from chatmemory.windows.stored_policies import can_decide
 
 HEAVY_PERCENT = 40  # of the limit, for a system message

@@ -18,38 +18,17 @@ from django.db.models.functions import Length
 
 from chatmemory import search
 from chatmemory.conf import configuration, fact_words
-from chatmemory.exceptions import (
-    InvalidValue,
-    MemoryNotFound,
-    MessageNotFound,
-)
+from chatmemory.exceptions import InvalidValue, MemoryNotFound, MessageNotFound
 from chatmemory.ledger.adding import counter
 from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.windows import read_message
-from chatmemory.messages.estimators import (
-    estimator_for,
-    family_named,
-    is_known,
-)
+from chatmemory.messages.estimators import estimator_for, family_named, is_known
 from chatmemory.messages.given import storable_id
-from chatmemory.messages.message import (
-    TYPES,
-    ChatMessage,
-    MessageType,
-)
+from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.messages.phrases import SEARCHED
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.reading.rows import (
-    MessageDetail,
-    Page,
-    step_row,
-    with_stays,
-)
-from chatmemory.recall.history import (
-    History,
-    history_from,
-    time_in,
-)
+from chatmemory.reading.rows import MessageDetail, Page, step_row, with_stays
+from chatmemory.recall.history import History, history_from, time_in
 from chatmemory.recall.lexicon import Lexicon
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.window import Entry

@@ -14,29 +14,15 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.lookup import find_step
 from chatmemory.ledger.windows import read_message
 from chatmemory.messages.estimators import family_named
-from chatmemory.messages.message import (
-    TYPES,
-    ChatMessage,
-    MessageType,
-)
+from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.history import said_by
 from chatmemory.reading.rows import MessageDetail
-from chatmemory.reading.windows import (
-    WindowPlace,
-    WindowView,
-    place_of,
-    view_of,
-)
+from chatmemory.reading.windows import WindowPlace, WindowView, place_of, view_of
 from chatmemory.recall.comparison import MOST_FOLLOWED
 from chatmemory.recall.incidents import Forgotten, Incident
 from chatmemory.rooms import next_need
-from chatmemory.windows.loads import (
-    MOST_ADDS,
-    Keeping,
-    evicts_oldest_first,
-    smallest_limit,
-)
+from chatmemory.windows.loads import MOST_ADDS, Keeping, evicts_oldest_first, smallest_limit
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.transitions import fold

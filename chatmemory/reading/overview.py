@@ -15,11 +15,7 @@ from django.db.models.functions import Coalesce, Left
 from chatmemory.exceptions import InvalidValue
 from chatmemory.flags import ANY, Flag, flags
 from chatmemory.models import Memory, Message, Stay
-from chatmemory.reading.cursors import (
-    CursorPage,
-    SortKey,
-    page_by_cursor,
-)
+from chatmemory.reading.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.reading.feed import evicting_adds
 from chatmemory.reading.finding import (
     EVERYTHING,
@@ -31,13 +27,7 @@ from chatmemory.reading.finding import (
     narrow_to_search,
 )
 from chatmemory.reading.rows import MemoryRow, memory_row
-from chatmemory.reading.windows import (
-    PLACE_COLUMNS,
-    WindowPlace,
-    WindowView,
-    place_from,
-    view_of,
-)
+from chatmemory.reading.windows import PLACE_COLUMNS, WindowPlace, WindowView, place_from, view_of
 
 Name = TypeVar("Name")
 

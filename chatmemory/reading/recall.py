@@ -20,24 +20,10 @@ from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.history import estimator_of, said_with_history
 from chatmemory.recall import RecallSums, for_each_policy
 from chatmemory.recall.advice import Advice, Chooser
-from chatmemory.recall.comparison import (
-    Compared,
-    Followed,
-    curve_of,
-    follow,
-    replay,
-)
-from chatmemory.recall.cost import (
-    NO_BOUNDS,
-    CacheRules,
-    Prices,
-)
+from chatmemory.recall.comparison import Compared, Followed, curve_of, follow, replay
+from chatmemory.recall.cost import NO_BOUNDS, CacheRules, Prices
 from chatmemory.recall.frontier import figures_of, tried_of_kind
-from chatmemory.recall.history import (
-    REPEATS,
-    History,
-    repeats,
-)
+from chatmemory.recall.history import REPEATS, History, repeats
 from chatmemory.recall.prompts import Refusals
 from chatmemory.rooms import providers_in_use, rooms
 from chatmemory.snapshots import one_snapshot

@@ -27,11 +27,7 @@ from chatmemory.windows.eviction import IN_PLACE, Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, total_under
 from chatmemory.windows.transitions import CannotFit, why_it_cannot_fit
-from chatmemory.windows.window import (
-    NOTHING,
-    Totals,
-    Weighable,
-)
+from chatmemory.windows.window import NOTHING, Totals, Weighable
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,7 @@ from django.db.models import TextField
 from django.db.models.functions import Cast
 
 from chatmemory import database
-from chatmemory.ledger.changes import (
-    ArrivedMessage,
-    ChangeResult,
-    EvictedMessage,
-    totals_before,
-)
+from chatmemory.ledger.changes import ArrivedMessage, ChangeResult, EvictedMessage, totals_before
 from chatmemory.ledger.lookup import find_memory, find_step, no_step
 from chatmemory.ledger.sql import read_step, rows
 from chatmemory.messages.message import TYPES, MessageType
@@ -33,11 +28,7 @@ from chatmemory.reading.rows import (
     step_row,
 )
 from chatmemory.snapshots import one_snapshot
-from chatmemory.windows.eviction import (
-    IN_PLACE,
-    REASONS,
-    Reason,
-)
+from chatmemory.windows.eviction import IN_PLACE, REASONS, Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import stored_policy
 from chatmemory.windows.window import NOTHING, Totals

@@ -22,25 +22,13 @@ from chatmemory.ledger.windows import (
     stay_entries,
     stays_at,
 )
-from chatmemory.messages.message import (
-    TYPES,
-    ChatMessage,
-    MessageType,
-)
+from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows import transitions
 from chatmemory.windows.policies import Policy
-from chatmemory.windows.stored_policies import (
-    can_decide,
-    load_of,
-    total_under,
-)
-from chatmemory.windows.window import (
-    Entry,
-    Totals,
-    Window,
-)
+from chatmemory.windows.stored_policies import can_decide, load_of, total_under
+from chatmemory.windows.window import Entry, Totals, Window
 
 
 class NoRoom(StrEnum):

@@ -15,45 +15,16 @@ from dataclasses import dataclass, fields, replace
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.given import chat_messages
 from chatmemory.messages.message import ChatMessage
-from chatmemory.recall.advice import (
-    USUAL,
-    Advice,
-    Chooser,
-    Goals,
-    why_words,
-)
-from chatmemory.recall.comparison import (
-    RecallCurve,
-    curve_of,
-    replay,
-)
-from chatmemory.recall.cost import (
-    NO_BOUNDS,
-    NO_PRICES,
-    NOTHING_SENT,
-    Bill,
-    CacheRules,
-    Prices,
-)
+from chatmemory.recall.advice import USUAL, Advice, Chooser, Goals, why_words
+from chatmemory.recall.comparison import RecallCurve, curve_of, replay
+from chatmemory.recall.cost import NO_BOUNDS, NO_PRICES, NOTHING_SENT, Bill, CacheRules, Prices
 from chatmemory.recall.facts import Words, words_of
-from chatmemory.recall.frontier import (
-    Figures,
-    longest_prompt,
-    tried_policies,
-)
+from chatmemory.recall.frontier import Figures, longest_prompt, tried_policies
 from chatmemory.recall.history import History, history_of
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.tallies import Tally
-from chatmemory.windows.policies import (
-    DEFAULT_ESTIMATOR,
-    Policy,
-    TokenWindow,
-)
-from chatmemory.windows.written_policies import (
-    given_policies,
-    given_policy,
-    text_of_policy,
-)
+from chatmemory.windows.policies import DEFAULT_ESTIMATOR, Policy, TokenWindow
+from chatmemory.windows.written_policies import given_policies, given_policy, text_of_policy
 
 __all__ = [
     "Recall",

@@ -13,12 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chatmemory.recall.cost import Prices
-from chatmemory.recall.frontier import (
-    Figures,
-    Sums,
-    Tried,
-    halves,
-)
+from chatmemory.recall.frontier import Figures, Sums, Tried, halves
 from chatmemory.recall.tallies import Tally
 from chatmemory.windows.policies import Policy
 

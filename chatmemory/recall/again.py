@@ -21,13 +21,7 @@ from chatmemory.messages.message import (
     UserMessage,
     text_of,
 )
-from chatmemory.recall.facts import (
-    NO_WORDS,
-    Words,
-    is_pasted,
-    json_of,
-    said_texts,
-)
+from chatmemory.recall.facts import NO_WORDS, Words, is_pasted, json_of, said_texts
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.lexicon import Lexicon, MessageFacts
 

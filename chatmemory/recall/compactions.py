@@ -19,11 +19,7 @@ from chatmemory.messages.estimators import TokenCountEstimator, estimator_for
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.recall.again import Sayings
-from chatmemory.recall.facts import (
-    NO_WORDS,
-    Words,
-    said_texts,
-)
+from chatmemory.recall.facts import NO_WORDS, Words, said_texts
 from chatmemory.recall.lexicon import Lexicon, MessageFacts
 from chatmemory.windows.policies import DEFAULT_ESTIMATOR
 

@@ -13,20 +13,9 @@ from functools import cached_property
 from itertools import accumulate
 
 from chatmemory.messages.message import MessageType
-from chatmemory.recall.history import (
-    History,
-    Use,
-    Uses,
-    needs,
-    repeats,
-)
+from chatmemory.recall.history import History, Use, Uses, needs, repeats
 from chatmemory.recall.kinds import IncidentKind
-from chatmemory.recall.prompts import (
-    Prompts,
-    Refusals,
-    prompt_sizes,
-    prompts_of,
-)
+from chatmemory.recall.prompts import Prompts, Refusals, prompt_sizes, prompts_of
 from chatmemory.windows.loads import (
     MOST_ADDS,
     Interval,

@@ -23,11 +23,7 @@ from chatmemory.messages.message import (
     ToolExecutionResultMessage,
     UserMessage,
 )
-from chatmemory.recall.dates import (
-    Date,
-    dates_in,
-    without_times,
-)
+from chatmemory.recall.dates import Date, dates_in, without_times
 
 SHORTEST, LONGEST = 4, 200
 # A number that follows one of these words, or #, is a fact.

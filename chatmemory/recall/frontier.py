@@ -14,23 +14,11 @@ from typing import Any, NamedTuple
 
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.comparison import curve_of
-from chatmemory.recall.cost import (
-    NO_BOUNDS,
-    Bill,
-    CacheRules,
-)
+from chatmemory.recall.cost import NO_BOUNDS, Bill, CacheRules
 from chatmemory.recall.history import History, needs
 from chatmemory.recall.prompts import prompt_sizes
-from chatmemory.recall.tallies import (
-    NOTHING,
-    Tallies,
-    Tally,
-)
-from chatmemory.windows.policies import (
-    WHOLE,
-    Policy,
-    has_own_rule,
-)
+from chatmemory.recall.tallies import NOTHING, Tallies, Tally
+from chatmemory.windows.policies import WHOLE, Policy, has_own_rule
 
 FEWEST_CALLS = 3  # of a conversation that weighs anything
 MOST_ADDS = 400_000  # messages that are added in all where a replay is needed for each policy

@@ -18,22 +18,10 @@ from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from chatmemory.lint import Turn
-from chatmemory.messages.estimators import (
-    TokenCountEstimator,
-    count_overhead,
-    count_tokens,
-)
+from chatmemory.messages.estimators import TokenCountEstimator, count_overhead, count_tokens
 from chatmemory.messages.message import ChatMessage, MessageType
-from chatmemory.recall.again import (
-    Again,
-    ReadMessage,
-    read_messages,
-)
-from chatmemory.recall.facts import (
-    NO_WORDS,
-    Words,
-    example_rank,
-)
+from chatmemory.recall.again import Again, ReadMessage, read_messages
+from chatmemory.recall.facts import NO_WORDS, Words, example_rank
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.lexicon import Lexicon
 from chatmemory.windows.loads import Loads

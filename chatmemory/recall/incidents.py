@@ -16,25 +16,13 @@ from typing import Any, NamedTuple
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.message import ChatMessage
 from chatmemory.recall.again import ReadMessage, Sayings
-from chatmemory.recall.comparison import (
-    is_exact,
-    limits_that_hold,
-    smallest_of,
-)
-from chatmemory.recall.facts import (
-    NO_WORDS,
-    Words,
-    example_rank,
-)
+from chatmemory.recall.comparison import is_exact, limits_that_hold, smallest_of
+from chatmemory.recall.facts import NO_WORDS, Words, example_rank
 from chatmemory.recall.history import History, history_of
 from chatmemory.recall.kinds import IncidentKind as IncidentKind
 from chatmemory.recall.kinds import KindWords, words_of
 from chatmemory.windows.eviction import Reason
-from chatmemory.windows.loads import (
-    Keeping,
-    Mention,
-    smallest_limits,
-)
+from chatmemory.windows.loads import Keeping, Mention, smallest_limits
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.transitions import fold
 from chatmemory.windows.window import Window

@@ -12,11 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from chatmemory.messages.message import AiMessage, ChatMessage
-from chatmemory.recall.facts import (
-    json_of,
-    pairs_in,
-    said_texts,
-)
+from chatmemory.recall.facts import json_of, pairs_in, said_texts
 
 LONGEST_VALUE = 80
 SHORTEST_NUMBER = 3  # digits of a number that is a value

@@ -27,12 +27,7 @@ from chatmemory.lint import (
 from chatmemory.lint.rules import findings
 from chatmemory.lint.turns import RESPONSES
 from chatmemory.messages.message import MessageType
-from chatmemory.recall.cost import (
-    Bill,
-    CacheRules,
-    Call,
-    bill_of,
-)
+from chatmemory.recall.cost import Bill, CacheRules, Call, bill_of
 from chatmemory.recall.history import History
 
 _SYSTEM, _RESULT = MessageType.SYSTEM, MessageType.TOOL_EXECUTION_RESULT

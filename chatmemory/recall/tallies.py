@@ -17,25 +17,10 @@ from typing import NamedTuple
 
 from chatmemory.messages.message import MessageType
 from chatmemory.recall.comparison import replay
-from chatmemory.recall.cost import (
-    Bill,
-    CacheRules,
-    Call,
-    bill_of,
-)
-from chatmemory.recall.history import (
-    History,
-    Use,
-    needs,
-    repeats,
-)
+from chatmemory.recall.cost import Bill, CacheRules, Call, bill_of
+from chatmemory.recall.history import History, Use, needs, repeats
 from chatmemory.recall.kinds import IncidentKind
-from chatmemory.windows.policies import (
-    WHOLE,
-    Oversized,
-    Policy,
-    has_own_rule,
-)
+from chatmemory.windows.policies import WHOLE, Oversized, Policy, has_own_rule
 from chatmemory.windows.window import Entry
 
 _SYSTEM, _USER = MessageType.SYSTEM, MessageType.USER

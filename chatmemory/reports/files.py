@@ -8,11 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Literal, NamedTuple
 
-from chatmemory.exceptions import (
-    ChatMemoryError,
-    InvalidValue,
-    UnreadableTranscript,
-)
+from chatmemory.exceptions import ChatMemoryError, InvalidValue, UnreadableTranscript
 from chatmemory.formats import Refused, Transcript, readable_formats, stream_transcripts
 from chatmemory.reports.printing import Printer
 

@@ -9,12 +9,7 @@ from typing import Any
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.recall.facts import NO_WORDS, Words
-from chatmemory.recall.incidents import (
-    Incident,
-    incident_to_dict,
-    incident_words,
-    incidents_under,
-)
+from chatmemory.recall.incidents import Incident, incident_to_dict, incident_words, incidents_under
 from chatmemory.recall.kinds import IncidentKind, kind_named
 from chatmemory.reports.files import add_file_arguments, transcripts
 from chatmemory.reports.printing import Printer, add_json_argument

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from chatmemory.lint import (
-    PROVIDERS,
-    RULES,
-    Rule,
-)
+from chatmemory.lint import PROVIDERS, RULES, Rule
 from chatmemory.lint.linter import example, lint
 from chatmemory.reports.printing import Printer
 

@@ -16,18 +16,9 @@ from http.client import NO_CONTENT
 from typing import Any, Self
 from uuid import uuid4
 
-from chatmemory.exceptions import (
-    ChatMemoryError,
-    InvalidMessage,
-    InvalidValue,
-)
+from chatmemory.exceptions import ChatMemoryError, InvalidMessage, InvalidValue
 from chatmemory.messages.codec import messages_from_json, messages_to_json
-from chatmemory.messages.given import (
-    address,
-    brief,
-    check_text,
-    storable_id,
-)
+from chatmemory.messages.given import address, brief, check_text, storable_id
 from chatmemory.messages.message import ChatMessage
 from chatmemory.windows.store import ChatMemoryStore
 

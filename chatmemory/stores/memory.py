@@ -6,11 +6,7 @@ from collections.abc import Sequence
 
 from chatmemory.messages.given import string_id
 from chatmemory.messages.message import ChatMessage
-from chatmemory.windows.store import (
-    ChatMemoryStore,
-    Decide,
-    SingleSlotChatMemoryStore,
-)
+from chatmemory.windows.store import ChatMemoryStore, Decide, SingleSlotChatMemoryStore
 from chatmemory.windows.transitions import Transition
 
 __all__ = ["InMemoryChatMemoryStore", "SingleSlotChatMemoryStore"]

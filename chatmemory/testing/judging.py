@@ -11,40 +11,15 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from chatmemory.exceptions import InvalidValue
-from chatmemory.lint import (
-    PROVIDERS,
-    Finding,
-    Turn,
-    findings_in,
-)
+from chatmemory.lint import PROVIDERS, Finding, Turn, findings_in
 from chatmemory.lint.linter import turns_of
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.phrases import speaker_of
-from chatmemory.messages.texts import (
-    asked_for,
-    named,
-    quoted,
-)
-from chatmemory.recall.compactions import (
-    Level,
-    compaction_evidence,
-    terms_of,
-)
+from chatmemory.messages.texts import asked_for, named, quoted
+from chatmemory.recall.compactions import Level, compaction_evidence, terms_of
 from chatmemory.recall.comparison import follow, replay
-from chatmemory.recall.cost import (
-    NOTHING_SENT,
-    Bill,
-    CacheRules,
-    Prices,
-    providers,
-    rules_of,
-)
-from chatmemory.recall.incidents import (
-    Forgotten,
-    Incident,
-    forgotten_words,
-    incident_words,
-)
+from chatmemory.recall.cost import NOTHING_SENT, Bill, CacheRules, Prices, providers, rules_of
+from chatmemory.recall.incidents import Forgotten, Incident, forgotten_words, incident_words
 from chatmemory.recall.kinds import IncidentKind, kind_named
 from chatmemory.reports.compactions import evidence_words
 from chatmemory.reports.doctor import NEXT, complaint_words

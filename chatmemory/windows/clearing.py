@@ -12,19 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from chatmemory.exceptions import InvalidMessage
-from chatmemory.messages.message import (
-    ChatMessage,
-    MessageType,
-    ToolExecutionResultMessage,
-)
+from chatmemory.messages.message import ChatMessage, MessageType, ToolExecutionResultMessage
 from chatmemory.windows.eviction import Eviction, Reason
 from chatmemory.windows.policies import Policy
-from chatmemory.windows.transitions import (
-    Change,
-    Transition,
-    totals_under,
-    unchanged,
-)
+from chatmemory.windows.transitions import Change, Transition, totals_under, unchanged
 from chatmemory.windows.window import Entry, Window
 
 STUB = "[old tool result, cleared to make room]"

@@ -24,12 +24,7 @@ from chatmemory.messages.given import brief
 from chatmemory.messages.message import ChatMessage, UserMessage
 from chatmemory.recall.compactions import dropped_terms
 from chatmemory.recall.facts import NO_WORDS, Words
-from chatmemory.windows.eviction import (
-    Eviction,
-    Reason,
-    group_starts,
-    leading_system,
-)
+from chatmemory.windows.eviction import Eviction, Reason, group_starts, leading_system
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, total_under
 from chatmemory.windows.transitions import Change, Transition

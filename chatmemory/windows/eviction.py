@@ -18,12 +18,7 @@ from itertools import chain, takewhile
 from typing import NamedTuple, Protocol, TypeVar
 
 from chatmemory.messages.message import MessageType
-from chatmemory.windows.window import (
-    Costs,
-    Entry,
-    Totals,
-    total,
-)
+from chatmemory.windows.window import Costs, Entry, Totals, total
 
 
 class Reason(StrEnum):

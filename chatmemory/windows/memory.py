@@ -30,24 +30,10 @@ from chatmemory.messages.estimators import (
     count_tokens,
     family_of,
 )
-from chatmemory.messages.given import (
-    brief,
-    chat_message,
-    message_list,
-    string_id,
-)
-from chatmemory.messages.message import (
-    ChatMessage,
-    SystemMessage,
-    with_attributes,
-)
+from chatmemory.messages.given import brief, chat_message, message_list, string_id
+from chatmemory.messages.message import ChatMessage, SystemMessage, with_attributes
 from chatmemory.windows.clearing import clear_for
-from chatmemory.windows.compaction import (
-    SummaryOptions,
-    SummaryPlan,
-    is_summary,
-    summary_message,
-)
+from chatmemory.windows.compaction import SummaryOptions, SummaryPlan, is_summary, summary_message
 from chatmemory.windows.policies import (
     DEFAULT_ESTIMATOR,
     MessageWindow,
@@ -57,18 +43,8 @@ from chatmemory.windows.policies import (
     TurnWindow,
     WindowOptions,
 )
-from chatmemory.windows.store import (
-    ChatMemoryStore,
-    Decide,
-    SingleSlotChatMemoryStore,
-    turn_of,
-)
-from chatmemory.windows.transitions import (
-    Transition,
-    admit,
-    refill,
-    visible,
-)
+from chatmemory.windows.store import ChatMemoryStore, Decide, SingleSlotChatMemoryStore, turn_of
+from chatmemory.windows.transitions import Transition, admit, refill, visible
 from chatmemory.windows.window import Entry, Window
 
 Limit = int | Callable[[str], int]

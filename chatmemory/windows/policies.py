@@ -22,17 +22,8 @@ from chatmemory.exceptions import InvalidValue
 from chatmemory.messages.estimators import TokenCountEstimator, count_overhead
 from chatmemory.messages.message import MessageType
 from chatmemory.registry import Registry
-from chatmemory.windows.eviction import (
-    Eviction,
-    Head,
-    oldest_first,
-    rest_of_turn,
-)
-from chatmemory.windows.window import (
-    NOTHING,
-    Totals,
-    Weighable,
-)
+from chatmemory.windows.eviction import Eviction, Head, oldest_first, rest_of_turn
+from chatmemory.windows.window import NOTHING, Totals, Weighable
 
 WHOLE = Decimal(1)
 DECIMALS = 9

@@ -9,17 +9,8 @@ from typing import Any, ClassVar, NoReturn, TypeGuard
 
 from chatmemory.exceptions import PolicyUnavailable
 from chatmemory.windows.eviction import Eviction, Head
-from chatmemory.windows.policies import (
-    KINDS,
-    SWITCHES,
-    Policy,
-    option_fields,
-)
-from chatmemory.windows.window import (
-    Totals,
-    Weighable,
-    total,
-)
+from chatmemory.windows.policies import KINDS, SWITCHES, Policy, option_fields
+from chatmemory.windows.window import Totals, Weighable, total
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 from typing import Unpack
 
-from chatmemory.exceptions import (
-    InvalidMessage,
-    InvalidValue,
-    NotCompactable,
-)
+from chatmemory.exceptions import InvalidMessage, InvalidValue, NotCompactable
 from chatmemory.messages.estimators import TokenCountEstimator
 from chatmemory.messages.message import ChatMessage
 from chatmemory.recall.compactions import LIMIT
@@ -31,11 +27,7 @@ from chatmemory.windows.eviction import Reason
 from chatmemory.windows.memory import Limit, TokenWindowChatMemory
 from chatmemory.windows.policies import WindowOptions
 from chatmemory.windows.store import ChatMemoryStore, Decide
-from chatmemory.windows.transitions import (
-    Change,
-    Transition,
-    unchanged,
-)
+from chatmemory.windows.transitions import Change, Transition, unchanged
 from chatmemory.windows.window import Entry, Window
 
 Summarize = Callable[[list[ChatMessage]], str]

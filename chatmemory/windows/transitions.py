@@ -25,26 +25,10 @@ from typing import NamedTuple, NoReturn
 
 from chatmemory.exceptions import NoRoomBesidePins, OversizedMessage
 from chatmemory.messages.message import MessageType
-from chatmemory.windows.eviction import (
-    Eviction,
-    Head,
-    Reason,
-    group_of,
-    oldest_first,
-)
-from chatmemory.windows.policies import (
-    WHOLE,
-    Policy,
-    has_own_rule,
-)
+from chatmemory.windows.eviction import Eviction, Head, Reason, group_of, oldest_first
+from chatmemory.windows.policies import WHOLE, Policy, has_own_rule
 from chatmemory.windows.stored_policies import can_decide, total_under
-from chatmemory.windows.window import (
-    NOTHING,
-    Entry,
-    Totals,
-    Weighable,
-    Window,
-)
+from chatmemory.windows.window import NOTHING, Entry, Totals, Weighable, Window
 
 
 class Change(StrEnum):

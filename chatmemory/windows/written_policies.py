@@ -12,13 +12,7 @@ from typing import Any, get_type_hints
 from chatmemory.exceptions import InvalidValue
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.given import brief
-from chatmemory.windows.policies import (
-    KINDS,
-    Policy,
-    option_fields,
-    option_value,
-    stored_value,
-)
+from chatmemory.windows.policies import KINDS, Policy, option_fields, option_value, stored_value
 
 EVERYTHING = "everything"
 LIMIT_DIGITS = 18

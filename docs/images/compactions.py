@@ -12,11 +12,7 @@ from pathlib import Path
 
 from benchmarks.plots import svg, words
 from benchmarks.record import write_between
-from chatmemory.recall.compactions import (
-    Level,
-    compaction_evidence,
-    terms_of,
-)
+from chatmemory.recall.compactions import Level, compaction_evidence, terms_of
 from chatmemory.reports.compactions import Total, sessions_of
 from chatmemory.reports.printing import Printer
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from chatmemory.explain.receipts import (
-    Receipt,
-    ReceiptLine,
-    shortened,
-)
+from chatmemory.explain.receipts import Receipt, ReceiptLine, shortened
 from chatmemory.explain.wording import amount
 
 _MARKS = re.compile(r"([\\`*_\[\]<>|~#@])")

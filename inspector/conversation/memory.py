@@ -8,12 +8,7 @@ from functools import cached_property
 from chatmemory import Reason, can_decide
 from chatmemory.explain import wording
 from chatmemory.explain.captions import beyond_limit, what_is_hidden
-from chatmemory.explain.wording import (
-    in_unit,
-    oldest,
-    reason_of,
-    short_reason,
-)
+from chatmemory.explain.wording import in_unit, oldest, reason_of, short_reason
 from chatmemory.reading.windows import WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
 from inspector.conversation.history import MessageLine, related

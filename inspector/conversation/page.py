@@ -19,13 +19,7 @@ from chatmemory.windows.window import Totals
 from inspector.conversation.budget import BudgetBar
 from inspector.conversation.history import HistoryPane
 from inspector.conversation.links import chosen, conversation_url, query_of
-from inspector.conversation.measures import (
-    Amount,
-    Gauge,
-    Measure,
-    kept_totals,
-    said_totals,
-)
+from inspector.conversation.measures import Amount, Gauge, Measure, kept_totals, said_totals
 from inspector.conversation.memory import MemoryPane
 from inspector.conversation.panel import Panel
 from inspector.conversation.state import ConversationQuery, ConversationState, conversation_state

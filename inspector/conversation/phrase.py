@@ -33,12 +33,7 @@ from chatmemory.messages.phrases import (
 )
 from chatmemory.models import Memory, Message, Stay
 from chatmemory.reading.history import nearest
-from chatmemory.reading.rows import (
-    MessageDetail,
-    StepDetail,
-    stays_of_messages,
-    with_stays,
-)
+from chatmemory.reading.rows import MessageDetail, StepDetail, stays_of_messages, with_stays
 from chatmemory.reading.steps import arrivals_at, step_detail
 from chatmemory.reading.windows import StoredState
 from chatmemory.recall.dates import dates_in

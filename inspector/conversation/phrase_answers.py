@@ -12,12 +12,7 @@ from chatmemory.explain.receipts import receipt
 from chatmemory.explain.wording import capitalized, decapitalized, role, seqs
 from chatmemory.messages.phrases import Speaker
 from chatmemory.reading.windows import NoRoom
-from inspector.conversation.phrase import (
-    MATCHES_MAX,
-    PhraseMatches,
-    Remembered,
-    TurningPoint,
-)
+from inspector.conversation.phrase import MATCHES_MAX, PhraseMatches, Remembered, TurningPoint
 from inspector.conversation.state import ConversationState
 
 PERIODS = 12

@@ -25,32 +25,12 @@ from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.call_ids import ids_of_calls
-from chatmemory.reading.history import (
-    Part,
-    history_page,
-    message_in,
-    said_before,
-)
+from chatmemory.reading.history import Part, history_page, message_in, said_before
 from chatmemory.reading.keeping import WhatWouldKeep, find_what_would_keep
-from chatmemory.reading.rows import (
-    MemoryRow,
-    MessageDetail,
-    Page,
-    StepDetail,
-    memory_row,
-)
+from chatmemory.reading.rows import MemoryRow, MessageDetail, Page, StepDetail, memory_row
 from chatmemory.reading.simulation import NO_OUTLOOK, Outlook
-from chatmemory.reading.steps import (
-    StepSamples,
-    evictions_around,
-    step_detail,
-    step_samples,
-)
-from chatmemory.reading.summaries import (
-    StandsFor,
-    standing_for,
-    stands_for,
-)
+from chatmemory.reading.steps import StepSamples, evictions_around, step_detail, step_samples
+from chatmemory.reading.summaries import StandsFor, standing_for, stands_for
 from chatmemory.reading.windows import (
     StoredState,
     WindowPlace,
@@ -59,11 +39,7 @@ from chatmemory.reading.windows import (
     stubs_at,
 )
 from chatmemory.snapshots import one_snapshot
-from inspector.conversation.phrase import (
-    PhraseMatches,
-    change_at,
-    phrase_matches,
-)
+from inspector.conversation.phrase import PhraseMatches, change_at, phrase_matches
 
 HISTORY_SIZE = 60
 WINDOW_SIZE = 100

@@ -16,13 +16,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import ResolverMatch
 from django.utils.http import parse_header_parameters
 
-from chatmemory.api.bodies import (
-    BodyLimit,
-    LengthRequired,
-    api_limit,
-    check_body,
-    declared_length,
-)
+from chatmemory.api.bodies import BodyLimit, LengthRequired, api_limit, check_body, declared_length
 from chatmemory.api.errors import Problem, body_too_large, problem_of
 from chatmemory.formats import JsonBounds
 from inspector.asgi import Application, Message, Receive, Scope, Send

@@ -19,12 +19,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 from chatmemory.explain.receipts import shortened
-from chatmemory.explain.wording import (
-    capitalized,
-    counted,
-    decapitalized,
-    policy_words,
-)
+from chatmemory.explain.wording import capitalized, counted, decapitalized, policy_words
 from chatmemory.flags import flag_named
 from chatmemory.messages.texts import named
 from chatmemory.reading.feed import microseconds

@@ -14,13 +14,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from chatmemory import (
-    ChatMemoryError,
-    InvalidValue,
-    MessageNotFound,
-    NoRoomBesidePins,
-    services,
-)
+from chatmemory import ChatMemoryError, InvalidValue, MessageNotFound, NoRoomBesidePins, services
 from chatmemory.access.roles import actor_of
 from chatmemory.reading import conversations, windows
 from chatmemory.reading.history import message_by_client_id

@@ -18,19 +18,9 @@ from django.urls import Resolver404
 from django.utils.text import Truncator
 from django_htmx.http import trigger_client_event
 
-from chatmemory import (
-    ChatMemoryError,
-    CorruptRow,
-    MemoryNotFound,
-    MessageNotFound,
-    StepNotFound,
-)
+from chatmemory import ChatMemoryError, CorruptRow, MemoryNotFound, MessageNotFound, StepNotFound
 from chatmemory.api.errors import URL_NOT_FOUND, Problem, database_problem
-from chatmemory.database_errors import (
-    RETRY_SECONDS,
-    Outage,
-    outage,
-)
+from chatmemory.database_errors import RETRY_SECONDS, Outage, outage
 from chatmemory.distribution import unreachable_nodes
 from inspector.mount import is_api
 

@@ -9,22 +9,12 @@ from functools import partial
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.http import (
-    HttpRequest,
-    HttpResponse,
-    HttpResponseBase,
-    JsonResponse,
-    QueryDict,
-)
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
-from chatmemory import (
-    InvalidValue,
-    MemoryNotFound,
-    services,
-)
+from chatmemory import InvalidValue, MemoryNotFound, services
 from chatmemory.access.roles import ERASE, READ, WRITE, actor_of
 from chatmemory.formats import render_each
 from chatmemory.ledger.validation import is_id

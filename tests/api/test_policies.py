@@ -7,11 +7,7 @@ from typing import ClassVar
 
 import pytest
 
-from chatmemory import (
-    TokenWindowChatMemory,
-    UserMessage,
-    services,
-)
+from chatmemory import TokenWindowChatMemory, UserMessage, services
 from chatmemory.ledger.verification import verify
 from chatmemory.reading import windows
 from chatmemory.stores.database import DjangoChatMemoryStore

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import (
-    AiMessage,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, UserMessage, services
 from chatmemory.access.tokens import create_token
 from chatmemory.reading import recall
 from chatmemory.reading.conversations import any_memory

@@ -12,11 +12,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from benchmarks.holds import holds
-from chatmemory import (
-    MessageWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import MessageWindow, UserMessage, services
 from chatmemory.access.tokens import create_token
 from chatmemory.messages.codec import message_to_dict
 from chatmemory.reading import conversations, windows

@@ -13,12 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import (
-    MessageWindow,
-    UserMessage,
-    search,
-    services,
-)
+from chatmemory import MessageWindow, UserMessage, search, services
 from chatmemory.distribution import distributed_tables, placements
 from chatmemory.exceptions import MemoryNotFound
 from chatmemory.ledger.verification import verify

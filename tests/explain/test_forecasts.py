@@ -28,7 +28,7 @@ from ..conversations import create_and_add, numbered
 from ..properties import examples
 from .test_receipts import changes, check_sum, conversation, make, messages, policies
 
-OVER = re.compile(r"[Mm]emory would be ([\d,]+) (?:messages?|tokens?) over the limit")
+OVER = re.compile(r"[Mm]emory would be ([\d,]+) (?:messages?|tokens?|turns?) over the limit")
 REFUSED = "no message fits"
 WOULD_REFUSE = "No message would fit"
 

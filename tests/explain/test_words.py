@@ -9,11 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import (
-    TokenWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import TokenWindow, UserMessage, services
 from chatmemory.explain import captions, wording
 from chatmemory.explain.wording import cause_of, policy_words
 from chatmemory.ledger import protocol

@@ -20,13 +20,7 @@ from chatmemory import (
     VideoContent,
 )
 from chatmemory.formats import render_messages
-from chatmemory.messages.contents import (
-    Audio,
-    DetailLevel,
-    Image,
-    PdfFile,
-    Video,
-)
+from chatmemory.messages.contents import Audio, DetailLevel, Image, PdfFile, Video
 
 LINK, DATA = "https://example.org/a", "QQ=="
 # Formats that keep arguments as the model wrote them, also if they are no JSON.

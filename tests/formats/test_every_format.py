@@ -45,13 +45,7 @@ from chatmemory.formats import (
     two_way_formats,
     writable_formats,
 )
-from chatmemory.messages.contents import (
-    Audio,
-    DetailLevel,
-    Image,
-    PdfFile,
-    Video,
-)
+from chatmemory.messages.contents import Audio, DetailLevel, Image, PdfFile, Video
 from chatmemory.messages.message import text_of, with_attributes
 
 from .random_conversations import DATA, LINK, conversations

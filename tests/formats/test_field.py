@@ -18,12 +18,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatmemory import (
-    AiMessage,
-    ChatMessage,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
+from chatmemory import AiMessage, ChatMessage, ToolExecutionResultMessage, UserMessage
 from chatmemory.messages.contents import ImageContent, TextContent
 from chatmemory.messages.message import text_of
 from chatmemory.models import Memory

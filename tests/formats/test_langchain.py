@@ -20,11 +20,7 @@ from langchain_core.messages import (
     messages_to_dict,
 )
 
-from chatmemory import (
-    AiMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-)
+from chatmemory import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage
 from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import parse_messages, parse_objects, read_transcripts, render_messages
 from chatmemory.messages.message import with_attributes

@@ -14,12 +14,7 @@ from chatmemory import (
     UserMessage,
 )
 from chatmemory.exceptions import UnreadableTranscript
-from chatmemory.formats import (
-    parse_messages,
-    parse_objects,
-    read_transcripts,
-    render_messages,
-)
+from chatmemory.formats import parse_messages, parse_objects, read_transcripts, render_messages
 from chatmemory.messages.message import text_of, with_attributes
 
 from ..properties import examples

@@ -6,11 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import (
-    AiMessage,
-    SystemMessage,
-    ToolExecutionRequest,
-)
+from chatmemory import AiMessage, SystemMessage, ToolExecutionRequest
 from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import parse_messages, parse_objects, read_transcripts, render_messages
 from chatmemory.messages.message import text_of, with_attributes

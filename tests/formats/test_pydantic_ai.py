@@ -29,11 +29,7 @@ from pydantic_ai.messages import (
 )
 from pydantic_ai.usage import RequestUsage
 
-from chatmemory import (
-    MessageWindowChatMemory,
-    SystemMessage,
-    ToolExecutionRequest,
-)
+from chatmemory import MessageWindowChatMemory, SystemMessage, ToolExecutionRequest
 from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import parse_messages, parse_objects, read_transcripts, render_messages
 from chatmemory.messages.message import text_of, with_attributes

@@ -4,12 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import (
-    AiMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
+from chatmemory import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage, UserMessage
 from chatmemory.formats import parse_messages, render_messages
 from chatmemory.messages.message import text_of
 

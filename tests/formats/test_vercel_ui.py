@@ -19,13 +19,7 @@ from chatmemory import (
 )
 from chatmemory.exceptions import UnreadableTranscript
 from chatmemory.formats import parse_messages, read_transcripts, render_messages
-from chatmemory.messages.contents import (
-    Audio,
-    DetailLevel,
-    Image,
-    PdfFile,
-    Video,
-)
+from chatmemory.messages.contents import Audio, DetailLevel, Image, PdfFile, Video
 from chatmemory.messages.message import with_attributes
 
 START = {"type": "step-start"}

@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from chatmemory.exceptions import InvalidValue
 from chatmemory.formats import FORMATS, parse_messages, read_transcripts, render_messages
 from chatmemory.formats.script import read_draft
-from chatmemory.messages.codec import (
-    decode_json,
-    load_json,
-    message_from_json,
-    message_to_json,
-)
+from chatmemory.messages.codec import decode_json, load_json, message_from_json, message_to_json
 
 from .budget import search, settings_of
 

@@ -11,24 +11,14 @@ from contextlib import suppress
 
 import pytest
 
-from chatmemory import (
-    ChatMessage,
-    UserMessage,
-    lint,
-    recall,
-    repair,
-)
+from chatmemory import ChatMessage, UserMessage, lint, recall, repair
 from chatmemory.exceptions import NotCompactable
 from chatmemory.lint import PROVIDERS
 from chatmemory.messages.sessions import Session, SessionBuilder
 from chatmemory.recall.compactions import compaction_evidence, dropped_terms
 from chatmemory.recall.facts import facts_of, words_of
 from chatmemory.recall.incidents import incidents_under
-from chatmemory.windows.compaction import (
-    all_but_last,
-    check_covered,
-    compact_with_terms,
-)
+from chatmemory.windows.compaction import all_but_last, check_covered, compact_with_terms
 from chatmemory.windows.policies import MessageWindow, TokenWindow
 from chatmemory.windows.window import Entry, Window
 

@@ -16,13 +16,7 @@ from types import FrameType
 import pytest
 from django.db import connection, transaction
 
-from chatmemory import (
-    ChatMessage,
-    MessageWindow,
-    TokenWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import ChatMessage, MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.exceptions import ChatMemoryError
 from chatmemory.ledger import protocol
 from chatmemory.models import Memory

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chatmemory import (
-    MessageWindow,
-    TokenWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.ledger import protocol
 from inspector import conversation
 from inspector.conversation import phrase_answers

@@ -9,13 +9,7 @@ from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import (
-    MessageWindow,
-    SystemMessage,
-    TokenWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, services
 from chatmemory.ledger import protocol
 from chatmemory.reading import windows as windows_reads
 from chatmemory.reading.conversations import memories

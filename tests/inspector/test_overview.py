@@ -9,12 +9,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from chatmemory import (
-    AiMessage,
-    SystemMessage,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, SystemMessage, UserMessage, services
 from chatmemory.ledger import protocol, slices
 from chatmemory.reading import conversations, steps
 from chatmemory.reading import finding as searching

@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import (
-    ChatMemoryError,
-    MessageWindow,
-    SystemMessage,
-    UserMessage,
-    services,
-)
+from chatmemory import ChatMemoryError, MessageWindow, SystemMessage, UserMessage, services
 from chatmemory.explain import captions
 from chatmemory.explain.reasons import why_left
 from chatmemory.reading import conversations, windows

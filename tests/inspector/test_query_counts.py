@@ -9,12 +9,7 @@ from django.db import connection
 from django.template.loader import render_to_string
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, MessageWindow, UserMessage, services
 from chatmemory.reading.steps import _points, _stays_of
 from inspector import demo
 from inspector.conversation.page import ConversationPage, page_of

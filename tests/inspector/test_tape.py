@@ -12,14 +12,7 @@ from hypothesis import strategies as st
 
 from chatmemory import MessageWindow, TokenWindow, services
 from chatmemory.models import Memory
-from chatmemory.reading.steps import (
-    BLOCK,
-    OUTLINE,
-    PART,
-    outline_of,
-    part_around,
-    step_samples,
-)
+from chatmemory.reading.steps import BLOCK, OUTLINE, PART, outline_of, part_around, step_samples
 from chatmemory.stores.database import DjangoChatMemoryStore
 from inspector.conversation.page import ConversationPage
 from inspector.conversation.state import ConversationQuery, conversation_state

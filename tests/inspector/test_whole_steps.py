@@ -7,11 +7,7 @@ from collections import Counter
 
 import pytest
 
-from chatmemory import (
-    AiMessage,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, UserMessage, services
 from chatmemory.reading import conversations
 from inspector import demo
 

@@ -24,11 +24,7 @@ from chatmemory import (
     messages_to_json,
     services,
 )
-from chatmemory.exceptions import (
-    DuplicateClientId,
-    UnstorableText,
-    WindowTooLarge,
-)
+from chatmemory.exceptions import DuplicateClientId, UnstorableText, WindowTooLarge
 from chatmemory.formats import read_transcripts, render_messages
 from chatmemory.ledger import protocol
 from chatmemory.ledger.changes import NewMessage

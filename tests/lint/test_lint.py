@@ -18,12 +18,7 @@ from chatmemory import (
     repair,
 )
 from chatmemory.formats import parse_objects
-from chatmemory.lint import (
-    PROVIDERS,
-    RULES,
-    Turn,
-    verdicts,
-)
+from chatmemory.lint import PROVIDERS, RULES, Turn, verdicts
 from chatmemory.lint.linter import FORMATS_OF, example
 from chatmemory.lint.repairs import PLACEHOLDER
 

@@ -23,13 +23,7 @@ from chatmemory import (
     message_to_json,
 )
 from chatmemory.messages.codec import DEPTH_MAX
-from chatmemory.messages.contents import (
-    DetailLevel,
-    Image,
-    PdfFileContent,
-    VideoContent,
-    check_uri,
-)
+from chatmemory.messages.contents import DetailLevel, Image, PdfFileContent, VideoContent, check_uri
 from chatmemory.messages.estimators import remember_tokens
 from chatmemory.messages.message import text_of
 

@@ -16,12 +16,7 @@ from chatmemory import (
     UserMessage,
 )
 from chatmemory.messages.contents import TextContent
-from chatmemory.messages.runs import (
-    Runs,
-    digest_of,
-    digests_of,
-    new_places,
-)
+from chatmemory.messages.runs import Runs, digest_of, digests_of, new_places
 
 CALL = ToolExecutionRequest("c1", "find", '{"order": "A-1", "all": true}')
 EQUAL = [

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage, UserMessage
-from chatmemory.messages.phrases import (
-    clipped,
-    has_phrase,
-    merged,
-    phrase_place,
-)
+from chatmemory.messages.phrases import clipped, has_phrase, merged, phrase_place
 from chatmemory.messages.texts import asked_for, readable_text
 
 

@@ -23,12 +23,7 @@ from chatmemory import (
     UserMessage,
 )
 from chatmemory.formats import parse_messages, render_messages
-from chatmemory.messages.estimators import (
-    count_tokens,
-    family_named,
-    family_of,
-    openai,
-)
+from chatmemory.messages.estimators import count_tokens, family_named, family_of, openai
 from chatmemory.messages.estimators.encodings import encoding
 from chatmemory.messages.estimators.openai import LONGEST_EXACT
 

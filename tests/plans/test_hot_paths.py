@@ -14,13 +14,7 @@ from django.db import connection
 from django.db.models import F, Model, Value
 from django.db.models.functions import Concat
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    UserMessage,
-    search,
-    services,
-)
+from chatmemory import AiMessage, MessageWindow, UserMessage, search, services
 from chatmemory.ledger.windows import stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading import conversations, windows

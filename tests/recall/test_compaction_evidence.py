@@ -6,12 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import (
-    AiMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
+from chatmemory import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage, UserMessage
 from chatmemory.exceptions import InvalidValue
 from chatmemory.messages.sessions import SessionBuilder
 from chatmemory.recall.compactions import (

@@ -13,15 +13,7 @@ from hypothesis import strategies as st
 from chatmemory import InvalidValue, MessageWindow, TokenWindow
 from chatmemory.known_models import known_model, smallest_prompt
 from chatmemory.recall.comparison import replay
-from chatmemory.recall.cost import (
-    Bill,
-    CacheRules,
-    Call,
-    Prices,
-    bill_of,
-    providers,
-    rules_of,
-)
+from chatmemory.recall.cost import Bill, CacheRules, Call, Prices, bill_of, providers, rules_of
 from chatmemory.recall.frontier import limits_of, tried_of_kind
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.tallies import Tallies, Tally

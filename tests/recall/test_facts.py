@@ -6,11 +6,7 @@ import pytest
 
 from chatmemory import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage, UserMessage
 from chatmemory.exceptions import InvalidValue
-from chatmemory.recall.dates import (
-    Date,
-    Dates,
-    dates_in,
-)
+from chatmemory.recall.dates import Date, Dates, dates_in
 from chatmemory.recall.facts import Words, facts_of
 from chatmemory.recall.lexicon import Lexicon, nameable
 

@@ -8,11 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory.recall.held import (
-    Terms,
-    identifying_part,
-    is_held,
-)
+from chatmemory.recall.held import Terms, identifying_part, is_held
 
 from ..properties import examples
 

@@ -29,21 +29,13 @@ from chatmemory import (
 )
 from chatmemory.conf import fact_words
 from chatmemory.formats import read_transcripts
-from chatmemory.lint import (
-    PROVIDERS,
-    refusals_in,
-    verdicts,
-)
+from chatmemory.lint import PROVIDERS, refusals_in, verdicts
 from chatmemory.lint.linter import turns_of
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.recall import Recall, recall_of
 from chatmemory.recall.comparison import curve_of
 from chatmemory.recall.facts import Words, facts_of
-from chatmemory.recall.history import (
-    history_from,
-    history_of,
-    uses,
-)
+from chatmemory.recall.history import history_from, history_of, uses
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.recall.prompts import Refusals, prompts_of
 from chatmemory.windows.transitions import fold

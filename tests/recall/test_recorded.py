@@ -7,11 +7,7 @@ from __future__ import annotations
 import pytest
 
 from chatmemory import AiMessage, TokenWindow, UserMessage
-from chatmemory.recall.advice import (
-    Chooser,
-    Goals,
-    Why,
-)
+from chatmemory.recall.advice import Chooser, Goals, Why
 from chatmemory.recall.cost import Prices
 from chatmemory.recall.frontier import figures_of, tried_of_kind
 from chatmemory.recall.history import history_from

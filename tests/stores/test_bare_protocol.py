@@ -21,11 +21,7 @@ from chatmemory import (
     UserMessage,
     services,
 )
-from chatmemory.ledger.protocol import (
-    delete_messages,
-    get_messages,
-    update_messages,
-)
+from chatmemory.ledger.protocol import delete_messages, get_messages, update_messages
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Step
 from chatmemory.reading import conversations, steps

@@ -9,12 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chatmemory.messages.codec import message_to_json
-from chatmemory.windows.lists import (
-    Alignment,
-    align,
-    inferred_add,
-    rearrange,
-)
+from chatmemory.windows.lists import Alignment, align, inferred_add, rearrange
 from chatmemory.windows.transitions import Transition
 from chatmemory.windows.window import Window
 from tests.messages.letters import FATES, MESSAGES, entries, messages

@@ -20,24 +20,11 @@ from chatmemory import (
     TurnWindow,
     UserMessage,
 )
-from chatmemory.windows.eviction import (
-    Eviction,
-    Head,
-    Reason,
-)
-from chatmemory.windows.loads import (
-    Keeping,
-    Loads,
-    evicts_oldest_first,
-    smallest_limit,
-)
+from chatmemory.windows.eviction import Eviction, Head, Reason
+from chatmemory.windows.loads import Keeping, Loads, evicts_oldest_first, smallest_limit
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.transitions import fold
-from chatmemory.windows.window import (
-    Entry,
-    Weighable,
-    Window,
-)
+from chatmemory.windows.window import Entry, Weighable, Window
 from tests.messages.letters import CALL, RESULT
 
 from ..properties import examples

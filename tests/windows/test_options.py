@@ -29,20 +29,9 @@ from chatmemory import (
 )
 from chatmemory.messages.message import MessageType
 from chatmemory.windows.eviction import group_of
-from chatmemory.windows.policies import (
-    Policy,
-    PolicyOptions,
-    TokenOptions,
-    option_fields,
-)
+from chatmemory.windows.policies import Policy, PolicyOptions, TokenOptions, option_fields
 from chatmemory.windows.stored_policies import stored_policy
-from chatmemory.windows.transitions import (
-    admit,
-    next_to_leave,
-    refill,
-    set_pinned,
-    visible,
-)
+from chatmemory.windows.transitions import admit, next_to_leave, refill, set_pinned, visible
 from chatmemory.windows.window import Entry, Window
 from tests.messages.letters import CALL, RESULT, entries, entry, story
 

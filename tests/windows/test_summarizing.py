@@ -25,6 +25,7 @@ from chatmemory.reading.feed import feed
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.windows.compaction import is_summary
 from chatmemory.windows.summarizing import SummarizingChatMemory
+from chatmemory.windows.window import Entry
 
 CALL = AiMessage(None, (ToolExecutionRequest("1", "find", "{}"),))
 RESULT = ToolExecutionResultMessage("1", "find", "found order A-1182 of today")
@@ -183,7 +184,8 @@ def test_memory_never_exceeds_its_limit_and_ends_with_what_was_said_last(said, l
     memory = make(Summarizer("so it is " * (1 + 20 * words)), max_tokens=limit)
     for message in said:
         memory.add(message)
-    left = memory.messages()
-    assert memory.policy().load(len(left), sum(map(memory._count, left))) <= limit or not left
+    left, policy = memory.messages(), memory.policy()
+    weighed = policy.total(Entry.of(each, memory._count(each)) for each in left)
+    assert policy.load(weighed) <= limit or not left
     assert left[-1:] == said[-1:] or not left
     assert sum(map(is_summary, left)) <= 1

@@ -10,25 +10,9 @@ from hypothesis import strategies as st
 
 from chatmemory import MessageWindow, Reason, TokenWindow, UserMessage
 from chatmemory.messages.message import MessageType
-from chatmemory.windows.eviction import (
-    Eviction,
-    Head,
-    oldest_first,
-)
-from chatmemory.windows.transitions import (
-    Change,
-    admit,
-    hidden_by_limit,
-    refill,
-    visible,
-)
-from chatmemory.windows.window import (
-    Entry,
-    EntrySource,
-    Totals,
-    Window,
-    total,
-)
+from chatmemory.windows.eviction import Eviction, Head, oldest_first
+from chatmemory.windows.transitions import Change, admit, hidden_by_limit, refill, visible
+from chatmemory.windows.window import Entry, EntrySource, Totals, Window, total
 from tests.messages.letters import MESSAGES, entries, entry, story
 
 

@@ -18,12 +18,7 @@ from chatmemory.api import requests
 from chatmemory.api.errors import ID_NOT_ENCODED, field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
 from chatmemory.api.operations import IDEMPOTENCY_KEY, LOCATION, Asked, changes, reads
-from chatmemory.api.responses import (
-    MemoryPageSerializer,
-    MemorySerializer,
-    response,
-    with_query,
-)
+from chatmemory.api.responses import MemoryPageSerializer, MemorySerializer, response, with_query
 from chatmemory.flags import flag_named
 from chatmemory.reading import conversations
 from chatmemory.reading.cursors import CursorPage

@@ -38,12 +38,7 @@ from chatmemory.lint.repairs import Repaired
 from chatmemory.messages.codec import message_to_dict
 from chatmemory.messages.message import ChatMessage
 from chatmemory.reading import conversations, history, steps, windows
-from chatmemory.reading.windows import (
-    WindowPlace,
-    WindowRow,
-    WindowView,
-    window_in_parts,
-)
+from chatmemory.reading.windows import WindowPlace, WindowRow, WindowView, window_in_parts
 from chatmemory.services import ChangeResult
 from chatmemory.snapshots import one_snapshot
 from chatmemory.streaming import json_list

@@ -10,11 +10,7 @@ from chatmemory.api import requests
 from chatmemory.api.errors import field_at_fault
 from chatmemory.api.guard import Resource, prefix_of
 from chatmemory.api.operations import Asked, reads
-from chatmemory.api.responses import (
-    RecallSerializer,
-    recall_answer,
-    response,
-)
+from chatmemory.api.responses import RecallSerializer, recall_answer, response
 from chatmemory.conf import fact_words
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.recall import READ_AT_ONCE, recall_of_stored

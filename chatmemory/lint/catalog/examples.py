@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chatmemory.lint.rules import Law
-from chatmemory.messages.contents import (
-    ImageContent,
-    PdfFile,
-    PdfFileContent,
-)
+from chatmemory.messages.contents import ImageContent, PdfFile, PdfFileContent
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,

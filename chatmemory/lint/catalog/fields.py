@@ -3,29 +3,11 @@
 from __future__ import annotations
 
 from chatmemory.lint import since
-from chatmemory.lint.catalog.examples import (
-    ASKED,
-    DUE,
-    found,
-)
+from chatmemory.lint.catalog.examples import ASKED, DUE, found
 from chatmemory.lint.limits import Limit, limited
-from chatmemory.lint.rules import (
-    Law,
-    Rule,
-    Severity,
-)
-from chatmemory.lint.turns import (
-    ANTHROPIC,
-    BEDROCK,
-    MISTRAL,
-    OPENAI,
-    RESPONSES,
-)
-from chatmemory.messages.message import (
-    AiMessage,
-    ToolExecutionRequest,
-    ToolExecutionResultMessage,
-)
+from chatmemory.lint.rules import Law, Rule, Severity
+from chatmemory.lint.turns import ANTHROPIC, BEDROCK, MISTRAL, OPENAI, RESPONSES
+from chatmemory.messages.message import AiMessage, ToolExecutionRequest, ToolExecutionResultMessage
 
 _GITHUB = "https://github.com/"
 _WORD, _NO_WORD = "[a-zA-Z0-9_-]+", "has other characters than letters, digits, _ and -"

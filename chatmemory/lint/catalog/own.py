@@ -19,25 +19,9 @@ from chatmemory.lint.catalog.examples import (
     said,
 )
 from chatmemory.lint.limits import Order
-from chatmemory.lint.rules import (
-    RECORDED,
-    Law,
-    Rule,
-)
-from chatmemory.lint.turns import (
-    ANTHROPIC,
-    BEDROCK,
-    DEEPSEEK,
-    GEMINI,
-    MISTRAL,
-    OPENAI,
-    RESPONSES,
-)
-from chatmemory.messages.message import (
-    AiMessage,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
+from chatmemory.lint.rules import RECORDED, Law, Rule
+from chatmemory.lint.turns import ANTHROPIC, BEDROCK, DEEPSEEK, GEMINI, MISTRAL, OPENAI, RESPONSES
+from chatmemory.messages.message import AiMessage, ToolExecutionResultMessage, UserMessage
 
 _GITHUB = "https://github.com/"
 _SIGNATURES = "https://ai.google.dev/gemini-api/docs/thought-signatures"

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from chatmemory.lint import (
-    checks,
-    rendered,
-    since,
-)
+from chatmemory.lint import checks, rendered, since
 from chatmemory.lint.catalog.examples import (
     BE_BRIEF,
     CHAT_PAGE,
@@ -33,26 +29,10 @@ from chatmemory.lint.catalog.examples import (
     shown,
     sound_as_file,
 )
-from chatmemory.lint.rules import (
-    RECORDED,
-    Law,
-    Rule,
-)
-from chatmemory.lint.turns import (
-    ANTHROPIC,
-    BEDROCK,
-    DEEPSEEK,
-    GEMINI,
-    MISTRAL,
-    OPENAI,
-    RESPONSES,
-)
+from chatmemory.lint.rules import RECORDED, Law, Rule
+from chatmemory.lint.turns import ANTHROPIC, BEDROCK, DEEPSEEK, GEMINI, MISTRAL, OPENAI, RESPONSES
 from chatmemory.messages.contents import Video, VideoContent
-from chatmemory.messages.message import (
-    AiMessage,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
+from chatmemory.messages.message import AiMessage, ToolExecutionResultMessage, UserMessage
 
 # The rules
 

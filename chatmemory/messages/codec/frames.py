@@ -8,11 +8,7 @@ from __future__ import annotations
 
 from chatmemory.messages.codec.json_text import decode_json
 from chatmemory.messages.codec.reading import message_from_json
-from chatmemory.messages.codec.writing import (
-    attributes_beside,
-    message_to_json,
-    quoted,
-)
+from chatmemory.messages.codec.writing import attributes_beside, message_to_json, quoted
 from chatmemory.messages.contents import TextContent
 from chatmemory.messages.message import (
     AiMessage,

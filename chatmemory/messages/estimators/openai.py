@@ -6,19 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from chatmemory.exceptions import (
-    InvalidMessage,
-    UnknownEstimator,
-    UnsupportedMessage,
-)
+from chatmemory.exceptions import InvalidMessage, UnknownEstimator, UnsupportedMessage
 from chatmemory.messages.codec import decode_json, write_json
-from chatmemory.messages.contents import (
-    Content,
-    DetailLevel,
-    Image,
-    ImageContent,
-    TextContent,
-)
+from chatmemory.messages.contents import Content, DetailLevel, Image, ImageContent, TextContent
 from chatmemory.messages.estimators.encodings import encoding
 from chatmemory.messages.estimators.pictures import picture_rule
 from chatmemory.messages.message import (

@@ -8,12 +8,7 @@ from hashlib import sha256
 
 from chatmemory import database
 from chatmemory.ledger.validation import ID_LENGTH, is_id
-from chatmemory.messages.runs import (
-    NEWEST,
-    divided,
-    ends,
-    goes_on_with,
-)
+from chatmemory.messages.runs import NEWEST, divided, ends, goes_on_with
 from chatmemory.models import Memory
 from inspector.rooms.calls.bodies import RESPONSES
 from inspector.rooms.calls.call import GivenCall

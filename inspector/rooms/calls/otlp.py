@@ -273,9 +273,7 @@ def answer(signal: str, content_type: str, rejected: int = 0, why: str = "") -> 
     if not rejected:
         return b""
     from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
-        ExportTraceServiceResponse,
-    )
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
     response = ExportTraceServiceResponse() if signal == TRACES else ExportLogsServiceResponse()
     field_name = "rejected_spans" if signal == TRACES else "rejected_log_records"

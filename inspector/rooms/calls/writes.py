@@ -20,21 +20,13 @@ from django.utils import timezone
 
 from chatmemory import database, services
 from chatmemory.conf import configuration
-from chatmemory.exceptions import (
-    ChatMemoryError,
-    MemoryExists,
-    MemoryNotFound,
-)
+from chatmemory.exceptions import ChatMemoryError, MemoryExists, MemoryNotFound
 from chatmemory.ledger import protocol
 from chatmemory.ledger.protocol import RecordedCall
 from chatmemory.ledger.windows import StayEntry
 from chatmemory.messages.contents import TextContent
 from chatmemory.messages.estimators import count_overhead, estimator_for
-from chatmemory.messages.message import (
-    ChatMessage,
-    ToolExecutionResultMessage,
-    UserMessage,
-)
+from chatmemory.messages.message import ChatMessage, ToolExecutionResultMessage, UserMessage
 from chatmemory.messages.runs import digests_of
 from chatmemory.models import Memory
 from chatmemory.windows.stored_policies import can_decide

@@ -19,11 +19,7 @@ from chatmemory import database
 from chatmemory.conf import configuration
 from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.transaction import audit
-from chatmemory.ledger.validation import (
-    ID_LENGTH,
-    check_actor,
-    check_text,
-)
+from chatmemory.ledger.validation import ID_LENGTH, check_actor, check_text
 from chatmemory.lint import RULES
 from inspector.rooms.doctor.diagnosing import BITS
 from inspector.rooms.doctor.diagnosis import MARKS, mark

@@ -21,16 +21,8 @@ from chatmemory.ledger.windows import (
     totals_after,
 )
 from chatmemory.lint import PROVIDERS, RULES
-from chatmemory.lint.since import (
-    CallIds,
-    Past,
-    Place,
-)
-from chatmemory.messages.message import (
-    TYPES,
-    ChatMessage,
-    MessageType,
-)
+from chatmemory.lint.since import CallIds, Past, Place
+from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.call_ids import ids_of_calls
 from chatmemory.reading.feed import microseconds

@@ -10,11 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from chatmemory.lint import (
-    PROVIDERS,
-    RULES,
-    Sent,
-)
+from chatmemory.lint import PROVIDERS, RULES, Sent
 from chatmemory.lint.linter import repair, turns_by_provider
 from chatmemory.lint.rules import findings
 from chatmemory.lint.since import Past

@@ -19,11 +19,7 @@ from chatmemory.exceptions import CorruptRow, InvalidValue
 from chatmemory.lint import PROVIDERS, RULES
 from chatmemory.managers import MemoryQuerySet
 from chatmemory.models import Memory
-from chatmemory.reading.cursors import (
-    CursorPage,
-    SortKey,
-    page_by_cursor,
-)
+from chatmemory.reading.cursors import CursorPage, SortKey, page_by_cursor
 from chatmemory.reading.rows import MemoryRow, memory_row
 from inspector.rooms.doctor.choosing import Choices, choices
 from inspector.rooms.doctor.diagnosing import BITS, DiagnosisKeeper, kept_diagnosis

@@ -13,12 +13,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chatmemory import (
-    ChatMemoryError,
-    ChatMessage,
-    Policy,
-    services,
-)
+from chatmemory import ChatMemoryError, ChatMessage, Policy, services
 from chatmemory.access.roles import actor_of
 from chatmemory.explain import wording
 from chatmemory.lint import PROVIDERS, RULES

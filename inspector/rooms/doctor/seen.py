@@ -6,13 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from chatmemory.lint.turns import (
-    ANTHROPIC,
-    BEDROCK,
-    GEMINI,
-    OPENAI,
-    RESPONSES,
-)
+from chatmemory.lint.turns import ANTHROPIC, BEDROCK, GEMINI, OPENAI, RESPONSES
 from chatmemory.messages.message import AiMessage, ChatMessage
 
 # The namespaces of attributes, which are the formats that messages came in

@@ -9,11 +9,7 @@ from chatmemory.explain.wording import capitalized, decapitalized, in_unit, perc
 from chatmemory.lint import PROVIDERS, RULES
 from chatmemory.lint.linter import example, outline
 from chatmemory.lint.recognition import Recognized
-from chatmemory.lint.rules import (
-    Example,
-    Law,
-    Rule,
-)
+from chatmemory.lint.rules import Example, Law, Rule
 from chatmemory.messages.texts import named
 from chatmemory.services import Repairs
 from inspector.rooms.doctor.choosing import Choices

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from chatmemory.exceptions import (
-    ChatMemoryError,
-    CorruptRow,
-    MemoryNotFound,
-)
+from chatmemory.exceptions import ChatMemoryError, CorruptRow, MemoryNotFound
 from chatmemory.ledger.keeping import current
 from chatmemory.models import Memory
 from chatmemory.reading.conversations import memory

@@ -12,11 +12,7 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.erasure import erase_derived, record_erasure
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.transaction import locked
-from chatmemory.ledger.validation import (
-    check_ids,
-    check_seqs,
-    check_whole_number,
-)
+from chatmemory.ledger.validation import check_ids, check_seqs, check_whole_number
 from chatmemory.models import AuditEntry, Message
 from chatmemory.reading import conversations
 from chatmemory.reading.conversations import copies_of

@@ -16,13 +16,7 @@ from chatmemory.api.requests import Query
 from chatmemory.api.responses import WHY_IT_LEFT, Json, response
 from chatmemory.keeper import QUICK_MESSAGES
 from chatmemory.models import Step
-from chatmemory.recall.compactions import (
-    APPENDED,
-    TAILS,
-    CameBack,
-    Level,
-    NeededTerms,
-)
+from chatmemory.recall.compactions import APPENDED, TAILS, CameBack, Level, NeededTerms
 from chatmemory.recall.incidents import incident_to_dict
 from chatmemory.recall.kinds import FORMER, IncidentKind
 from inspector.rooms.evidence.compactions import ShownEvidence, evidence_of

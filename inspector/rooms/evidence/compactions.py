@@ -22,11 +22,7 @@ from chatmemory.kept import KeptRow
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.message import ChatMessage
-from chatmemory.messages.sessions import (
-    Compaction,
-    Session,
-    stored_session,
-)
+from chatmemory.messages.sessions import Compaction, Session, stored_session
 from chatmemory.messages.texts import printable
 from chatmemory.models import Memory, Stay, Step
 from chatmemory.reading.finding import MemoryFilter

@@ -17,11 +17,7 @@ from functools import lru_cache
 
 from django.db.models import Count, Max, QuerySet
 
-from chatmemory.recall.compactions import (
-    RARE,
-    Level,
-    headline,
-)
+from chatmemory.recall.compactions import RARE, Level, headline
 from inspector.rooms.evidence.models import KeptCompactions
 
 NEWEST = 200

@@ -18,11 +18,7 @@ from chatmemory import database
 from chatmemory.ledger.windows import read_message
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory, Message, Stay, Step
-from chatmemory.reading.history import (
-    estimator_of,
-    first_of_newest,
-    messages_with_history,
-)
+from chatmemory.reading.history import estimator_of, first_of_newest, messages_with_history
 from chatmemory.recall.again import ReadMessage
 from chatmemory.recall.facts import said_texts
 from chatmemory.recall.history import History

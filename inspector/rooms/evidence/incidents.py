@@ -20,12 +20,7 @@ from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.messages.message import ChatMessage
 from chatmemory.models import Memory
 from chatmemory.reading.feed import microseconds
-from chatmemory.recall.incidents import (
-    INCIDENT_RULES,
-    Forgotten,
-    Incident,
-    IncidentKind,
-)
+from chatmemory.recall.incidents import INCIDENT_RULES, Forgotten, Incident, IncidentKind
 from chatmemory.recall.lexicon import nameable
 from chatmemory.signals import cases_found, incidents_found
 from chatmemory.snapshots import one_snapshot

@@ -11,11 +11,7 @@ from django.urls import reverse
 from django.utils.http import urlencode
 
 from chatmemory.explain import wording
-from chatmemory.recall.compactions import (
-    TAILS,
-    Level,
-    NeededTerms,
-)
+from chatmemory.recall.compactions import TAILS, Level, NeededTerms
 from inspector.conversation.links import conversation_url
 from inspector.rooms.evidence.compactions import CompactionOf, Compactions
 from inspector.rooms.evidence.lost import LEVELS as TERMS

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from chatmemory import (
-    CorruptRow,
-    can_decide,
-    text_of_policy,
-)
+from chatmemory import CorruptRow, can_decide, text_of_policy
 from chatmemory.explain import captions
 from chatmemory.messages import texts
 from chatmemory.reading.simulation import PinPreview, pin_preview

@@ -9,11 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from chatmemory import (
-    CorruptRow,
-    Policy,
-    can_decide,
-)
+from chatmemory import CorruptRow, Policy, can_decide
 from chatmemory.conf import fact_words
 from chatmemory.explain import receipts
 from chatmemory.explain.reasons import why_left

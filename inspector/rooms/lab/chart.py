@@ -6,12 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from chatmemory.recall.advice import (
-    Advice,
-    Chooser,
-    Costed,
-    percent_of,
-)
+from chatmemory.recall.advice import Advice, Chooser, Costed, percent_of
 from chatmemory.windows.policies import WHOLE
 from inspector.rooms.lab.words import HALF, dominated_words, policy_short
 

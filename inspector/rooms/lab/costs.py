@@ -17,15 +17,7 @@ from chatmemory.kept import KeptRow
 from chatmemory.models import Memory, Stay
 from chatmemory.reading.history import history_without_words
 from chatmemory.reading.recall import COMPARED_MAX
-from chatmemory.recall.cost import (
-    ONE,
-    Bill,
-    Call,
-    Prices,
-    Provider,
-    bill_of,
-    providers,
-)
+from chatmemory.recall.cost import ONE, Bill, Call, Prices, Provider, bill_of, providers
 from chatmemory.recall.frontier import FEWEST_CALLS
 from chatmemory.recall.history import History
 from chatmemory.recall.prompts import prompts_of

@@ -21,11 +21,7 @@ from chatmemory.reading.recall import COMPARED_MAX, recall_history
 from chatmemory.recall.advice import needs_of
 from chatmemory.recall.cost import NO_BOUNDS, CacheRules
 from chatmemory.recall.facts import examples_first
-from chatmemory.recall.frontier import (
-    Figures,
-    Tried,
-    tried_of_kind,
-)
+from chatmemory.recall.frontier import Figures, Tried, tried_of_kind
 from chatmemory.recall.history import History, needs
 from chatmemory.recall.incidents import INCIDENT_RULES
 from chatmemory.search.reading import given_labels

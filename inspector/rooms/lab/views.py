@@ -9,13 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chatmemory import (
-    InvalidValue,
-    Policy,
-    policies_from_text,
-    services,
-    text_of_policy,
-)
+from chatmemory import InvalidValue, Policy, policies_from_text, services, text_of_policy
 from chatmemory.access.roles import actor_of
 from chatmemory.explain.wording import policy_words
 from chatmemory.reading import adoption

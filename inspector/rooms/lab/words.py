@@ -8,13 +8,7 @@ from typing import NamedTuple
 from chatmemory import Policy
 from chatmemory.explain import wording
 from chatmemory.explain.wording import in_unit
-from chatmemory.recall.advice import (
-    FEW,
-    Advice,
-    Chooser,
-    Costed,
-    Why,
-)
+from chatmemory.recall.advice import FEW, Advice, Chooser, Costed, Why
 from chatmemory.recall.cost import Prices
 from chatmemory.windows.policies import WHOLE, written_share
 

@@ -23,11 +23,7 @@ from chatmemory.ledger.keeping import keep
 from chatmemory.ledger.transaction import unless_changing
 from chatmemory.models import Memory
 from chatmemory.reading.recall import COMPARED_MAX, recall_history
-from chatmemory.recall.frontier import (
-    Figures,
-    Tried,
-    figures_of,
-)
+from chatmemory.recall.frontier import Figures, Tried, figures_of
 from chatmemory.windows.policies import Policy
 from inspector.rooms.lab import models
 from inspector.rooms.lab.reads import Chosen, FleetQuery, chosen_of, missing, state_of, tried_of

@@ -15,14 +15,7 @@ from inspector.rooms.lessons.catalogue import Staged
 from inspector.rooms.lessons.lesson import Ask, Practice
 from inspector.rooms.lessons.rehearsal import Scene
 from inspector.rooms.lessons.stage import Happening, LessonMoment
-from inspector.rooms.lessons.words import (
-    Answer,
-    choice_text,
-    filled,
-    judge,
-    marked_up,
-    solution,
-)
+from inspector.rooms.lessons.words import Answer, choice_text, filled, judge, marked_up, solution
 
 LETTERS = "ABCDEFGH"  # as many as OFFERS_MAX
 # The oldest messages made room; a summary is written by the step itself.

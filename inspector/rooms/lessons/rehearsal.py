@@ -15,13 +15,7 @@ from chatmemory.ledger.adding import add_all, appended_count, change_policy, sum
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.windows import StoredWindow
-from chatmemory.lint import (
-    PROVIDERS,
-    Turn,
-    Verdict,
-    findings_in,
-    verdicts,
-)
+from chatmemory.lint import PROVIDERS, Turn, Verdict, findings_in, verdicts
 from chatmemory.lint.linter import turns_by_provider
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import ChatMessage, MessageType
@@ -29,12 +23,7 @@ from chatmemory.messages.phrases import has_phrase
 from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory
-from chatmemory.reading.windows import (
-    WindowPlace,
-    WindowView,
-    recorded_places,
-    view_of,
-)
+from chatmemory.reading.windows import WindowPlace, WindowView, recorded_places, view_of
 from chatmemory.recall.compactions import compaction_evidence
 from chatmemory.recall.facts import NO_WORDS
 from chatmemory.windows.compaction import SummaryPlan, summary_message

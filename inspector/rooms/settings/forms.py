@@ -20,13 +20,7 @@ from chatmemory.access.roles import Role, roles_within
 from chatmemory.conf import TOKEN_DAYS_MAX, configuration
 from chatmemory.ledger.validation import ID_LENGTH, LIMIT_MAX
 from chatmemory.reading.rows import MemoryRow
-from inspector.forms.fields import (
-    has_field,
-    option_field,
-    policy_of,
-    select,
-    settings_digest,
-)
+from inspector.forms.fields import has_field, option_field, policy_of, select, settings_digest
 
 BLANK_LABELS = 2
 OPTION = "option_"

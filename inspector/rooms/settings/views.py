@@ -9,12 +9,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chatmemory import (
-    ChatMemoryError,
-    LongRecount,
-    VersionConflict,
-    services,
-)
+from chatmemory import ChatMemoryError, LongRecount, VersionConflict, services
 from chatmemory.access import tokens as api_tokens
 from chatmemory.access.roles import WRITE, actor_of
 from chatmemory.reading import conversations

@@ -9,19 +9,10 @@ from functools import cached_property
 from itertools import accumulate, islice, pairwise
 from typing import Any, NamedTuple
 
-from chatmemory import (
-    Policy,
-    policy_kinds,
-    text_of_policy,
-)
+from chatmemory import Policy, policy_kinds, text_of_policy
 from chatmemory.explain import wording
 from chatmemory.explain.wording import in_unit, option_words, policy_words
-from chatmemory.reading.recall import (
-    FACTS_ENOUGH,
-    ComparedRow,
-    Comparison,
-    advised,
-)
+from chatmemory.reading.recall import FACTS_ENOUGH, ComparedRow, Comparison, advised
 from chatmemory.recall.comparison import Compared, Followed
 from chatmemory.recall.cost import Bill
 from chatmemory.recall.facts import examples_first

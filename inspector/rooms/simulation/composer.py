@@ -7,12 +7,7 @@ from django.core.exceptions import NON_FIELD_ERRORS
 
 from chatmemory import ChatMessage, InvalidValue, Policy
 from chatmemory.formats.script import read_draft, unknown_role, write_draft
-from chatmemory.ledger.validation import (
-    ID_LENGTH,
-    LIMIT_MAX,
-    check_added,
-    check_id,
-)
+from chatmemory.ledger.validation import ID_LENGTH, LIMIT_MAX, check_added, check_id
 from inspector.forms.fields import SEARCH_LENGTH, STEP_MAX
 from inspector.rooms.simulation.trials import WhatIf
 

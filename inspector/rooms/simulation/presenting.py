@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
-from chatmemory import (
-    ChatMessage,
-    Policy,
-    load_or_tokens,
-    text_of,
-)
+from chatmemory import ChatMessage, Policy, load_or_tokens, text_of
 from chatmemory.explain import captions
 from chatmemory.explain.captions import Caption, tried_limit
 from chatmemory.explain.receipts import Receipt, receipt

@@ -7,13 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 from django_htmx.http import HttpResponseClientRedirect
 
-from chatmemory import (
-    ChatMemoryError,
-    DeletionUnfinished,
-    InvalidValue,
-    MemoryExists,
-    services,
-)
+from chatmemory import ChatMemoryError, DeletionUnfinished, InvalidValue, MemoryExists, services
 from chatmemory.access.roles import actor_of
 from chatmemory.reading import conversations
 from chatmemory.snapshots import one_snapshot

@@ -23,11 +23,7 @@ from chatmemory import (
 )
 from chatmemory.access.roles import Role
 from chatmemory.access.tokens import create_token
-from chatmemory.exceptions import (
-    InvalidValue,
-    NotRepairable,
-    VersionConflict,
-)
+from chatmemory.exceptions import InvalidValue, NotRepairable, VersionConflict
 from chatmemory.explain import captions
 from chatmemory.explain.reasons import why_left
 from chatmemory.ledger.verification import verify

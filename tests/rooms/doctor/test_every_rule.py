@@ -10,23 +10,13 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    TokenWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.access.scopes import Scope
 from chatmemory.explain.wording import short_reason
 from chatmemory.flags import Flag, flags
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify
-from chatmemory.lint import (
-    PROVIDERS,
-    RULES,
-    Rule,
-)
+from chatmemory.lint import PROVIDERS, RULES, Rule
 from chatmemory.lint.linter import example, lint
 from chatmemory.windows.eviction import Reason
 from inspector.rooms.agents.server import mcp_server

@@ -8,13 +8,7 @@ import json
 
 import pytest
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    TokenWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.models import Memory
 from chatmemory.reading import conversations
 from inspector.rooms.doctor.largest import Needed, Said, limit_needed, short_windows

@@ -6,11 +6,7 @@ import re
 
 import pytest
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    services,
-)
+from chatmemory import AiMessage, MessageWindow, services
 from chatmemory.flags import flags
 from chatmemory.ledger import protocol
 from chatmemory.lint import PROVIDERS, RULES

@@ -9,11 +9,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from chatmemory import (
-    MessageWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import MessageWindow, UserMessage, services
 from chatmemory.models import AuditEntry, Memory
 
 from ...conversations import create_and_add

@@ -9,11 +9,7 @@ import pytest
 from chatmemory import MessageWindow, services
 from chatmemory.flags import flag_named
 from chatmemory.models import Memory, Step
-from inspector.overview.cases import (
-    DAYS,
-    cases_of,
-    newest_policy_change,
-)
+from inspector.overview.cases import DAYS, cases_of, newest_policy_change
 from inspector.overview.causes import Cause
 
 from ...conversations import create_and_add, keep, users

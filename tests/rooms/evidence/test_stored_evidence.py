@@ -11,26 +11,14 @@ from django.core.management import call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    NotCompactable,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, MessageWindow, NotCompactable, UserMessage, services
 from chatmemory.formats import Reading, Transcript, read_transcripts
 from chatmemory.ledger import protocol
 from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.models import Memory, Message, Step
 from chatmemory.reading import history, windows
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.recall.compactions import (
-    APPENDED,
-    TAILS,
-    CameBack,
-    Level,
-    compaction_evidence,
-)
+from chatmemory.recall.compactions import APPENDED, TAILS, CameBack, Level, compaction_evidence
 from chatmemory.recall.facts import facts_of
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.windows.eviction import Reason

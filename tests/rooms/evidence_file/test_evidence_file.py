@@ -12,13 +12,7 @@ from django.urls import reverse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    TokenWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.reading import conversations, history, steps, windows
 from inspector import demo
 from inspector.conversation.history import without_escapes

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from chatmemory import (
-    MessageWindow,
-    SystemMessage,
-    TokenWindow,
-    UserMessage,
-)
+from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage
 from chatmemory.messages.message import AiMessage
 from chatmemory.reading import conversations
 from inspector.rooms.lab import writes

@@ -7,11 +7,7 @@ import pytest
 from chatmemory import AiMessage, TokenWindow, UserMessage, services
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.reading.recall import recall_history
-from chatmemory.recall.cost import (
-    ONE,
-    Prices,
-    providers,
-)
+from chatmemory.recall.cost import ONE, Prices, providers
 from chatmemory.recall.frontier import figures_of, tried_of_kind
 from inspector.overview.causes import counted_headlines
 from inspector.rooms.lab.costs import PRICED, CostKeeper

@@ -14,14 +14,7 @@ from django.http import QueryDict
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    SystemMessage,
-    TokenWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, MessageWindow, SystemMessage, TokenWindow, UserMessage, services
 from chatmemory.explain import wording
 from chatmemory.formats import read_transcripts
 from chatmemory.ledger import protocol

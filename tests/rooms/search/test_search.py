@@ -11,13 +11,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    UserMessage,
-    search,
-    services,
-)
+from chatmemory import AiMessage, MessageWindow, UserMessage, search, services
 from chatmemory.ledger.contradictions import Contradicted
 from chatmemory.ledger.verification import verify
 from chatmemory.models import Memory, Message

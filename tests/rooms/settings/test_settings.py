@@ -6,12 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from chatmemory import (
-    MessageWindow,
-    TokenWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.reading import conversations, steps
 from chatmemory.windows.policies import KINDS
 from tests.test_policy_kinds import FrugalWindow

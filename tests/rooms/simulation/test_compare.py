@@ -11,14 +11,7 @@ from urllib.parse import parse_qs, quote
 
 import pytest
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    SystemMessage,
-    TokenWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, MessageWindow, SystemMessage, TokenWindow, UserMessage, services
 from chatmemory.reading import conversations, history, windows
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.recall import recall_of_stored

@@ -9,14 +9,7 @@ from itertools import count
 import pytest
 from hypothesis import given
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    SystemMessage,
-    TokenWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, MessageWindow, SystemMessage, TokenWindow, UserMessage, services
 from chatmemory.formats import read_transcripts
 from chatmemory.reading import recall
 from chatmemory.recall.history import REPEATS

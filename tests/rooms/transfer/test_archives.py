@@ -11,12 +11,7 @@ from django.core.management import CommandError, call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import (
-    MessageWindow,
-    TokenWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import MessageWindow, TokenWindow, UserMessage, services
 from chatmemory.ledger.verification import verify
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
 from chatmemory.reading import conversations

@@ -13,12 +13,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatmemory import (
-    AiMessage,
-    MessageWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, MessageWindow, UserMessage, services
 from chatmemory.formats import Refused, stream_transcripts
 from chatmemory.ledger import protocol
 from chatmemory.ledger.verification import verify

@@ -11,11 +11,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from chatmemory import (
-    AiMessage,
-    UserMessage,
-    services,
-)
+from chatmemory import AiMessage, UserMessage, services
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.message import text_of
 from chatmemory.models import Memory

@@ -11,19 +11,12 @@ from django.core.management import call_command
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatmemory import (
-    MessageWindow,
-    UserMessage,
-    services,
-)
+from chatmemory import MessageWindow, UserMessage, services
 from chatmemory.formats import Loss, Reading, Transcript, read_transcripts
+from chatmemory.ledger import slices
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.message import text_of
-from chatmemory.messages.sessions import (
-    Compaction,
-    Session,
-    SessionBuilder,
-)
+from chatmemory.messages.sessions import Compaction, Session, SessionBuilder
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.summaries import stands_for
 from chatmemory.reading.windows import window
@@ -186,7 +179,7 @@ def long_session() -> Session:
 
 
 def test_a_long_session_takes_seconds_and_goes_on_where_it_was_interrupted(monkeypatch):
-    session, add = long_session(), services.slices.add_recorded
+    session, add = long_session(), slices.add_recorded
     calls = []
 
     class Interrupted(Exception):

@@ -25,12 +25,9 @@ from chatmemory import (
     database,
     services,
 )
-from chatmemory.exceptions import (
-    DeletionUnfinished,
-    ImportUnfinished,
-    MemoryExists,
-)
+from chatmemory.exceptions import DeletionUnfinished, ImportUnfinished, MemoryExists
 from chatmemory.formats import read_transcripts
+from chatmemory.ledger import slices
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.phrases import SEARCHED
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
@@ -156,7 +153,7 @@ def interrupted_after_a_slice(monkeypatch) -> Iterator[None]:
 
     with monkeypatch.context() as patched:
         for name in ("add_all", "add_copies"):
-            add = getattr(services.slices, name)
+            add = getattr(slices, name)
             patched.setattr(slices, name, partial(once, add))
         with pytest.raises(Interrupted):
             yield
@@ -201,9 +198,7 @@ def test_only_the_same_file_and_policy_go_on(half):
     assert "under another policy" in policy.refused
     assert conversations.memory("long").said_count == 4
     with pytest.raises(ImportUnfinished):  # another process begins with the first slice
-        list(
-            services.slices.add_slices("long", [services.NewMessage(each) for each in numbered(9)])
-        )
+        list(slices.add_slices("long", [services.NewMessage(each) for each in numbered(9)]))
     (same,) = import_all(reading(), MessageWindow(3))
     assert (same.messages, same.refused) == (10, "")
     assert history.said("long") == numbered(10)

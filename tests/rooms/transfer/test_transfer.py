@@ -8,13 +8,7 @@ from html import unescape
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from chatmemory import (
-    AiMessage,
-    SystemMessage,
-    UserMessage,
-    policy_kinds,
-    services,
-)
+from chatmemory import AiMessage, SystemMessage, UserMessage, policy_kinds, services
 from chatmemory.converters import address
 from chatmemory.formats import read_transcripts, readable_formats, writable_formats
 from chatmemory.reading import conversations, steps, windows
