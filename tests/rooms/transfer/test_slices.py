@@ -27,7 +27,7 @@ from chatmemory import (
 )
 from chatmemory.exceptions import DeletionUnfinished, ImportUnfinished, MemoryExists
 from chatmemory.formats import read_transcripts
-from chatmemory.ledger import slices
+from chatmemory.ledger import erasure, slices
 from chatmemory.ledger.verification import verify
 from chatmemory.messages.phrases import SEARCHED
 from chatmemory.models import AuditEntry, Memory, Message, Stay, Step
@@ -98,7 +98,7 @@ def test_an_interrupted_deletion_is_finished_by_the_command(begun, capsys):
     assert not Memory.with_deleted.exists()
     assert AuditEntry.objects.filter(action="delete", actor="ada").count() == 1
     create_and_add("long", MessageWindow(3), numbered(5))
-    services.erasure._purge("long")  # by a process that has not heard of the end
+    erasure._purge("long")  # by a process that has not heard of the end
     assert (conversations.memory("long").said_count, rows()) == (5, 15)
     assert verify("long") is None
 
@@ -113,7 +113,7 @@ def test_a_long_conversation_is_purged_after_the_commit(django_capture_on_commit
 
 def test_each_transaction_of_a_purge_removes_few_rows(begun, monkeypatch):
     seen = [rows()]
-    slice_of = services.erasure._purge_slice
+    slice_of = erasure._purge_slice
 
     def counted(*arguments) -> bool:
         is_done = slice_of(*arguments)
@@ -143,11 +143,11 @@ class Interrupted(Exception):
 
 @contextmanager
 def interrupted_after_a_slice(monkeypatch) -> Iterator[None]:
-    slices = []
+    taken = []
 
     def once(add, *arguments):
-        slices.append(arguments)
-        if len(slices) > 1:
+        taken.append(arguments)
+        if len(taken) > 1:
             raise Interrupted
         return add(*arguments)
 
