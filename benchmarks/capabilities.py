@@ -68,6 +68,8 @@ FILES: Mapping[str, tuple[str, ...]] = {
         "chatmemory/core/phrases.py",
         "chatmemory/queries/phrase.py",
         "chatmemory/explain/phrase.py",
+        "inspector/conversation/phrase.py",
+        "inspector/conversation/phrase_answers.py",
         "inspector/conversation/found.py",
         f"{_PAGE}/_why_phrase.html",
         "tests/explain/test_phrase.py",
