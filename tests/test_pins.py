@@ -282,7 +282,7 @@ def check_room(place: int) -> None:
 
 def around(preview: PinPreview) -> tuple[UserMessage | None, UserMessage | None]:
     """The largest message that the room holds, and the next larger one."""
-    if preview.policy.unit == "messages":
+    if preview.policy.unit in ("messages", "turns"):
         message = UserMessage("one more")
         return (message, None) if preview.room >= 1 else (None, message)
     estimator = estimator_for(preview.policy.estimator)

@@ -149,10 +149,10 @@ def when_all_came(past: Past, seqs: Sequence[int]) -> int | None:
 
 
 def when_two_came(past: Past, seqs: Sequence[int]) -> int | None:
-    """There is more than one system message, and none left meanwhile."""
+    """There is more than one system message, the one that is named came first, and none left."""
     step = sorted(map(past.came, seqs))[1]
-    is_certain = not any(each.type is _SYSTEM for each in past.left_after(step - 1))
-    return step if is_certain else None
+    has_left = any(each.type is _SYSTEM for each in past.left_after(step - 1))
+    return None if has_left or past.came(seqs[0]) > step else step
 
 
 def when_it_became_first(past: Past, seqs: Sequence[int]) -> int | None:

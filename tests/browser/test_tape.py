@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from ..long_conversations import long_conversation
 
+pytestmark = pytest.mark.long
 WIDTHS = [(390, 844), (1024, 768), (1440, 900)]
 PHONE = {"width": 390, "height": 844}
 # The labels of each row of the tape that are in view, and the playhead's flag, as boxes.

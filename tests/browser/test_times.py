@@ -14,6 +14,7 @@ from chatmemory.services import NewMessage
 
 from ..conversations import numbered
 
+pytestmark = pytest.mark.long
 PHONE = {"width": 390, "height": 844}
 START = datetime(2026, 11, 24, 23, 40, 7, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from chatmemory import UserMessage
 from chatmemory.reading import history
 
-pytestmark = pytest.mark.usefixtures("demo_conversations")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("demo_conversations")]
 PHONE = {"viewport": {"width": 390, "height": 844}}
 TEXT = "Where is my parcel?"
 NEUTRAL = "Preview shows what would leave, before anything is saved."

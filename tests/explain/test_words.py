@@ -61,7 +61,9 @@ def check_numbers(page: ConversationPage) -> None:
     if stored <= said:
         assert page.said.load == page.kept.load + hidden + page.forgotten.load
     if page.unit == "msg":
-        assert (page.said.load, page.forgotten.load) == (len(said), len(said - stored))
+        policy = page.window.policy
+        counted = {row.row.seq for row in page.history_pane.rows if policy.weigh(row.row)}
+        assert (page.said.load, page.forgotten.load) == (len(counted), len(counted - stored))
 
 
 def check_steps(page: ConversationPage) -> None:

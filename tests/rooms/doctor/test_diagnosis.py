@@ -72,6 +72,7 @@ def at_fault(step: int) -> set[tuple[str, int]]:
 
 APART = [CALL, CustomMessage({"a": 1}), RESULT, UserMessage("a"), UserMessage("a")]
 COMBINED = [AiMessage("b"), result("x"), CustomMessage({"a": 1}), AiMessage("a"), call("x")]
+IN_FRONT = [result("x"), AiMessage("a"), SystemMessage("b"), CustomMessage({"a": 1})]
 BETWEEN = [AiMessage("a"), SystemMessage("b"), AiMessage("a"), SystemMessage("a")]
 
 
@@ -80,6 +81,7 @@ BETWEEN = [AiMessage("a"), SystemMessage("b"), AiMessage("a"), SystemMessage("a"
 @example([("add", BETWEEN)])
 @example([("add", APART)])
 @example([("add", COMBINED)])
+@example([("client's list", IN_FRONT), ("client's list", [result("y"), *IN_FRONT])])
 def test_after_any_changes_a_diagnosis_is_what_the_ledger_says(db, made):
     """What is found after each step is found at the end as of that step, unless words were redacted
     meanwhile; and a window breaks a rule from the step on that is named, not before.
