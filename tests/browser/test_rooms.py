@@ -5,7 +5,11 @@ They are collected here because the browser is closed after the tests of this pa
 
 from __future__ import annotations
 
+import pytest
+
 from ..rooms import of_rooms
+
+pytestmark = pytest.mark.long  # a minute and a half of Chromium: `make whole`
 
 for module in of_rooms("in_a_browser"):
     room = module.__name__.split(".")[2]

@@ -25,7 +25,7 @@ MULTIPART = {"Content-Type": "multipart/form-data; boundary=part"}
 KILOBYTE = 2**10
 EMOJI = "\N{SLOTH}".encode()
 
-pytestmark = pytest.mark.own_server
+pytestmark = [pytest.mark.long, pytest.mark.own_server]
 
 
 def heaviest(shapes: Iterable[str], heavy: set[str]) -> list:
