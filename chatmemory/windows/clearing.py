@@ -75,8 +75,7 @@ def old_results(entries: Iterable[Entry], keep: int) -> Sequence[Entry]:
 
 def cleared(window: Window, stubs: Mapping[Entry, Entry], policy: Policy | None) -> Transition:
     """Return the transition by which stubs take the places of results."""
-    systems = {each: each for each in window.systems()}
-    entries = [systems.get(each, each) for each in window]
+    entries = window.with_system_messages()
     before = after = totals_under(policy, window)
     for entry, stub in stubs.items():
         costs = (policy.weigh(entry), policy.weigh(stub)) if policy else (0, 0)

@@ -259,8 +259,7 @@ def set_pinned(
 
     A tool call and the results directly behind it are pinned together.
     """
-    systems = {each: each for each in window.systems()}
-    entries = [systems.get(each, each) for each in window]
+    entries = window.with_system_messages()
     chosen = group_of(entries, entries.index(entry))
     changed = {each: replace(each, pinned=pinned, key=object()) for each in chosen}
     totals = totals_under(policy, window)

@@ -132,6 +132,11 @@ class Window:
         """Return the system messages in window order; each entry carries its message."""
         return list(self._known_systems())
 
+    def with_system_messages(self) -> list[Entry]:
+        """Return every entry in window order; those of system messages carry their message."""
+        systems = {each: each for each in self.systems()}
+        return [systems.get(each, each) for each in self]
+
     def with_messages(self) -> list[Entry]:
         """Return every entry with its message, in window order."""
         if self._source is not None and not self._read and not self._appended:

@@ -234,12 +234,6 @@ class SiteRoom(kernel.Room):
         """Return the causes that people folded on the overview, by the names of flags."""
         return {}
 
-    def providers(self) -> Iterable[str]:
-        """Return the names of the providers in use (`chatmemory.lint.PROVIDERS`), none until
-        somebody has chosen.
-        """
-        return ()
-
     def badges(self, rows: Sequence[MemoryRow]) -> Mapping[str, Iterable[Badge]]:
         """Return what rows of the overview have, by the ids of conversations."""
         return {}

@@ -157,11 +157,6 @@ def questions() -> list[Fragment]:
     return _of_each(Fragment, lambda room: room.questions())
 
 
-def providers_in_use() -> list[str]:
-    """Return the providers in use that rooms know of."""
-    return [name for room in rooms() for name in room.providers()]
-
-
 def muted() -> dict[str, Muted]:
     """Return the causes that are folded, of all rooms."""
     return {name: mute for room in rooms() for name, mute in room.muted().items()}

@@ -71,12 +71,6 @@ class Doctor(room.SiteRoom):
 
         return not card.known(view).is_current
 
-    def providers(self) -> Iterable[str]:
-        from inspector.rooms.doctor.choosing import choices
-
-        made = choices()
-        return made.everywhere.providers if made.is_made else ()
-
     def questions(self) -> Iterable[room.Fragment]:
         from inspector.rooms.doctor import card
 

@@ -21,9 +21,10 @@ from chatmemory.recall.cost import ONE, Bill, Call, Prices, Provider, bill_of, p
 from chatmemory.recall.frontier import FEWEST_CALLS
 from chatmemory.recall.history import History
 from chatmemory.recall.prompts import prompts_of
+from chatmemory.rooms import providers_in_use
 from chatmemory.windows.stored_policies import can_decide
 from inspector.rooms.lab.models import KeptCost
-from inspector.shell.rooms import providers_in_use
+from inspector.shell.prices import CACHES
 
 OVER = 105  # percent of sending everything
 RULES = 1  # raise it with each change of what is kept
@@ -32,11 +33,8 @@ PRICED = ("openai", "anthropic", "gemini")
 
 def provider_that_prices() -> Provider | None:
     """Return the first provider in use whose cache has a price; None if there is none."""
-    for name in providers_in_use():
-        own = name.split("_")[0]  # OpenAI's Responses have the price of its chats
-        if own in PRICED:
-            return providers()[own]
-    return None
+    priced = (CACHES[name] for name in providers_in_use() or () if name in CACHES)
+    return next((providers()[name] for name in priced), None)
 
 
 def has_price() -> bool:
