@@ -47,11 +47,12 @@ def adopting(which: MemoryFilter, policy: Policy) -> PolicyAdoption:
         differing += len(some)
         if policy.meters_only:
             continue
-        unknown = [
-            row for row in some if evicts_by_tokens and family_named(row.policy_estimator) != family
-        ]
-        recounted += sum(row.window_count > 0 for row in unknown)
-        known = [row for row in some if row not in unknown]
+        known = []
+        for row in some:
+            if evicts_by_tokens and family_named(row.policy_estimator) != family:
+                recounted += row.window_count > 0
+            else:
+                known.append(row)
         over += sum(map(policy.is_exceeded_by, _windows_under(policy, known)))
     return PolicyAdoption(which.rows().count(), differing, over, recounted)
 

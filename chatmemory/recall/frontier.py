@@ -183,11 +183,6 @@ class Point(NamedTuple):
     policy: Policy | None
     tally: Tally
 
-    @property
-    def is_sliding(self) -> bool:
-        """Whether a window loses one message at a time."""
-        return self.policy is not None and self.policy.low_water == WHOLE
-
 
 class Sums:
     """The figures of some conversations added up."""

@@ -59,7 +59,7 @@ def clear_for(
 
 
 def _nothing(window: Window, policy: Policy) -> Transition:
-    return unchanged(window, policy)._replace(change=Change.ADD)  # one that is ignored
+    return unchanged(window, policy)._replace(change=Change.CLEAR_RESULTS)
 
 
 def _stub(entry: Entry, message: ChatMessage, count: Callable[[ChatMessage], int]) -> Entry:

@@ -40,16 +40,12 @@ class Reason(StrEnum):
         return self in FOR_ROOM
 
     @property
-    def keeps_its_place(self) -> bool:
-        """Whether the message stayed in the window, by another stay that began at the same step."""
-        return self in IN_PLACE
-
-    @property
     def is_beyond_limits(self) -> bool:
         """Whether the message would have left under any limit."""
         return self in (Reason.CLEARED, Reason.SET, Reason.SUMMARIZED)
 
 
+# The message stayed in the window, by another stay that began at the same step.
 IN_PLACE = (Reason.MOVED, Reason.STUBBED)
 FOR_ROOM = (Reason.CAPACITY, Reason.ORPHANED, Reason.TURN)
 REASONS = {reason.value: reason for reason in Reason}

@@ -92,7 +92,9 @@ class Transition(NamedTuple):
 
     @property
     def ignored(self) -> bool:
-        return self.change is Change.ADD and not self.arrivals and not self.evictions
+        """Whether it is an add or a clearing of results that changes nothing."""
+        can_be = self.change in (Change.ADD, Change.CLEAR_RESULTS)
+        return can_be and not self.arrivals and not self.evictions
 
     @property
     def has_room(self) -> bool:

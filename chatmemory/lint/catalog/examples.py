@@ -28,7 +28,6 @@ GITHUB = "https://github.com/"
 MISTRAL_CHECKS = (
     f"{GITHUB}mistralai/mistral-common/blob/main/src/mistral_common/protocol/instruct/validator.py"
 )
-MEDIA_PAGE = "https://ai.google.dev/gemini-api/docs/image-understanding"
 
 
 def refused(error: str, source: str, date: str = "") -> Law:
