@@ -241,21 +241,15 @@ def said(memory_id: str, at: int | None = None) -> list[ChatMessage]:
 
 @one_snapshot()
 def said_with_history(
-    memory_id: str,
-    estimator: str | None = None,
-    latest: int | None = None,
-    characters: int | None = None,
+    memory_id: str, estimator: str | None = None, latest: int | None = None
 ) -> tuple[list[ChatMessage], History]:
     """Return what was said in a conversation, counted by an estimator; by default its own.
 
-    With `latest`, only so many messages, the last ones, and with `characters` as many of these as
-    have no more together. The numbers of the history are seqs. Raises MemoryNotFound,
-    UnknownEstimator.
+    With `latest`, only so many messages, the last ones. The numbers of the history are seqs. Raises
+    MemoryNotFound, UnknownEstimator.
     """
     memory = find_memory(memory_id)
     said = said_by(memory_id, memory.last_seq)
-    if characters is not None:
-        said = said.filter(seq__gte=_first_within(said, latest, characters))
     rows = list(said.order_by("-seq")[:latest])[::-1] if latest else list(said.order_by("seq"))
     return messages_with_history(memory, rows, estimator)
 
@@ -297,26 +291,15 @@ def history_without_words(memory: Memory, latest: int) -> History:
     return History(entries, (), (), Lexicon(()), overhead, seqs, times=times)
 
 
-def newest_said(memory_id: str) -> tuple[list[ChatMessage], History]:
-    """Return the messages among which losses are looked for: the newest 10,000, or as many of these
-    as have 4 million characters together.
-    """
-    return said_with_history(memory_id, None, NEWEST_MESSAGES, NEWEST_CHARACTERS)
-
-
 def first_of_newest(memory_id: str, last: int) -> int:
-    """Return the first of the messages among which incidents up to message `last` are looked for:
-    as many as losses.
+    """Return the first of the messages among which incidents and losses up to message `last` are
+    looked for: the newest 10,000, or as many of these as have 4 million characters together.
     """
-    return _first_within(said_by(memory_id, last), NEWEST_MESSAGES, NEWEST_CHARACTERS)
-
-
-def _first_within(said: QuerySet[Message], latest: int | None, characters: int) -> int:
-    """Return the seq of the first message behind which no more characters are stored."""
-    first, left = 1, characters
-    sizes = said.order_by("-seq").values_list("seq", Length("text") + Length("frame"))
-    for seq, size in sizes[:latest].iterator():
-        left -= size
+    first, left = 1, NEWEST_CHARACTERS
+    size = Length("text") + Length("frame")
+    sizes = said_by(memory_id, last).order_by("-seq").values_list("seq", size)
+    for seq, characters in sizes[:NEWEST_MESSAGES].iterator():
+        left -= characters
         if left < 0:
             return first
         first = seq

@@ -6,7 +6,7 @@ The term of a kept row is read again from a message that mentions it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -20,13 +20,14 @@ from chatmemory.formats import FORMATS
 from chatmemory.keeper import Keeper, version_of
 from chatmemory.kept import KeptRow
 from chatmemory.ledger.lookup import find_memory
+from chatmemory.ledger.windows import read_message
 from chatmemory.messages.estimators import estimator_for
 from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.sessions import Compaction, Session, stored_session
 from chatmemory.messages.texts import printable
 from chatmemory.models import Memory, Stay, Step
 from chatmemory.reading.finding import MemoryFilter
-from chatmemory.reading.history import newest_said
+from chatmemory.reading.history import first_of_newest, said_by
 from chatmemory.recall.compactions import (
     LIMIT,
     CameBack,
@@ -43,9 +44,17 @@ from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.compaction import appended_terms
 from chatmemory.windows.eviction import Reason
 from chatmemory.windows.policies import DEFAULT_ESTIMATOR
-from inspector.rooms.evidence.corpus import Corpus, corpus_now, digest_of, packed
-from inspector.rooms.evidence.messages import injected_since, messages_of
+from inspector.rooms.evidence.corpus import (
+    Corpus,
+    corpus_now,
+    digest_of,
+    first_part,
+    joined,
+    packed,
+)
+from inspector.rooms.evidence.messages import injected_between, messages_of
 from inspector.rooms.evidence.models import KeptCompactions
+from inspector.rooms.evidence.stretches import first_behind, settled_until, was_settled_at
 
 NEWEST_COMPACTIONS = 100  # of a conversation, of which it is found what they lost
 LOST_LISTED = 100
@@ -147,35 +156,75 @@ class CompactionKeeper(Keeper):
         return version_of(LOSS_RULES, fact_words(), StoredEvidence._fields, KeptTerm._fields)
 
     def make(self, memory: Memory, before: KeptRow | None) -> dict[str, Any]:
-        found, terms = found_compactions(memory)
-        measured = [each for each in found if not each.why_left_out]
+        found = _gone_on(memory, before)
+        measured = [each for each in found.compactions if not each.why_left_out]
         lost = {term.digest for each in measured for term in each.terms if term.is_lost}
         return {
-            "content": json.dumps(found),
-            "compacted": len(found),
+            "content": json.dumps(found.compactions),
+            "compacted": len(found.compactions),
             "terms_lost": sum(term.is_lost for each in measured for term in each.terms),
             "lost": json.dumps(sorted(lost)),
-            "mentioned": packed(map(digest_of, terms)) if found else "",
+            "mentioned": found.mentioned if found.compactions else "",
         }
 
 
-def found_compactions(memory: Memory) -> tuple[list[StoredEvidence], Collection[str]]:
-    """Return what the newest 100 compactions lost, by step, and the terms of the conversation:
-    among the newest 10,000 messages, or 4 million characters.
+class Found(NamedTuple):
+    """Compactions by step, and the digests of the terms among which they were found, as text."""
+
+    compactions: list[StoredEvidence]
+    mentioned: str = ""
+
+    def after(self, settled: Found, first: int) -> Found:
+        """Return this after what is settled of the compactions before the message `first`."""
+        earlier = [each for each in settled.compactions if each.summary < first]
+        newest = [*earlier, *self.compactions][-NEWEST_COMPACTIONS:]
+        return Found(newest, joined(settled.mentioned, self.mentioned))
+
+
+def found_compactions(memory: Memory) -> list[StoredEvidence]:
+    """Return what the newest 100 compactions of a conversation lost, by step."""
+    return _gone_on(memory, None).compactions
+
+
+def _gone_on(memory: Memory, before: KeptRow | None) -> Found:
+    """Find what compactions lost. What is settled is that of the row before, if it has it; see
+    `stretches`. Of the compactions before the first message that is read now, it is all.
     """
+    settled = settled_until(memory.last_seq)
+    first = first_behind(memory, settled)
+    later = _found_between(memory, first, memory.last_seq)
+    if not settled:
+        return later
+    known = _known(before)
+    if before is None or known is None or was_settled_at(memory, before.step) != settled:
+        known = _found_between(memory, first_of_newest(memory.pk, settled), settled)
+    return later.after(known, first)
+
+
+def _known(before: KeptRow | None) -> Found | None:
+    """Return what the row before has; None if there is none, or if it cannot be read."""
+    with suppress(CorruptRow):
+        if isinstance(before, KeptCompactions):
+            with before.reading() as values:
+                return Found(_rows(values), first_part(before.mentioned))
+    return None
+
+
+def _found_between(memory: Memory, first: int, last: int) -> Found:
+    """Find what the compactions lost whose summaries are among these messages."""
     compacting = Step.objects.filter(memory=memory, kind=Step.Kind.COMPACT)
-    newest = list(compacting.order_by("-n")[:NEWEST_COMPACTIONS])
+    among = compacting.filter(seq__gte=first, seq__lte=last)
+    newest = list(among.order_by("-n")[:NEWEST_COMPACTIONS])
     if not newest:
-        return [], ()
-    messages, history = newest_said(memory.pk)
-    first = min(history.numbers, default=1)
-    injected = injected_since(memory, first)
+        return Found([])
+    injected = injected_between(memory, first, last)
     stays = Stay.objects.filter(memory=memory, seq__gte=first)
     since = stays.aggregate(since=Min("entered_step"))["since"] or 1
     steps = [each for each in newest[::-1] if each.n >= since and each.seq in injected]
     if not steps:
-        return [], ()
-    said = dict(zip(history.numbers, messages, strict=True))
+        return Found([])
+    rows = said_by(memory.pk, last).filter(seq__gte=first)
+    said = {row.seq: read_message(row) for row in rows}
     session, seqs = _session(memory, said, injected, steps)
     count = estimator_for(DEFAULT_ESTIMATOR).estimate_token_count_in_text
     found = compaction_evidence(session, words=fact_words())
@@ -183,7 +232,7 @@ def found_compactions(memory: Memory) -> tuple[list[StoredEvidence], Collection[
         _kept(each, step.n, session, seqs, count(appended_terms(each.dropped[:LIMIT])))
         for each, step in zip(found, steps, strict=True)
     ]
-    return kept, terms_of(session, fact_words())
+    return Found(kept, packed(map(digest_of, terms_of(session, fact_words()))))
 
 
 def _session(
@@ -316,7 +365,7 @@ def compactions_now(memory_id: str, most: int | None = None) -> CompactionsUntil
         known = compactions_in(memory, CompactionKeeper().row(memory))
     if known.is_current or (most is not None and memory.said_count > most):
         return known
-    return CompactionsUntil(memory_id, memory.last_step, found_compactions(memory)[0])
+    return CompactionsUntil(memory_id, memory.last_step, found_compactions(memory))
 
 
 def shown_compactions(known: CompactionsUntil, latest: int) -> list[ShownEvidence]:

@@ -29,17 +29,31 @@ def digest_of(term: str) -> int:
     return int.from_bytes(digest)
 
 
+# The digests of a conversation are text; those of what is settled stand apart, as its first part.
+_BETWEEN = " "
+
+
 def packed(digests: Iterable[int]) -> str:
     """Return digests as text."""
     return b64encode(array("I", sorted(set(digests))).tobytes()).decode()
 
 
-def unpacked(text: str) -> array[int]:
-    """Return the digests of a text; none for a text that somebody altered."""
+def joined(first: str, others: str) -> str:
+    """Return the digests of two texts as one."""
+    return _BETWEEN.join((first, others))
+
+
+def first_part(text: str) -> str:
+    return text.partition(_BETWEEN)[0]
+
+
+def unpacked(text: str) -> set[int]:
+    """Return the digests of a text; none for a part that somebody altered."""
     digests = array("I")
-    with suppress(ValueError):
-        digests.frombytes(b64decode(text))
-    return digests
+    for part in text.split(_BETWEEN):
+        with suppress(ValueError):
+            digests.frombytes(b64decode(part))
+    return set(digests)
 
 
 @dataclass(frozen=True)

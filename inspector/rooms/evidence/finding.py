@@ -1,9 +1,6 @@
 """Finds the incidents of stored conversations, in the ledger as it was.
 
-A long conversation is read in stretches of 500 messages. Incidents up to the last full stretch are
-settled: they are found once, among the newest 10,000 messages, or 4 million characters. Those in
-the messages behind it are found after each change, among these messages, the stretch before, and
-what was in memory when that began. So a change costs the same however long the conversation is.
+A long conversation is read in stretches, see there.
 """
 
 from __future__ import annotations
@@ -35,22 +32,13 @@ from chatmemory.windows.eviction import REASONS
 from chatmemory.windows.loads import Keeping
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
-
-STRETCH = 500  # messages
+from inspector.rooms.evidence.stretches import first_behind, settled_until
 
 
 def found_incidents(memory: Memory) -> list[Incident]:
     """Return the incidents of a conversation, in order."""
     settled = settled_until(memory.last_seq)
     return settled_incidents(memory, settled) + later_incidents(memory, settled)
-
-
-def settled_until(last_seq: int) -> int:
-    """Return the last message whose incident no later message changes: none of a short
-    conversation, which is read as a whole.
-    """
-    full = last_seq - last_seq % STRETCH
-    return full if full > STRETCH else 0
 
 
 def settled_incidents(memory: Memory, settled: int) -> list[Incident]:
@@ -62,10 +50,7 @@ def settled_incidents(memory: Memory, settled: int) -> list[Incident]:
 
 def later_incidents(memory: Memory, settled: int) -> list[Incident]:
     """Find the incidents behind that message."""
-    first = max(1, settled - STRETCH + 1)
-    if not settled:
-        first = first_of_newest(memory.pk, memory.last_seq)
-    found = _incidents_between(memory, first, memory.last_seq)
+    found = _incidents_between(memory, first_behind(memory, settled), memory.last_seq)
     return [each for each in found if each.again > settled]
 
 

@@ -26,14 +26,10 @@ from chatmemory.signals import cases_found, incidents_found
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.eviction import REASONS
 from chatmemory.windows.loads import Keeping
-from inspector.rooms.evidence.finding import (
-    found_incidents,
-    later_incidents,
-    settled_incidents,
-    settled_until,
-)
+from inspector.rooms.evidence.finding import found_incidents, later_incidents, settled_incidents
 from inspector.rooms.evidence.messages import messages_of
 from inspector.rooms.evidence.models import KeptIncidents
+from inspector.rooms.evidence.stretches import settled_until, was_settled_at
 
 ON_CARDS = frozenset(IncidentKind) - {IncidentKind.USED_UNSEEN}
 
@@ -117,14 +113,10 @@ def _gone_on(memory: Memory, before: KeptRow | None) -> list[KeptIncident]:
     has them.
     """
     settled, known = settled_until(memory.last_seq), _known(before)
-    if before is None or known is None or _settled_at(memory, before.step) != settled:
+    if before is None or known is None or was_settled_at(memory, before.step) != settled:
         known = _kept_incidents(memory, settled_incidents(memory, settled))
     rows = [row for row in known if row.again <= settled]
     return rows + _kept_incidents(memory, later_incidents(memory, settled))
-
-
-def _settled_at(memory: Memory, step: int) -> int:
-    return settled_until(find_step(memory, step).last_seq)
 
 
 def _known(before: KeptRow | None) -> list[KeptIncident] | None:

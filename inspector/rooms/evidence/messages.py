@@ -9,10 +9,12 @@ from chatmemory.ledger.windows import read_message
 from chatmemory.models import Memory, Message
 
 
-def injected_since(memory: Memory, first: int) -> dict[int, ChatMessage]:
-    """Return the messages that were put into the window, such as summaries, from a seq on."""
-    rows = Message.objects.filter(memory=memory, seq__gte=first, origin=Message.Origin.SYNTHETIC)
-    return {row.seq: read_message(row) for row in rows}
+def injected_between(memory: Memory, first: int, last: int) -> dict[int, ChatMessage]:
+    """Return the messages that were put into the window, such as summaries, from a seq to another
+    one.
+    """
+    rows = Message.objects.filter(memory=memory, seq__gte=first, seq__lte=last)
+    return {row.seq: read_message(row) for row in rows.filter(origin=Message.Origin.SYNTHETIC)}
 
 
 def messages_of(memory_id: str, seqs: Collection[int]) -> dict[int, ChatMessage]:

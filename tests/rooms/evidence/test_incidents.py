@@ -15,7 +15,7 @@ from chatmemory.models import Memory
 from chatmemory.recall.incidents import incidents_under
 from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.windows.loads import Keeping
-from inspector.rooms.evidence import finding
+from inspector.rooms.evidence import stretches
 from inspector.rooms.evidence.finding import found_incidents
 from inspector.rooms.evidence.incidents import incidents
 from inspector.rooms.evidence.models import KeptIncidents
@@ -90,7 +90,7 @@ def row_of(memory_id):
 @examples(30)
 def test_a_row_kept_after_each_change_is_the_one_made_once_at_the_end(messages, policy, data):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(finding, "STRETCH", 3)
+        patch.setattr(stretches, "STRETCH", 3)
         memory_id = f"going-on-{next(NUMBERS)}"
         services.create(memory_id, policy)
         rest = list(without_ignored(messages))
@@ -104,7 +104,7 @@ def test_a_row_kept_after_each_change_is_the_one_made_once_at_the_end(messages, 
 
 def test_what_was_said_long_ago_is_looked_for_once_a_stretch_is_full(monkeypatch):
     """What memory held when the stretch before began is known at once."""
-    monkeypatch.setattr(finding, "STRETCH", 4)
+    monkeypatch.setattr(stretches, "STRETCH", 4)
     create_and_add(
         "a", MessageWindow(3), users("A-1182", "B-2293", *["well"] * 6, "A-1182", "B-2293")
     )

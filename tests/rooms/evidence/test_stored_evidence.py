@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from chatmemory import AiMessage, MessageWindow, NotCompactable, UserMessage, services
 from chatmemory.formats import Reading, Transcript, read_transcripts
 from chatmemory.ledger import protocol
+from chatmemory.ledger.keeping import current
 from chatmemory.messages.sessions import Compaction, Session
 from chatmemory.models import Memory, Message, Step
 from chatmemory.reading import history, windows
@@ -22,11 +23,13 @@ from chatmemory.recall.compactions import APPENDED, TAILS, CameBack, Level, comp
 from chatmemory.recall.facts import facts_of
 from chatmemory.recall.kinds import IncidentKind
 from chatmemory.windows.eviction import Reason
-from inspector.rooms.evidence.compactions import evidence_of
+from inspector.rooms.evidence import stretches
+from inspector.rooms.evidence.compactions import CompactionKeeper, evidence_of
 from inspector.rooms.evidence.flagged import COMPACTED_WITH_LOSS
 from inspector.rooms.evidence.models import KeptCompactions
 from inspector.rooms.transfer.imports import import_all
 from tests.conversations import create_and_add, users
+from tests.counting_calls import CountedLines
 from tests.properties import examples
 from tests.recall.test_compaction_evidence import sessions, tool
 
@@ -132,8 +135,12 @@ def session_of(memory_id):
     return Session(tuple(stored), tuple(compactions))
 
 
-def changed(memory_id, script, limit=5):
-    services.create(memory_id, MessageWindow(limit))
+def created(memory_id, script):
+    services.create(memory_id, MessageWindow(5))
+    changed(memory_id, script)
+
+
+def changed(memory_id, script):
     for kind, *given_ in script:
         if kind == "add":
             services.add(memory_id, given_)
@@ -146,7 +153,7 @@ def changed(memory_id, script, limit=5):
 @examples(40)
 def test_of_any_conversation_it_is_the_evidence_of_its_session(script):
     name = f"c{next(NUMBERS)}"
-    changed(name, script)
+    created(name, script)
     if Memory.objects.get(id=name).last_step:
         check_same(name, session_of(name))
 
@@ -155,7 +162,7 @@ def test_of_any_conversation_it_is_the_evidence_of_its_session(script):
 @examples(60)
 def test_incidents_and_evidence_do_not_contradict_each_other(script):
     name = f"i{next(NUMBERS)}"
-    changed(name, script)
+    created(name, script)
     found = services.current_incidents(name).incidents
     lost = {each.evidence.step: listed(each.listed) for each in shown(name)}
     used = {
@@ -238,6 +245,56 @@ def test_kept_messages_before_the_bounds_hold_their_terms(monkeypatch):
     services.add("a", [AiMessage("A-11 B-22 C-33"), AiMessage("well")])
     (found,) = shown("a")
     assert [each.term for each in found.listed] == ["B-22", "C-33"]
+
+
+def row_of(memory_id):
+    row = current(CompactionKeeper(), memory_id)
+    return {name: value for name, value in vars(row).items() if name not in ("_state", "kept_at")}
+
+
+@given(changes())
+@examples(10)
+def test_a_row_kept_after_each_change_is_the_one_made_once_at_the_end(script):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stretches, "STRETCH", 2)
+        name = f"k{next(NUMBERS)}"
+        services.create(name, MessageWindow(5))
+        for one in script:
+            changed(name, [one])
+            row = row_of(name)
+        KeptCompactions.objects.filter(memory=name).delete()
+        assert row_of(name) == row
+
+
+def test_a_use_long_after_its_compaction_is_found_once_a_stretch_is_full(monkeypatch):
+    monkeypatch.setattr(stretches, "STRETCH", 4)
+    create_and_add("a", MessageWindow(9), users("My order is A-1182.", "well"))
+    services.compact("a", "They asked.", keep_last=0)
+    services.add("a", users(*["well"] * 6))
+    assert not shown("a")[0].listed
+    services.add("a", [AiMessage("A-1182 is here.")])
+    assert not shown("a")[0].listed
+    services.add("a", users("well", "well"))
+    assert listed(shown("a")[0].listed) == [("A-1182", 1, 10, CameBack.UNKNOWN, None)]
+
+
+def test_a_change_costs_the_same_in_a_conversation_twice_as_long(monkeypatch):
+    monkeypatch.setattr(stretches, "STRETCH", 10)
+
+    def lines(stretches_long):
+        name = f"long{stretches_long}"
+        create_and_add(name, MessageWindow(4), users("My order is A-1182.", "well"))
+        services.compact(name, "They asked.", keep_last=0)
+        services.add(name, users(*(f"B-11{n}" for n in range(10 * stretches_long))))
+        services.keep(name)
+        services.add(name, [AiMessage("A-1182 is here.")])
+        memory = Memory.objects.get(id=name)
+        before = KeptCompactions.objects.get(memory=name)
+        with CountedLines() as counted:
+            CompactionKeeper().make(memory, before)
+        return counted.count
+
+    assert lines(8) < 1.2 * lines(4)
 
 
 @pytest.mark.long
