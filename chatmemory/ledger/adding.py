@@ -26,7 +26,7 @@ from chatmemory.exceptions import (
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.windows import stay_entries, stored_window
+from chatmemory.ledger.windows import stored_window
 from chatmemory.messages.codec import message_to_json, without_attributes
 from chatmemory.messages.estimators import (
     ESTIMATORS,
@@ -138,7 +138,7 @@ def add_recorded(
 
 
 def _compacted(window: Window, compaction: Compaction, summary: Entry) -> Transition:
-    entries = [*stay_entries(window.with_messages())]
+    entries = window.with_messages()
     after = compaction.after([entry.seq - 1 for entry in entries])
     covered = [entry for entry in entries if entry.seq - 1 not in after]
     return compact(Window(entries), covered, summary, None, after.index(compaction.summary))
@@ -149,7 +149,7 @@ def summarized(recorder: Recorder, summary: str, plan: SummaryPlan, words: Words
 
     Raises MessageNotFound, InvalidMessage, MessageTooLarge, NotCompactable.
     """
-    entries = [*stay_entries(recorder.window.with_messages())]
+    entries = recorder.window.with_messages()
 
     def entry_of(message: ChatMessage) -> Entry:
         _check_length(text_of(message))

@@ -24,7 +24,7 @@ from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.slices import SLICE, add_slices, is_long
 from chatmemory.ledger.transaction import locked
 from chatmemory.ledger.validation import check_policy, storable_additions
-from chatmemory.ledger.windows import shown_message, stay_entries, stay_entry, stays_at
+from chatmemory.ledger.windows import shown_message, stay_entry, stays_at
 from chatmemory.messages.codec import stored_json
 from chatmemory.messages.estimators import family_named, remember_tokens
 from chatmemory.messages.message import ChatMessage
@@ -168,10 +168,7 @@ def _end_branch(
     with locked(new_id, actor=actor, imported=stored, note=Step.BRANCHED) as recorder:
         own = recorder.window
         # What is not written yet could not be read later. In a branch, seqs have no gaps
-        own.refill(
-            replace(entry, message=copied.history[entry.seq - 1].message)
-            for entry in stay_entries(own)
-        )
+        own.refill(replace(entry, message=copied.history[entry.seq - 1].message) for entry in own)
         _make_room(recorder, copied.window)
         arrivals = counted_entries(recorder.memory, copied.said)
         recorder.record(refill(own, arrivals, recorder.policy))
@@ -199,6 +196,6 @@ def _make_room(recorder: Recorder, window: Sequence[Stay]) -> None:
 def _pin(recorder: Recorder, window: Sequence[Stay]) -> None:
     """Pin what is pinned in the source."""
     for position in [position for position, stay in enumerate(window) if stay.pinned]:
-        entry = list(stay_entries(recorder.window))[position]
+        entry = list(recorder.window)[position]
         if not entry.pinned:
             recorder.pin(entry, pinned=True)

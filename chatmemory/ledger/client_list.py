@@ -36,7 +36,7 @@ from chatmemory import database
 from chatmemory.exceptions import NotCompactable
 from chatmemory.ledger.overrides import kept, overriding
 from chatmemory.ledger.redaction import is_redacted, mark_of
-from chatmemory.ledger.windows import SAID, StayEntry, numbered, shown_message, stay_entries
+from chatmemory.ledger.windows import numbered, shown_message
 from chatmemory.messages.codec import attributes_beside, message_to_json, payload_of
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import ChatMessage, MessageType, text_of
@@ -46,7 +46,7 @@ from chatmemory.windows.eviction import FOR_ROOM, Eviction, Reason
 from chatmemory.windows.lists import Alignment, Payload, align_payloads, inferred_add, summarized
 from chatmemory.windows.stored_policies import total_under
 from chatmemory.windows.transitions import Transition, refill
-from chatmemory.windows.window import Entry, Window
+from chatmemory.windows.window import SAID, Entry, Window
 
 RANK_SPACING = 2**20
 
@@ -102,14 +102,14 @@ class Replacement:
     and `payloads` are the payloads of both lists, those of redacted messages without attributes.
     """
 
-    old: Sequence[StayEntry]
+    old: Sequence[Entry]
     transition: Transition
     before: Sequence[Payload]
     payloads: Sequence[Payload]
     by_client: bool
 
     @classmethod
-    def of(cls, old: Sequence[StayEntry], transition: Transition, by_client: bool) -> Replacement:
+    def of(cls, old: Sequence[Entry], transition: Transition, by_client: bool) -> Replacement:
         before, payloads = _payloads(old), _payloads(transition.arrivals)
         redacted = {
             payload
@@ -329,7 +329,7 @@ class Replacement:
         seqs: Mapping[int, int],
         origins: Mapping[int, str],
         overrides: Mapping[int, str | None],
-    ) -> list[StayEntry]:
+    ) -> list[Entry]:
         """Return the entries of the new list: kept ones if their rank and attributes can stay, else
         new stays.
 
@@ -355,7 +355,7 @@ class Replacement:
             entries.append(numbered(entry, n, seq, rank, origins.get(j, SAID), own))
         return entries
 
-    def _renewed(self, entries: Sequence[StayEntry]) -> list[int]:
+    def _renewed(self, entries: Sequence[Entry]) -> list[int]:
         """Return the old positions of kept messages that needed a new stay."""
         return [i for j, i in self.alignment.kept.items() if entries[j] != self.old[i]]
 
@@ -500,10 +500,10 @@ def rank_of_summary(transition: Transition, n: int) -> int:
     It is that of the first message that it covers, if it stands there, else one between those of
     its neighbours. Raises NotCompactable if none is free between them.
     """
-    ranks = [each.rank if isinstance(each, StayEntry) else None for each in transition.arrivals]
+    ranks = [each.rank if each.n else None for each in transition.arrivals]
     place = ranks.index(None)
     covered = min(
-        (each.rank for each in stay_entries(each.entry for each in transition.evictions)),
+        (eviction.entry.rank for eviction in transition.evictions),
         default=appended_rank(n),
     )
     if sum(rank is not None and rank < covered for rank in ranks) == place:

@@ -13,7 +13,6 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.transaction import Planned, change_as_planned, planned
 from chatmemory.ledger.validation import storable_messages
-from chatmemory.ledger.windows import stay_entries
 from chatmemory.recall.compactions import LIMIT, dropped_terms
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.compaction import SummaryOptions, SummaryPlan, messages_of, summary_message
@@ -86,7 +85,7 @@ def preview_compaction(
     summary_message(summary)
     recorder = Recorder(find_memory(memory_id))
     transition = summarized(recorder, summary, plan, fact_words())
-    covered = [*stay_entries(each.entry for each in transition.evictions)]
+    covered = [eviction.entry for eviction in transition.evictions]
     most = max(LIMIT, plan.append_terms)
     terms = dropped_terms(messages_of(covered), summary, most, words=fact_words())
     appended = appended_count(transition, summary, terms)

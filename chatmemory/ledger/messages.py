@@ -27,7 +27,7 @@ from chatmemory.ledger.validation import (
     storable_additions,
     storable_messages,
 )
-from chatmemory.ledger.windows import StayEntry, read_message, shown_message, stay_entries
+from chatmemory.ledger.windows import read_message, shown_message
 from chatmemory.lint.linter import waiting_call
 from chatmemory.messages.message import ChatMessage, MessageType
 from chatmemory.models import Memory, Message
@@ -35,6 +35,7 @@ from chatmemory.windows.compaction import is_summary
 from chatmemory.windows.eviction import group_of
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.transitions import clear, hidden_by_limit, refill
+from chatmemory.windows.window import Entry
 
 
 def add(
@@ -153,7 +154,7 @@ def _set_pinned(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | No
     memory = recorder.memory
     if pinned:
         _check_limited(memory)
-    entries = list(stay_entries(recorder.window))
+    entries = list(recorder.window)
     position = next((i for i, entry in enumerate(entries) if entry.seq == seq), None)
     if position is None:
         if not Message.objects.filter(memory=memory, seq=seq).exists():
@@ -169,7 +170,7 @@ def _set_pinned(recorder: Recorder, seq: int, pinned: bool) -> ChangeResult | No
     return recorder.pin(entries[position], pinned)
 
 
-def _check_no_summary(memory: Memory, entry: StayEntry) -> None:
+def _check_no_summary(memory: Memory, entry: Entry) -> None:
     """Raise NotPinnable for a summary: without its pin the next add could lose it."""
     row = Message.objects.get(memory=memory, seq=entry.seq)
     shown = shown_message(row, entry.overrides)
@@ -189,9 +190,7 @@ def _check_limited(memory: Memory) -> None:
         )
 
 
-def _check_pinnable(
-    recorder: Recorder, group: Sequence[StayEntry], window: Sequence[StayEntry]
-) -> None:
+def _check_pinnable(recorder: Recorder, group: Sequence[Entry], window: Sequence[Entry]) -> None:
     """Raise NotPinnable for a message whose pin would do nothing, or harm."""
     first = group[0]
     policy = recorder.policy
@@ -209,7 +208,7 @@ def _check_pinnable(
         raise NotPinnable(f"#{first.seq} is a tool call that awaits results: add them first")
 
 
-def _is_waiting(memory: Memory, end: Sequence[StayEntry]) -> bool:
+def _is_waiting(memory: Memory, end: Sequence[Entry]) -> bool:
     """Return whether the call with which the end of a window begins awaits results there."""
     silent = (MessageType.TOOL_EXECUTION_RESULT, MessageType.CUSTOM)
     if any(entry.type not in silent for entry in end[1:]):

@@ -27,17 +27,15 @@ from chatmemory.ledger.changes import ChangeResult
 from chatmemory.ledger.defaults import metering_policy
 from chatmemory.ledger.messages import clear_messages
 from chatmemory.ledger.recorder import Recorder
-from chatmemory.ledger.sql import WindowMessage, window_messages
+from chatmemory.ledger.sql import STAY, WindowMessage, window_messages
 from chatmemory.ledger.transaction import locked, unsaved_memory
 from chatmemory.ledger.validation import check_id, check_storable_limit, storable_messages
 from chatmemory.ledger.windows import (
     PART,
-    StayEntry,
+    entry_of,
     in_parts,
     open_stays,
     shown_message,
-    stay_entries,
-    stay_entry,
 )
 from chatmemory.messages.estimators import family_named, is_known, remember_tokens
 from chatmemory.messages.given import storable_id
@@ -45,7 +43,7 @@ from chatmemory.messages.message import AiMessage, ChatMessage
 from chatmemory.messages.runs import digest_of
 from chatmemory.windows.store import Decide
 from chatmemory.windows.transitions import Transition, refill
-from chatmemory.windows.window import Window
+from chatmemory.windows.window import Entry, Window
 
 
 def get_messages(memory_id: str) -> list[ChatMessage]:
@@ -73,7 +71,7 @@ def get_window(memory_id: str) -> Window:
     rows = window_messages(storable_id(memory_id))
     if not rows:
         return Window()
-    entries = [stay_entry(row, message) for row, message in _read(rows)]
+    entries = [entry_of(row[: len(STAY)], message) for row, message in _read(rows)]
     return Window(entries, counted_by=family_named(rows[0].estimator))
 
 
@@ -111,8 +109,8 @@ class RecordedCall(NamedTuple):
 
     step: int | None = None
     answer_step: int | None = None
-    given: Sequence[StayEntry] = ()
-    answered: Sequence[StayEntry] = ()
+    given: Sequence[Entry] = ()
+    answered: Sequence[Entry] = ()
 
 
 def record_call(
@@ -134,7 +132,7 @@ def record_call(
         step, held = recorder.memory.last_step, recorder.window.totals.count
         for entry in counted_entries(recorder.memory, answered):
             recorder.append(entry)
-        entries = [*stay_entries(recorder.window.with_messages())]
+        entries = recorder.window.with_messages()
         answer_step = recorder.memory.last_step if answered else None
         return RecordedCall(step, answer_step, entries[:held], entries[held:])
 

@@ -29,11 +29,8 @@ from chatmemory.ledger.overrides import erased, overriding_text
 from chatmemory.ledger.redaction import redacted
 from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.windows import (
-    SAID,
-    StayEntry,
     numbered,
     read_message,
-    stay_entries,
     stays_at,
     stored_window,
     unprotected,
@@ -50,7 +47,7 @@ from chatmemory.windows.lists import appended
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import load_of, total_under
 from chatmemory.windows.transitions import Change, Transition, set_pinned, totals_under, unchanged
-from chatmemory.windows.window import NOTHING, Entry, Totals, Window
+from chatmemory.windows.window import NOTHING, SAID, Entry, Totals, Window
 
 # The kinds of steps that a full window refuses. Lowering a limit and clearing always work.
 BOUNDED = (
@@ -152,7 +149,7 @@ class Recorder:
         the place of messages is a step of its own, before what it appends.
         """
         check_bounds(transition.after.count, size=0)  # before very long lists are compared
-        old = list(stay_entries(self.window.with_messages()))
+        old = self.window.with_messages()
         sent = Replacement.of(old, transition, by_client)
         replacement = sent.as_it_was(self.window)
         if replacement.changes_nothing:
@@ -204,11 +201,11 @@ class Recorder:
         self.memory.labels = labels
         return self._step(unchanged(self.window, self.policy), Step.Kind.LABELS)
 
-    def pin(self, entry: StayEntry, pinned: bool) -> ChangeResult:
+    def pin(self, entry: Entry, pinned: bool) -> ChangeResult:
         """Pin or unpin a message of the window, with what belongs to it: a call and its results."""
         before, n = set(self.window), self.memory.last_stay
         transition = set_pinned(self.window, entry, self.policy, pinned)
-        begun = [each for each in stay_entries(transition.arrivals) if each not in before]
+        begun = [each for each in transition.arrivals if each not in before]
         transition = transition.with_entries(
             {each: numbered(each, n + i, each.seq, each.rank) for i, each in enumerate(begun, 1)}
         )
@@ -281,7 +278,7 @@ class Recorder:
         memory = self.memory
         seq, n = memory.last_seq + 1, memory.last_stay + 1
         rank = rank_of_summary(transition, n)
-        (summary,) = (each for each in transition.arrivals if not isinstance(each, StayEntry))
+        (summary,) = (each for each in transition.arrivals if not each.n)
         new = numbered(summary, n, seq, rank, Message.Origin.SYNTHETIC)
         transition = transition.with_entries({summary: new})
         return self._step(transition, Step.Kind.COMPACT, seq=seq, by_client=by_client, note=note)
@@ -306,7 +303,7 @@ class Recorder:
         The tokens of a stay are never changed, so that the totals of past steps stay valid.
         """
         memory, n = self.memory, self.memory.last_stay
-        old = list(stay_entries(self.window))
+        old = list(self.window)
         new = [numbered(entry, n + i, entry.seq, entry.rank) for i, entry in enumerate(old, 1)]
         self._recounted = dict(zip(old, new, strict=True))
         return Transition(
@@ -322,7 +319,7 @@ class Recorder:
     def _numbered(self, transition: Transition) -> Transition:
         """Return an add with the numbers of the rows for its arrival, if it has one."""
         n, seq = self.memory.last_stay + 1, self.memory.last_seq + 1
-        first = next(stay_entries(self.window), None) if transition.at_head else None
+        first = next(iter(self.window), None) if transition.at_head else None
         rank = head_rank(first.rank) if first else appended_rank(n)
         return transition.with_entries(
             {arrival: numbered(arrival, n, seq, rank) for arrival in transition.arrivals}
@@ -346,8 +343,8 @@ class Recorder:
         """
         memory, before, kind = self.memory, transition.before, str(kind)
         last_seq, last_stay = memory.last_seq, memory.last_stay
-        entering = [each for each in stay_entries(transition.arrivals) if each.n > last_stay]
-        leaving = [*stay_entries(eviction.entry for eviction in transition.evictions)]
+        entering = [each for each in transition.arrivals if each.n > last_stay]
+        leaving = [eviction.entry for eviction in transition.evictions]
         transition.apply_to(self.window)
         self._count(transition, kind, entering, leaving)
         after = totals_under(self.policy, self.window)
@@ -397,8 +394,8 @@ class Recorder:
         self,
         transition: Transition,
         kind: str,
-        entering: Sequence[StayEntry],
-        leaving: Sequence[StayEntry],
+        entering: Sequence[Entry],
+        leaving: Sequence[Entry],
     ) -> None:
         """Count a transition that was applied in the row of the conversation.
 
@@ -434,7 +431,7 @@ class Recorder:
             first = next(numbers, memory.last_stay + 1)
             memory.oldest = first if first > memory.ordered_from else memory.oldest
 
-    def _message(self, entry: StayEntry, sent: NewMessage | None) -> InsertedMessage:
+    def _message(self, entry: Entry, sent: NewMessage | None) -> InsertedMessage:
         assert entry.message is not None
         return InsertedMessage(
             memory_id=self.memory.id,
@@ -449,7 +446,7 @@ class Recorder:
             client_id=sent.client_id if sent else None,
         )
 
-    def _stay(self, entry: StayEntry) -> InsertedStay:
+    def _stay(self, entry: Entry) -> InsertedStay:
         return InsertedStay(
             memory_id=self.memory.id,
             n=entry.n,
@@ -493,8 +490,8 @@ class Recorder:
         transition: Transition,
         kind: str,
         last_seq: int,
-        entering: Sequence[StayEntry],
-        leaving: Sequence[StayEntry],
+        entering: Sequence[Entry],
+        leaving: Sequence[Entry],
         seq: int | None,
         by_client: bool,
     ) -> ChangeResult:
@@ -551,7 +548,6 @@ def _cause(eviction: Eviction) -> int | None:
 def _places(evictions: Iterable[Eviction]) -> Iterator[tuple[int, int, Entry]]:
     """Yield the seq and the rank of each result that is cleared, and its stub."""
     for entry, _, stub in evictions:
-        assert isinstance(entry, StayEntry)
         assert stub is not None
         yield entry.seq, entry.rank, stub
 

@@ -13,7 +13,6 @@ from chatmemory.ledger.lookup import find_memory, find_step
 from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.repairing import before_repair, mended
 from chatmemory.ledger.transaction import change_as_planned
-from chatmemory.ledger.windows import StayEntry, stay_entries
 from chatmemory.lint import PROVIDERS, RULES, Finding
 from chatmemory.lint.linter import lint
 from chatmemory.lint.linter import repair as repaired
@@ -210,9 +209,7 @@ def newest_repair(memory_id: str) -> int | None:
     return newest.values_list("n", flat=True).first()
 
 
-def _planned(
-    recorder: Recorder, provider: str
-) -> tuple[RepairPreview, list[StayEntry], list[Entry]]:
+def _planned(recorder: Recorder, provider: str) -> tuple[RepairPreview, list[Entry], list[Entry]]:
     """Return the plan, the window as it is, and the entries that it would have."""
     memory, old = recorder.memory, _loaded(recorder)
     messages, numbers = _messages(old), [each.seq for each in old]
@@ -270,7 +267,7 @@ def _mended(recorder: Recorder, provider: str) -> tuple[Transition, str]:
         raise NotRepairable(_why_not(plan))
     transition = mended(recorder.memory, recorder.window, old, new)
     left = {each.entry for each in transition.evictions}
-    entries = [each for each in stay_entries(transition.arrivals) if each not in left]
+    entries = [each for each in transition.arrivals if each not in left]
     numbers = [each.seq for each in entries]
     for finding in lint(_messages(entries), provider=provider, numbers=numbers):
         if finding.severity == "refused":
@@ -278,8 +275,8 @@ def _mended(recorder: Recorder, provider: str) -> tuple[Transition, str]:
     return transition, plan.summary
 
 
-def _loaded(recorder: Recorder) -> list[StayEntry]:
-    return list(stay_entries(recorder.window.with_messages()))
+def _loaded(recorder: Recorder) -> list[Entry]:
+    return recorder.window.with_messages()
 
 
 def _messages(entries: Iterable[Entry]) -> list[ChatMessage]:

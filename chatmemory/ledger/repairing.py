@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from chatmemory.exceptions import InvalidValue
 from chatmemory.ledger.client_list import Replacement, Returning
-from chatmemory.ledger.windows import StayEntry, shown_message, stay_entry, stays_at
+from chatmemory.ledger.windows import shown_message, stay_entry, stays_at
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.windows.eviction import IN_PLACE
 from chatmemory.windows.lists import Payload
@@ -35,27 +35,24 @@ class _Mended(Replacement):
 
 
 def mended(
-    memory: Memory, window: Window, old: Sequence[StayEntry], new: Sequence[Entry]
+    memory: Memory, window: Window, old: Sequence[Entry], new: Sequence[Entry]
 ) -> Transition:
     """Return the numbered transition from a loaded window to a new list of its entries, of others
     of the conversation that left, and of new ones, trimmed by the policy.
     """
-    names = [
-        Payload(str(each.seq) if isinstance(each, StayEntry) else f"new {n}")
-        for n, each in enumerate(new)
-    ]
+    names = [Payload(str(each.seq) if each.n else f"new {n}") for n, each in enumerate(new)]
     before, known = [Payload(str(each.seq)) for each in old], {each.seq for each in old}
     transition = refill(window, list(new), memory.policy if can_decide(memory.policy) else None)
     replacement = _Mended(old, transition, before, names, by_client=False)
     returning = {
         position: Returning(each.seq, each.origin, each.message, each.tokens, each.overrides)
         for position, each in enumerate(new)
-        if isinstance(each, StayEntry) and each.seq not in known and each.message is not None
+        if each.n and each.seq not in known and each.message is not None
     }
     return replacement.numbered_with(memory, returning)
 
 
-def before_repair(memory: Memory, step: Step, now: Sequence[StayEntry]) -> list[StayEntry]:
+def before_repair(memory: Memory, step: Step, now: Sequence[Entry]) -> list[Entry]:
     """Return the window without what a repair did: what it left out is back, in its place, what it
     put in is gone, and what came later is at the end. Raises InvalidValue for another step.
     """
@@ -77,7 +74,7 @@ def _before(step: Step) -> Step:
     return Step.objects.get(memory=step.memory_id, n=step.n - 1)
 
 
-def _entries(stays: Iterable[Stay]) -> Iterator[StayEntry]:
+def _entries(stays: Iterable[Stay]) -> Iterator[Entry]:
     for stay in stays.select_related("message"):  # type: ignore[attr-defined]
         entry = stay_entry(stay, shown_message(stay.message, stay.overrides))
         entry.origin = stay.message.origin

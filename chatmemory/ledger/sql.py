@@ -103,22 +103,15 @@ class InsertedStep:
     digest: bytes = b""
 
 
-class OpenStay(NamedTuple):
-    """A stay of the current window, as far as entries need it."""
-
-    n: int
-    seq: int
-    rank: int
-    type: str
-    has_calls: bool
-    tokens: int
-    pinned: bool
-    size: int
-    overrides: str | None
+# The columns of a stay that entries need
+STAY = ("n", "seq", "rank", "type", "has_calls", "tokens", "pinned", "size", "overrides")
 
 
 class WindowMessage(NamedTuple):
-    """A stay of the current window with its message, and the estimator that counted it."""
+    """A stay of the current window with its message, and the estimator that counted it.
+
+    It begins with the columns `STAY`.
+    """
 
     n: int
     seq: int
@@ -138,7 +131,7 @@ class WindowMessage(NamedTuple):
 
 
 _OPEN = "s.memory_id = %s AND s.left_step IS NULL ORDER BY s.rank"
-_STAY = ", ".join(f"s.{name}" for name in OpenStay._fields)
+_STAY = ", ".join(f"s.{name}" for name in STAY)
 _FIRST_STAYS = f"SELECT {_STAY} FROM chatmemory_stay s WHERE {_OPEN} LIMIT {HEAD_PAGE}"
 # The window of a conversation that is being deleted is empty.
 _WINDOW = f"""SELECT {_STAY},
@@ -245,9 +238,9 @@ def read_step(memory_id: str, n: int) -> Step | None:
     return _STEPS.read(database.connection(), "memory_id = %s AND n = %s", memory_id, n)
 
 
-def first_stays(memory_id: str) -> Iterator[OpenStay]:
-    """Yield the first `HEAD_PAGE` stays of the current window, by rank."""
-    return map(OpenStay._make, rows(_FIRST_STAYS, [memory_id]))
+def first_stays(memory_id: str) -> list[tuple[Any, ...]]:
+    """Return the columns `STAY` of the first `HEAD_PAGE` stays of the current window, by rank."""
+    return rows(_FIRST_STAYS, [memory_id])
 
 
 def window_messages(memory_id: str) -> list[WindowMessage]:

@@ -31,9 +31,7 @@ from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.overrides import is_erased
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.windows import (
-    StayEntry,
     shown_message,
-    stay_entries,
     stay_entry,
     unprotected,
 )
@@ -63,7 +61,7 @@ from chatmemory.windows.transitions import (
     totals_under,
     unchanged,
 )
-from chatmemory.windows.window import Totals, Window
+from chatmemory.windows.window import Entry, Totals, Window
 
 BATCH = 500  # rows that are read at once
 AT_ONCE = 4_000_000  # bytes of messages that are read at once
@@ -174,7 +172,7 @@ def _check_numbers(rows: QuerySet[Any], number: str, last: int) -> None:
 class _End(NamedTuple):
     """The end of a stay, and its reason."""
 
-    entry: StayEntry
+    entry: Entry
     reason: str
 
 
@@ -196,7 +194,7 @@ class _Replay:
         self.policy_before: Policy | None = None
         self.policy: Policy | None = None
         self.estimator: TokenCountEstimator | None = None
-        self.arrived: list[StayEntry] = []
+        self.arrived: list[Entry] = []
         self.left: dict[int, _End] = {}
         self.said = Totals()
         self.last_seq = self.last_stay = self.ordered_from = self.clears = self.summaries = 0
@@ -355,7 +353,7 @@ class _Replay:
             transition = admit_beside_pins(*asked)
         if transition.ignored:
             raise Contradicted(step, f"adds #{arrival.seq}, which the policy ignores")
-        first = next(stay_entries(self.window), None) if transition.at_head else None
+        first = next(iter(self.window), None) if transition.at_head else None
         rank = head_rank(first.rank) if first else appended_rank(arrival.n)
         expect(stay_name(arrival.n, arrival.seq), "rank", arrival.rank, rank)
         self.compare(step, transition.evictions, self.left)
@@ -375,14 +373,13 @@ class _Replay:
 
     def decided_pin(self, step: Step) -> Transition:
         """Pin or unpin again. The stays that begin have the ranks of those that end."""
-        entries = stay_entries(self.window)
-        chosen = next((each for each in entries if each.seq == step.seq), None)
+        chosen = next((each for each in self.window if each.seq == step.seq), None)
         if chosen is None:
             raise Contradicted(step, f"pins #{step.seq}, which was not in the window")
         transition = set_pinned(self.window, chosen, self.policy, step.kind == Step.Kind.PIN)
         moved = {eviction.entry for eviction in transition.evictions}
-        seqs = {entry.seq for entry in stay_entries(moved)}
-        begun = [each for each in stay_entries(transition.arrivals) if each.seq in seqs]
+        seqs = {entry.seq for entry in moved}
+        begun = [each for each in transition.arrivals if each.seq in seqs]
         expected = [(each.seq, each.rank, each.pinned) for each in begun]
         found = [(each.seq, each.rank, each.pinned) for each in self.arrived]
         expect(step, "what it pins or unpins", found, expected)
@@ -414,22 +411,20 @@ class _Replay:
             if {entry.key for entry in old} == self.left.keys():
                 break
         self.compare(step, (Eviction(entry, Reason.STUBBED) for entry in old), self.left)
-        expected = sorted((each.seq, each.rank, True) for each in stay_entries(old))
+        expected = sorted((each.seq, each.rank, True) for each in old)
         found = sorted((each.seq, each.rank, each.is_stub) for each in self.arrived)
         expect(step, "the stubs", found, expected)
         return self.stored()
 
-    def remaining(self, gone: Container[int]) -> list[StayEntry]:
+    def remaining(self, gone: Container[int]) -> list[Entry]:
         """Return the window and the arrivals by rank, without the stays that are `gone`."""
-        entries = (*stay_entries(self.window), *self.arrived)
+        entries = (*self.window, *self.arrived)
         return sorted((each for each in entries if each.n not in gone), key=attrgetter("rank"))
 
     def compare(self, step: Step, evictions: Iterable[Eviction], left: Mapping[int, _End]) -> None:
         """Raise Contradicted for the first stay that did not end as decided."""
         decided = {
-            entry.n: _End(entry, eviction.reason)
-            for eviction in evictions
-            for entry in stay_entries([eviction.entry])
+            eviction.entry.n: _End(eviction.entry, eviction.reason) for eviction in evictions
         }
         for n in sorted(decided.keys() | left.keys()):
             expected, found = decided.get(n), left.get(n)
@@ -485,7 +480,7 @@ class _Replay:
             "history_tokens": self.said.tokens,
             "window_count": count,
             "window_tokens": tokens,
-            "window_size": sum(entry.size for entry in stay_entries(self.window)),
+            "window_size": sum(entry.size for entry in self.window),
             "oldest": self.last.oldest,
             "ordered_from": self.ordered_from,
         }

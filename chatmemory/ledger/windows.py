@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any, Protocol
 
 from django.db.models import Q, QuerySet
 
 from chatmemory import database
 from chatmemory.exceptions import CorruptRow, InvalidMessage, InvalidValue
 from chatmemory.ledger.overrides import is_of_stub, kept, overridden
-from chatmemory.ledger.sql import HEAD_PAGE, OpenStay, WindowMessage, first_stays, window_messages
+from chatmemory.ledger.sql import HEAD_PAGE, STAY, first_stays, window_messages
 from chatmemory.messages.codec import frame_and_size, message_from_frame
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, stored_totals
-from chatmemory.windows.window import Entry, EntrySource, Totals, Window
+from chatmemory.windows.window import SAID, Entry, EntrySource, Totals, Window
 
 PAGE_MAX = 4096
 PART = 2**20  # bytes of the messages that are read together
-SAID = str(Message.Origin.SAID)
 _TOTALS = ("count_before", "tokens_before", "count_after", "tokens_after")
+_RANK = STAY.index("rank")
 _COUNTERS = ("last_seq", "last_stay", "said_count", "history_tokens", "oldest")
 
-
-@dataclass(slots=True, eq=False)
-class StayEntry(Entry):
-    """An entry with the numbers of its rows; its key is `n`, the number of its stay.
-
-    `size` are the bytes of its message, see `frame_and_size`. A new message has the `frame` of it.
-    The message is as its stay shows it, with the `overrides` of the stay.
-    """
-
-    n: int = 0
-    seq: int = 0
-    rank: int = 0
-    size: int = 0
-    origin: str = SAID
-    frame: str = ""
-    overrides: str | None = None
+Page = list[tuple[Any, ...]]  # the columns `STAY` of some stays
 
 
 def numbered(
@@ -51,62 +37,48 @@ def numbered(
     rank: int,
     origin: str = SAID,
     overrides: str | None = None,
-) -> StayEntry:
-    """Return an entry with the numbers of its rows. One of a stay keeps the overrides of that stay
-    unless others are given.
+) -> Entry:
+    """Return an entry with the numbers of its rows. An entry of another stay keeps the overrides of
+    that stay unless others are given.
     """
-    if isinstance(entry, StayEntry) and overrides is None:
+    if entry.n and overrides is None:
         frame, size, overrides = entry.frame, entry.size, entry.overrides
     else:
         assert entry.message is not None
         frame, size = frame_and_size(entry.message)
-    return StayEntry(
-        type=entry.type,
-        has_calls=entry.has_calls,
-        tokens=entry.tokens,
-        message=entry.message,
-        key=n,
-        pinned=entry.pinned,
-        n=n,
-        seq=seq,
-        rank=rank,
-        size=size,
-        origin=str(origin),
-        frame=frame,
-        overrides=overrides,
-        is_stub=entry.is_stub,
+    return Entry(
+        *(entry.type, entry.has_calls, entry.tokens, entry.message, n, entry.pinned),
+        *(entry.is_stub, n, seq, rank, size, str(origin), frame, overrides),
     )
 
 
-def stay_entry(
-    stay: Stay | OpenStay | WindowMessage, message: ChatMessage | None = None
-) -> StayEntry:
-    """Return the entry of a stored stay, with its message if that has been read."""
-    return StayEntry(
-        type=TYPES[stay.type],
-        has_calls=bool(stay.has_calls),  # SQLite has 0 and 1
-        tokens=stay.tokens,
-        message=message,
-        key=stay.n,
-        pinned=bool(stay.pinned),
-        n=stay.n,
-        seq=stay.seq,
-        rank=stay.rank,
-        size=stay.size,
-        overrides=kept(stay.overrides),
-        is_stub=is_of_stub(stay.overrides),
+def entry_of(stay: Sequence[Any], message: ChatMessage | None = None) -> Entry:
+    """Return the entry of a stored stay, given its columns `STAY`, with its message if it is known.
+
+    SQLite has 0 and 1 for booleans.
+    """
+    n, seq, rank, type, has_calls, tokens, pinned, size, overrides = stay
+    is_stub = False
+    if overrides is not None:
+        is_stub, overrides = is_of_stub(overrides), kept(overrides)
+    return Entry(
+        *(TYPES[type], bool(has_calls), tokens, message, n, bool(pinned)),
+        *(is_stub, n, seq, rank, size, SAID, "", overrides),
     )
 
 
-def stay_entries(entries: Iterable[Entry]) -> Iterator[StayEntry]:
-    """Return the entries of a stored window with their actual type."""
-    return iter(entries)  # type: ignore[arg-type]
+def stay_entry(stay: Stay, message: ChatMessage | None = None) -> Entry:
+    """Return the entry of a stored stay, with its message if it is known."""
+    return entry_of(_columns_of(stay), message)
 
 
-def unprotected(window: Window) -> Iterator[StayEntry]:
+_columns_of = attrgetter(*STAY)
+
+
+def unprotected(window: Window) -> Iterator[Entry]:
     """Yield the entries of a stored window without pinned ones and a leading system message."""
     is_first = True
-    for entry in stay_entries(window):
+    for entry in window:
         if entry.pinned:
             continue
         if not is_first or entry.type is not MessageType.SYSTEM:
@@ -226,19 +198,16 @@ class StoredStays(EntrySource):
     def stays(self) -> QuerySet[Stay]:
         return self._stays
 
-    def first_page(self) -> Iterable[OpenStay]:
+    def first_page(self) -> Page:
         return _page(self.stays, HEAD_PAGE)
 
     def entries(self) -> Iterator[Entry]:
         size, page = HEAD_PAGE, self.first_page()
-        while True:
-            count, last = 0, 0
-            for stay in page:
-                count, last = count + 1, stay.rank
-                yield stay_entry(stay)
-            if count < size:
+        while page:
+            yield from map(entry_of, page)
+            if len(page) < size:
                 return
-            size = min(size * 4, PAGE_MAX)
+            size, last = min(size * 4, PAGE_MAX), page[-1][_RANK]
             page = _page(self.stays.filter(rank__gt=last), size)
 
     def systems(self) -> Iterator[Entry]:
@@ -262,16 +231,16 @@ class OpenStays(StoredStays):
     def stays(self) -> QuerySet[Stay]:
         return open_stays(self._memory_id)
 
-    def first_page(self) -> Iterable[OpenStay]:
+    def first_page(self) -> Page:
         return first_stays(self._memory_id)
 
     def with_messages(self) -> Iterator[Entry]:
         for row in window_messages(self._memory_id):
-            yield stay_entry(row, shown_message(row, row.overrides))
+            yield entry_of(row[: len(STAY)], shown_message(row, row.overrides))
 
 
-def _page(stays: QuerySet[Stay], size: int) -> Iterator[OpenStay]:
-    return map(OpenStay._make, stays.values_list(*OpenStay._fields)[:size])
+def _page(stays: QuerySet[Stay], size: int) -> Page:
+    return list(stays.values_list(*STAY)[:size])
 
 
 class StoredWindow(Window):
@@ -298,7 +267,7 @@ class StoredWindow(Window):
     def with_messages(self) -> list[Entry]:
         """Return every entry with its message. After a refill, those that lack it are read."""
         entries = super().with_messages()
-        unread = [entry.seq for entry in stay_entries(entries) if entry.message is None]
+        unread = [entry.seq for entry in entries if entry.message is None]
         if not unread:
             return entries
         rows = Message.objects.filter(database.in_list("seq", unread), memory_id=self._memory_id)
@@ -307,7 +276,7 @@ class StoredWindow(Window):
             entry
             if entry.message
             else replace(entry, message=shown_message(found[entry.seq], entry.overrides))
-            for entry in stay_entries(entries)
+            for entry in entries
         ]
 
 

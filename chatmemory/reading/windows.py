@@ -19,7 +19,6 @@ from chatmemory.ledger.windows import (
     in_parts,
     open_stays,
     shown_message,
-    stay_entries,
     stays_at,
 )
 from chatmemory.messages.message import TYPES, ChatMessage, MessageType
@@ -347,7 +346,7 @@ def recorded_places(window: Window) -> list[WindowPlace]:
     """Return the places of a recorder's window."""
     return [
         WindowPlace(each.seq, each.type, each.has_calls, each.tokens, pinned=each.pinned)
-        for each in stay_entries(window)
+        for each in window
     ]
 
 

@@ -37,6 +37,7 @@ class Totals(NamedTuple):
 
 
 NOTHING = Totals()
+SAID = "SAID"  # the origin of a message that was said, and not put in by a client
 
 
 @dataclass(slots=True, eq=False)
@@ -46,6 +47,11 @@ class Entry:
     Entries are equal if their keys are, because a window may hold equal messages twice. `message`
     is None if the store has not loaded it; a system message is always loaded. A `pinned` entry is
     never evicted. One that `is_stub` has taken the place of a tool result (see `clearing`).
+
+    The fields from `n` on are those of a ledger. `n` is the number of a stay, which is then the
+    key, and 0 for an entry without one. `seq` is the number of the message, `rank` its place among
+    the stays. `size` are the bytes of its JSON, see `frame_and_size`; a new message has the `frame`
+    of it. The message is as its stay shows it, with the `overrides` of the stay.
 
     An entry is never changed. It is not frozen, because a frozen one takes three times as long to
     make, and a window is made of thousands.
@@ -58,9 +64,16 @@ class Entry:
     key: object = field(default_factory=object)
     pinned: bool = False
     is_stub: bool = False
+    n: int = 0
+    seq: int = 0
+    rank: int = 0
+    size: int = 0
+    origin: str = SAID
+    frame: str = ""
+    overrides: str | None = None
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.key == self.key
+        return isinstance(other, Entry) and other.key == self.key
 
     def __hash__(self) -> int:
         return hash(self.key)

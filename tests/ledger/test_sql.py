@@ -53,8 +53,8 @@ def test_inserted_rows_have_the_columns_of_their_models(model, row):
 def test_what_is_read_of_stays_are_columns_of_the_models():
     """The last six are those of the message and of the conversation."""
     of_stay = {field.column for field in Stay._meta.concrete_fields}
-    assert set(sql.OpenStay._fields) <= of_stay
-    assert sql.WindowMessage._fields[:-6] == sql.OpenStay._fields
+    assert set(sql.STAY) <= of_stay
+    assert sql.WindowMessage._fields[:-6] == sql.STAY
 
 
 @pytest.mark.parametrize("model", TABLES)
@@ -151,8 +151,7 @@ def test_only_the_named_stays_end(conversation):
 
 def test_the_window_is_read_as_by_the_orm(conversation):
     stays = Stay.objects.filter(memory=conversation, left_step=None).order_by("rank")
-    first = [tuple(row) for row in sql.first_stays(conversation)]
-    assert first == list(stays.values_list(*sql.OpenStay._fields))
+    assert sql.first_stays(conversation) == list(stays.values_list(*sql.STAY))
     rows = stays.annotate(
         frame=F("message__frame"),
         text=F("message__text"),

@@ -23,14 +23,13 @@ from chatmemory.conf import configuration
 from chatmemory.exceptions import ChatMemoryError, MemoryExists, MemoryNotFound
 from chatmemory.ledger import protocol
 from chatmemory.ledger.protocol import RecordedCall
-from chatmemory.ledger.windows import StayEntry
 from chatmemory.messages.contents import TextContent
 from chatmemory.messages.estimators import count_overhead, estimator_for
 from chatmemory.messages.message import ChatMessage, ToolExecutionResultMessage, UserMessage
 from chatmemory.messages.runs import digests_of
 from chatmemory.models import Memory
 from chatmemory.windows.stored_policies import can_decide
-from chatmemory.windows.window import Counted, total
+from chatmemory.windows.window import Counted, Entry, total
 from inspector.conf import inspector_configuration
 from inspector.rooms.calls.belonging import continued_by, conversation_of, keep_ends, key_of
 from inspector.rooms.calls.bodies import (
@@ -191,11 +190,11 @@ def _row(
     )
 
 
-def _messages(entries: Iterable[StayEntry]) -> list[ChatMessage]:
+def _messages(entries: Iterable[Entry]) -> list[ChatMessage]:
     return [each.message for each in entries if each.message is not None]
 
 
-def _places(entries: Iterable[StayEntry]) -> list[Place]:
+def _places(entries: Iterable[Entry]) -> list[Place]:
     return [Place(each.seq, each.tokens, each.overrides) for each in entries]
 
 
@@ -216,7 +215,7 @@ def _json(value: Any) -> str:
     return "" if value is None else json.dumps(value, separators=(",", ":"))
 
 
-def _counted(entries: Sequence[StayEntry]) -> int:
+def _counted(entries: Sequence[Entry]) -> int:
     if not entries:
         return 0
     return _tokens(entries) + count_overhead(estimator_for(configuration().ESTIMATOR))
