@@ -21,7 +21,7 @@ from pathlib import Path
 
 from benchmarks.measuring import QUICK, Figure
 
-RECORDER = Path(__file__).parents[1] / "inspector/rooms/calls/recorder"
+RECORDER = Path(__file__).parents[1] / "inspector/rooms/recorder"
 CALLS = 300 if QUICK else 2_000
 LIMIT = 4.0
 REQUEST = json.dumps(

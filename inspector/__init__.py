@@ -18,6 +18,8 @@ ROOMS = [
     "inspector.rooms.observability",
     "inspector.rooms.evidence_file",
     "inspector.rooms.calls",
+    "inspector.rooms.recorder",
+    "inspector.rooms.otlp",
     "inspector.rooms.search",
 ]
 MIDDLEWARE = ["inspector.middleware.own_pages.InspectorMiddleware"]

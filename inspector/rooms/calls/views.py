@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,18 +18,18 @@ from chatmemory.exceptions import ChatMemoryError
 from chatmemory.models import Memory
 from chatmemory.reading import conversations
 from chatmemory.recall.cost import providers
+from chatmemory.rooms import rooms
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows.written_policies import policy_from_text
 from inspector.rooms.calls import reads
 from inspector.rooms.calls.call import REMEDIES, Why
-from inspector.rooms.calls.intake import variables
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
 from inspector.rooms.calls.page import CallPage, bars, policy_of
 from inspector.shell.prices import OWN, PricesAsked, wrong_price
+from inspector.shell.room import Fragment
 
 NEWEST = 30
 LISTED = 100
-PORT = 8788
 HERE = "TOKEN"
 POLICY = 200  # characters of a policy that is tried
 
@@ -50,13 +50,25 @@ def intake(request: HttpRequest) -> HttpResponse:
     site = request.build_absolute_uri("/").removesuffix("/")
     dropped = DroppedCalls.objects.order_by("-last_at")[:LISTED]
     context = {
-        "variables": "\n".join(f"{name}={value}" for name, value in variables(site, secret)),
+        "setups": _setups(site, secret),
         "has_token": request.method == "POST",
-        "port": PORT,
         "newest": _newest(),
         "dropped": [(each, REMEDIES[Why(each.why)]) for each in dropped],
     }
     return render(request, "rooms/calls/intake.html", context)
+
+
+@runtime_checkable
+class CallSource(Protocol):
+    """A room by which calls come in."""
+
+    def how_to_send(self, site: str, token: str) -> Fragment:
+        """Return what an app sets, for its calls to come to this site with a token."""
+
+
+def _setups(site: str, token: str) -> list[Fragment]:
+    sources = (room for room in rooms() if isinstance(room, CallSource))
+    return [each.how_to_send(site, token) for each in sources]
 
 
 def _newest() -> list[ModelCall]:

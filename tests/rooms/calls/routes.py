@@ -12,7 +12,4 @@ PAGES = {
 API = {
     "chatmemory:calls": ({"memory_id": "m"}, {"get": Role.VIEWER}),
     "chatmemory:call": ({"memory_id": "m", "n": 1}, {"get": Role.VIEWER}),
-    "inspector:otlp-traces": ({}, {"post": Role.OPERATOR}),
-    "inspector:otlp-logs": ({}, {"post": Role.OPERATOR}),
-    "inspector:otlp-metrics": ({}, {"post": Role.OPERATOR}),
 }

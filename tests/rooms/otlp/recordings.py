@@ -11,8 +11,8 @@ from functools import cache
 from pathlib import Path
 
 from inspector.rooms.calls.call import Dropped, GivenCall
-from inspector.rooms.calls.otlp import JSON, PROTOBUF, read_batch
-from inspector.rooms.calls.spans import calls_of_logs, calls_of_spans
+from inspector.rooms.otlp.records import JSON, PROTOBUF, read_batch
+from inspector.rooms.otlp.spans import calls_of_logs, calls_of_spans
 
 ARCHIVE = Path(__file__).parents[2] / "data/otlp.tar.xz"
 TYPES = {"json": JSON, "pb": PROTOBUF}

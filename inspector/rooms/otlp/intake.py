@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
@@ -20,7 +20,8 @@ from chatmemory.api.guard import Guarded, OneFormat, prefix_of
 from chatmemory.exceptions import ChatMemoryError
 from inspector.conf import inspector_configuration
 from inspector.rooms.calls.call import Dropped, GivenCall
-from inspector.rooms.calls.otlp import (
+from inspector.rooms.calls.writes import count_dropped, store
+from inspector.rooms.otlp.records import (
     JSON,
     LOGS,
     METRICS,
@@ -30,8 +31,7 @@ from inspector.rooms.calls.otlp import (
     answer,
     read_batch,
 )
-from inspector.rooms.calls.spans import calls_of_logs, calls_of_spans
-from inspector.rooms.calls.writes import count_dropped, store
+from inspector.rooms.otlp.spans import calls_of_logs, calls_of_spans
 
 AT_ONCE = 1_000  # calls of a request: an SDK sends 512 spans at most unless it is told otherwise
 _TOO_MANY = f"at most {AT_ONCE:,} calls of a request are stored"
@@ -111,16 +111,6 @@ def _stored(found: Iterable[GivenCall | Dropped], prefix: str, actor: str) -> li
             failed.append(str(error))
     count_dropped(dropped, prefix)
     return failed
-
-
-def variables(site: str, token: str) -> Sequence[tuple[str, str]]:
-    """Return what an app sets, for its calls to be sent to a site with a token."""
-    return [
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", f"{site}/otlp"),
-        ("OTEL_EXPORTER_OTLP_HEADERS", f"Authorization=Bearer%20{token}"),
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
-        ("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "span_only"),
-    ]
 
 
 VIEWS: Mapping[str, Any] = {

@@ -23,7 +23,7 @@ from inspector.rooms.calls.bodies import (
     made_of,
 )
 from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why, count_in
-from inspector.rooms.calls.otlp import Record
+from inspector.rooms.otlp.records import Record
 
 OPERATIONS = ("chat", "text_completion", "generate_content")
 INPUT, OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"

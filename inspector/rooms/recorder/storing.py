@@ -12,8 +12,8 @@ from django.db import DatabaseError, InterfaceError, close_old_connections
 
 from chatmemory.exceptions import ChatMemoryError
 from inspector.rooms.calls.call import Dropped, Source, Why
-from inspector.rooms.calls.recorder import spool
 from inspector.rooms.calls.writes import count_dropped, store
+from inspector.rooms.recorder import spool
 
 ACTOR = "recorder"
 PAUSE, PAUSE_AFTER_AN_ERROR = 0.1, 1.0

@@ -24,7 +24,7 @@ from inspector.rooms.calls.bodies import (
     usage_in,
 )
 from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why, count_in
-from inspector.rooms.calls.otlp import Record
+from inspector.rooms.otlp.records import Record
 
 KIND = "openinference.span.kind"
 HIDDEN = "__REDACTED__"

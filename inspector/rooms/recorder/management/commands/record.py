@@ -9,11 +9,10 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
-from inspector.rooms.calls.recorder.proxy.headers import Upstream
-from inspector.rooms.calls.recorder.storing import Storing
-from inspector.rooms.calls.recorder.supervision import HOST, PortTaken, Supervisor
-
-PORT = 8788
+from inspector.rooms.recorder.apps import PORT
+from inspector.rooms.recorder.proxy.headers import Upstream
+from inspector.rooms.recorder.storing import Storing
+from inspector.rooms.recorder.supervision import HOST, PortTaken, Supervisor
 
 
 def spool_folder() -> Path:

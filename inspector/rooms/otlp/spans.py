@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 
-from inspector.rooms.calls import genai, openinference
 from inspector.rooms.calls.call import Dropped, GivenCall, Why
-from inspector.rooms.calls.otlp import Record
+from inspector.rooms.otlp import genai, openinference
+from inspector.rooms.otlp.records import Record
 
 EVENT = "gen_ai.client.inference.operation.details"
 _PER_MESSAGE = {

@@ -14,10 +14,10 @@ from chatmemory import MessageWindow, services
 from chatmemory.access.tokens import create_token
 from chatmemory.models import Message
 from chatmemory.reading.history import Part, history
-from inspector.rooms.calls.intake import AT_ONCE
 from inspector.rooms.calls.models import DroppedCalls, ModelCall
+from inspector.rooms.otlp.intake import AT_ONCE
+from tests.rooms.calls.exchanges import SEVERAL, exchanges
 
-from .exchanges import SEVERAL, exchanges
 from .recordings import bodies, names, read, sent
 
 PROTOBUF = "application/x-protobuf"

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from inspector.rooms.calls.recorder.proxy.headers import Upstream
-from inspector.rooms.calls.recorder.proxy.server import Proxy
+from inspector.rooms.recorder.proxy.headers import Upstream
+from inspector.rooms.recorder.proxy.server import Proxy
 
 
 @dataclass

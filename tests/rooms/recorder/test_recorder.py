@@ -15,13 +15,13 @@ from inspector.rooms.calls.belonging import continued_by
 from inspector.rooms.calls.call import GivenCall, Source
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import one_call
-from inspector.rooms.calls.recorder import spool as files
-from inspector.rooms.calls.recorder.proxy.headers import Asked, narrowed
-from inspector.rooms.calls.recorder.proxy.recording import Secrets
-from inspector.rooms.calls.recorder.proxy.server import Proxy
-from inspector.rooms.calls.recorder.storing import Storing
+from inspector.rooms.recorder import spool as files
+from inspector.rooms.recorder.proxy.headers import Asked, narrowed
+from inspector.rooms.recorder.proxy.recording import Secrets
+from inspector.rooms.recorder.proxy.server import Proxy
+from inspector.rooms.recorder.storing import Storing
+from tests.rooms.calls.exchanges import SEVERAL, exchanges
 
-from .exchanges import SEVERAL, exchanges
 from .upstream import answer_json, chunk, provider, recorder
 
 CHAT = "/v1/chat/completions"

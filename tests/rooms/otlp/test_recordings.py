@@ -10,8 +10,8 @@ from chatmemory.messages.message import SystemMessage
 from chatmemory.messages.runs import digests_of
 from inspector.rooms.calls.bodies import answer_in, messages_in
 from inspector.rooms.calls.call import Source, Usage, Why
-from inspector.rooms.calls.otlp import Record
-from inspector.rooms.calls.spans import calls_of_spans
+from inspector.rooms.otlp.records import Record
+from inspector.rooms.otlp.spans import calls_of_spans
 
 from .recordings import names, read, sent
 

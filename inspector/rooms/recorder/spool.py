@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from inspector.rooms.calls import streams
 from inspector.rooms.calls.bodies import (
     ANTHROPIC,
     OPENAI,
@@ -26,6 +25,7 @@ from inspector.rooms.calls.bodies import (
     usage_in,
 )
 from inspector.rooms.calls.call import GivenCall, Source
+from inspector.rooms.recorder import streams
 
 _FORMATS = {"completions": OPENAI, "responses": RESPONSES, "messages": ANTHROPIC}
 _KNOWN = {"api.openai.com": "openai", "api.anthropic.com": "anthropic"}

@@ -1,0 +1,11 @@
+"""Who may ask for what: routes, their arguments, and the lowest role for each method."""
+
+from __future__ import annotations
+
+from chatmemory.access.roles import Role
+
+API = {
+    "inspector:otlp-traces": ({}, {"post": Role.OPERATOR}),
+    "inspector:otlp-logs": ({}, {"post": Role.OPERATOR}),
+    "inspector:otlp-metrics": ({}, {"post": Role.OPERATOR}),
+}
