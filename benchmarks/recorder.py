@@ -90,6 +90,9 @@ def _recorder(folder: str, provider: int) -> Iterator[int]:
             pass_fds=[number],
             stdin=subprocess.PIPE,
         ) as process:
+            assert process.stdin
+            process.stdin.write(b"\n")  # it waits until it is needed
+            process.stdin.flush()
             try:
                 yield listening.getsockname()[1]
             finally:

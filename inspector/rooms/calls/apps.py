@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chatmemory.room import Erased
 from inspector.shell import room
@@ -22,9 +22,8 @@ class Calls(room.SiteRoom):
 
     def ready(self) -> None:
         from chatmemory.signals import vacuuming
-        from inspector.rooms.calls.writes import forget_old_calls
 
-        vacuuming.connect(forget_old_calls, dispatch_uid="inspector.rooms.calls")
+        vacuuming.connect(_forget_old_calls, dispatch_uid="inspector.rooms.calls")
 
     def cards(self, view: ConversationState) -> Iterable[room.Card]:
         from inspector.rooms.calls.reads import newest_in
@@ -47,3 +46,9 @@ class Calls(room.SiteRoom):
         from inspector.rooms.calls.erasure import erase
 
         erase(erased)
+
+
+def _forget_old_calls(**_: Any) -> None:
+    from inspector.rooms.calls.writes import forget_old_calls
+
+    forget_old_calls()

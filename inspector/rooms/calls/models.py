@@ -26,6 +26,14 @@ class _OfConversation(models.Model):
         abstract = True
 
 
+class CallManager(TableManager):  # type: ignore[type-arg]
+    """The rows of calls."""
+
+    def without_bodies(self) -> models.QuerySet[ModelCall]:
+        """Return rows whose request and answer are read only if somebody asks for them."""
+        return self.defer("difference", "response")
+
+
 class ModelCall(_OfConversation):
     """A call of a model. Its messages are those of the window after `step`; None if they could not
     be stored, and then the difference has them.
@@ -72,6 +80,8 @@ class ModelCall(_OfConversation):
     is_broken = models.BooleanField(default=False)
     finish = models.CharField(max_length=64, blank=True)
     error = models.TextField(default="", blank=True)
+
+    objects = CallManager()
 
     class Meta:
         verbose_name = "call"

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
 from typing import NamedTuple
 
 from django.db.models import QuerySet
@@ -34,6 +33,7 @@ from inspector.conversation.looks import LOOKS
 from inspector.rooms.calls.bodies import ANTHROPIC, RESPONSES
 from inspector.rooms.calls.call import Source
 from inspector.rooms.calls.comparing import Difference, Place, Prompt, difference
+from inspector.rooms.calls.learning import learned_for
 from inspector.rooms.calls.models import ModelCall
 from inspector.rooms.calls.reads import Told, prompt_of
 from inspector.shell.prices import OWN, PricesAsked
@@ -46,7 +46,6 @@ LINE = 90
 SHOWN = 200  # messages of a request, the last ones
 READ = 2_000  # messages with calls, and of the history, that a page reads
 THOUSAND = 1_000
-NEWEST = 200  # calls from which a ratio is learned
 UNPRICED = PricesAsked(provider=OWN)
 _PATHS = {RESPONSES: "/v1/responses", ANTHROPIC: "/v1/messages"}
 _HOSTS = {"openai": "https://api.openai.com", "anthropic": "https://api.anthropic.com"}
@@ -277,12 +276,9 @@ class CallPage:
             yield Line("Tool definitions", self.tool_tokens, "beside memory")
         yield Line("Sent", self.counted, f"our count, {configuration().ESTIMATOR}", is_sum=True)
         yield Line("Counted by the provider", self.row.input)
-        if (ratio := self.ratio) is not None:
-            yield Line(
-                "Learned of this model with these tools",
-                round(self.counted * ratio),
-                f"our count × {ratio}",
-            )
+        if learned := learned_for(self.row):
+            tokens = learned.estimate(self.counted)
+            yield Line("Learned of this model with these tools", tokens, learned.words)
         yield from self._costs()
 
     def _held(self, policy: Policy) -> dict[int, int]:
@@ -297,23 +293,6 @@ class CallPage:
             with suppress(OversizedMessage):
                 admit(window, entry, policy).apply_to(window)
         return {int(str(entry.key)): entry.tokens for entry in window}
-
-    @cached_property
-    def ratio(self) -> float | None:
-        """What the provider counts for a token of ours, in other calls of this model with the same
-        tools: the median. What it adds to a prompt depends on both.
-        """
-        rows = ModelCall.objects.filter(
-            model=self.row.model, is_countable=True, input__gt=0, counted__gt=0, is_exact=True
-        )
-        newest = rows.order_by("-at").values_list("memory_id", "n", "tools", "input", "counted")
-        own = self.row.memory_id, self.row.n
-        found = [
-            theirs / ours
-            for memory_id, n, tools, theirs, ours in newest[:NEWEST]
-            if tools == self.row.tools and (memory_id, n) != own
-        ]
-        return round(median(found), 2) if found else None
 
     # What it cost
 

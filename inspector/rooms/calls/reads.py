@@ -50,7 +50,7 @@ def calls(memory_id: str, after: str = "", size: int = 50) -> Page:
     for a cursor that is none.
     """
     conversations.memory(memory_id)
-    rows = ModelCall.objects.filter(memory_id=memory_id)
+    rows = ModelCall.objects.without_bodies().filter(memory_id=memory_id)
     if after:
         last = _cursor(memory_id, after)
         rows = rows.filter(Q(at__gt=last.at) | Q(at=last.at, n__gt=last.n))
@@ -68,7 +68,7 @@ def _cursor(memory_id: str, text: str) -> ModelCall:
 
 
 def newest_call(memory_id: str) -> ModelCall | None:
-    return ModelCall.objects.filter(memory_id=memory_id).order_by("-at", "-n").first()
+    return next(iter(newest_calls(memory_id, 1)), None)
 
 
 def newest_in(view: ConversationState) -> ModelCall | None:
@@ -83,7 +83,13 @@ def newest_in(view: ConversationState) -> ModelCall | None:
 
 def newest_calls(memory_id: str, size: int) -> list[ModelCall]:
     """Return the newest calls of a conversation, the newest first."""
-    return list(ModelCall.objects.filter(memory_id=memory_id).order_by("-at", "-n")[:size])
+    rows = ModelCall.objects.without_bodies().filter(memory_id=memory_id)
+    return list(rows.order_by("-at", "-n")[:size])
+
+
+def newest_of_all(size: int) -> list[ModelCall]:
+    """Return the newest calls of all conversations, the newest first."""
+    return list(ModelCall.objects.without_bodies().order_by("-at", "-memory", "-n")[:size])
 
 
 def totals(memory_id: str) -> dict[str, int]:
@@ -108,12 +114,12 @@ def call_before(call: ModelCall) -> ModelCall | None:
 
 def _before(call: ModelCall) -> QuerySet[ModelCall]:
     earlier = Q(at__lt=call.at) | Q(at=call.at, n__lt=call.n)
-    return ModelCall.objects.filter(earlier, memory_id=call.memory_id)
+    return ModelCall.objects.without_bodies().filter(earlier, memory_id=call.memory_id)
 
 
 def call_after(call: ModelCall) -> ModelCall | None:
     later = Q(at__gt=call.at) | Q(at=call.at, n__gt=call.n)
-    rows = ModelCall.objects.filter(later, memory_id=call.memory_id)
+    rows = ModelCall.objects.without_bodies().filter(later, memory_id=call.memory_id)
     return rows.order_by("at", "n").first()
 
 

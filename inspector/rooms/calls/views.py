@@ -73,7 +73,7 @@ def _setups(site: str, token: str) -> list[Fragment]:
 
 def _newest() -> list[ModelCall]:
     """Return the newest calls of conversations that are there."""
-    found = list(ModelCall.objects.order_by("-at", "-memory", "-n")[:NEWEST])
+    found = reads.newest_of_all(NEWEST)
     ids = {call.memory_id for call in found}
     known = set(Memory.objects.filter(in_list("id", ids)).values_list("pk", flat=True))
     return [call for call in found if call.memory_id in known]

@@ -70,7 +70,7 @@ def store(call: GivenCall, prefix: str = "", actor: str = "") -> Stored:
     the moment, and DatabaseError.
     """
     key = key_of(call.key, prefix)
-    if known := ModelCall.objects.filter(key=key).first():
+    if known := ModelCall.objects.without_bodies().filter(key=key).first():
         return Stored(known.memory_id, known.n, is_new=False)
     before = continued_by(call, prefix)
     asked = messages_in(call.request, call.format, context_behind(before) if before else ()) or ()
@@ -246,8 +246,8 @@ def _insert(
         memory = Memory.objects.select_for_update().filter(pk=row.memory_id)
         if not memory.exists():
             raise MemoryNotFound(f"no conversation has the id {row.memory_id!r}")
-        known = ModelCall.objects.filter(memory_id=row.memory_id, key=row.key).first()
-        if known:
+        rows = ModelCall.objects.without_bodies()
+        if known := rows.filter(memory_id=row.memory_id, key=row.key).first():
             return Stored(known.memory_id, known.n, is_new=False)
         run = CallRun.objects.filter(memory_id=row.memory_id).first() or new_run
         row.n = run.calls = run.calls + 1
@@ -302,7 +302,7 @@ def count_dropped(dropped: Iterable[Dropped], prefix: str) -> None:
                 DroppedCalls.objects.filter(pk=row.pk).update(**changed)
 
 
-def forget_old_calls(**_: Any) -> None:
+def forget_old_calls() -> None:
     """Delete calls that are older than INSPECTOR["CALL_DAYS"] allows; their messages stay."""
     days = inspector_configuration().CALL_DAYS
     if not days:

@@ -1,5 +1,7 @@
-"""The proxy is started, and started again when it ends. The socket is kept open meanwhile, so that
-clients wait and are not refused: a proxy whose supervisor was killed hands it to the next one.
+"""Two proxies are started: one answers, the other waits to take its place as soon as it ends.
+
+The socket is kept open meanwhile, so that clients wait and are not refused: a proxy whose
+supervisor was killed hands it to the next one.
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from threading import Event, Thread
+from threading import Lock, Thread
 
 HOST = "127.0.0.1"
 TAKEN_SECONDS = 3.0  # in which a proxy that was left behind notices it
-AGAIN_SECONDS = 0.05
+AGAIN_SECONDS = 0.05  # between two proxies that end as soon as they begin
 QUEUE = 1024  # connections that wait for the proxy
 _PATHS = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 
@@ -25,7 +27,7 @@ class PortTaken(Exception):
 
 
 class Supervisor:
-    """The socket of the recorder, and its proxy."""
+    """The socket of the recorder, the proxy that answers, and the next one."""
 
     def __init__(self, port: int, folder: Path, upstream: str | None) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -33,13 +35,17 @@ class Supervisor:
         self._heir = folder / f"port-{port}.sock"
         self._socket = _listening(port, self._heir)
         self.port: int = self._socket.getsockname()[1]
-        self._stopping = Event()
+        self._lock, self._is_stopping = Lock(), False
         self._proxy = self._started()
+        _let_answer(self._proxy)
+        self._next = self._started()
         self._thread = Thread(target=self._keep_running, daemon=True)
         self._thread.start()
 
     def _started(self) -> subprocess.Popen[bytes]:
-        """Start the proxy. It learns of the death of this process by its standard input."""
+        """Start a proxy, which waits. By its standard input it learns when it is to answer, and of
+        the death of this process.
+        """
         number = self._socket.fileno()
         command = [sys.executable, "-m", "proxy", "--fd", str(number)]
         command += ["--spool", str(self._folder), "--heir", str(self._heir)]
@@ -55,17 +61,31 @@ class Supervisor:
     def _keep_running(self) -> None:
         while True:
             self._proxy.wait()
-            if self._stopping.wait(AGAIN_SECONDS):
-                return
-            self._proxy = self._started()
+            with self._lock:
+                if self._is_stopping:
+                    return
+                self._proxy = self._next
+                _let_answer(self._proxy)
+                self._next = self._started()
+            time.sleep(AGAIN_SECONDS)
 
     def stop(self) -> None:
         """Let calls in flight end, and stop."""
-        self._stopping.set()
-        self._socket.close()
-        self._proxy.terminate()
-        self._proxy.wait()
+        with self._lock:
+            self._is_stopping = True
+            self._socket.close()
+            self._next.kill()
+            self._proxy.terminate()
         self._thread.join()
+        self._next.wait()
+
+
+def _let_answer(proxy: subprocess.Popen[bytes]) -> None:
+    """Let a proxy answer from now on. One that has died is replaced as any other."""
+    assert proxy.stdin
+    with suppress(OSError):
+        proxy.stdin.write(b"\n")
+        proxy.stdin.flush()
 
 
 def _listening(port: int, heir: Path) -> socket.socket:

@@ -19,6 +19,7 @@ from chatmemory.windows.policies import TokenWindow
 from inspector.rooms.calls.agents import calls as asked_by_an_agent
 from inspector.rooms.calls.bodies import OPENAI
 from inspector.rooms.calls.call import Dropped, GivenCall, Source, Usage, Why
+from inspector.rooms.calls.learning import learn
 from inspector.rooms.calls.models import CallTool, ModelCall, ToolDefinition
 from inspector.rooms.calls.page import CallPage
 from inspector.rooms.calls.reads import call_compared_with, one_call, told
@@ -161,16 +162,24 @@ def priced(n: int) -> CallPage:
     return replace(page_of(n), asked=PricesAsked(provider="openai"))
 
 
-def test_the_ratio_is_learned_of_other_calls_with_the_same_tools(desk):
-    """What a provider adds to a prompt depends on the tools."""
-    ModelCall.objects.update(counted=100, input=110)
-    ModelCall.objects.filter(n=2).update(input=130)
-    ModelCall.objects.filter(n=3).update(tools="[]", input=900)
-    assert page_of(1).ratio == 1.3
-    assert page_of(3).ratio is None
-    ours = dict(page_of(1).sums)
-    learned = next(each for each in page_of(1).lines if each.text.startswith("Learned"))
-    assert learned.tokens == round(sum(ours.values()) * 1.3)
+def test_the_count_of_the_provider_is_learned_of_other_calls_with_the_same_tools(desk):
+    """What a provider adds to a prompt depends on the tools, and its tokens on the model."""
+    for n, counted in enumerate((100, 200, 400, 800), 4):
+        store(a_call(n, LISTS[0], usage=Usage(counted * 5 // 4 + 30)))
+        ModelCall.objects.filter(n=n).update(counted=counted)
+    ModelCall.objects.filter(n__lt=4).update(tools="[]", input=900)
+    page = page_of(7)
+    learned = next(each for each in page.lines if each.text.startswith("Learned"))
+    assert learned.tokens == round(1.25 * page.counted) + 30
+    assert learned.note == "our count × 1.25 + 30, of 3 calls"
+    assert not any(each.text.startswith("Learned") for each in page_of(3).lines)  # of two others
+
+
+def test_one_odd_call_changes_little_of_what_is_learned():
+    counts = [(100, 130), (200, 230), (300, 330), (400, 430), (310, 9_000)]
+    assert learn(counts) == (1, 30, 5)
+    assert learn([(100, 130)] * 3) == (1, 30, 3)
+    assert learn(counts[:2]) is None
 
 
 def test_the_setup_is_shown_with_a_token_and_what_was_dropped(desk, operator_client):

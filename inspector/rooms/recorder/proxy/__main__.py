@@ -1,11 +1,13 @@
-"""Starts the proxy on a socket that listens already."""
+"""Starts the proxy on a socket that listens already, once a byte comes by the standard input."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import logging
+import os
 import socket
+import sys
 from pathlib import Path
 
 from .headers import Upstream
@@ -20,6 +22,8 @@ def main() -> None:
     parser.add_argument("--upstream", type=Upstream.at)
     options = parser.parse_args()
     logging.basicConfig(format="recorder: %(message)s")
+    if not os.read(sys.stdin.fileno(), 1):  # the parent has ended before this proxy was needed
+        return
     listening = socket.socket(fileno=options.fd)
     listening.setblocking(False)
     asyncio.run(Proxy(options.spool, options.upstream).serve(listening, options.heir))

@@ -9,8 +9,7 @@ from chatmemory.management.base import DatabaseCommand
 from chatmemory.messages.texts import printable
 from inspector.rooms.calls.agents import line_of
 from inspector.rooms.calls.api import CallSerializer, whole
-from inspector.rooms.calls.models import ModelCall
-from inspector.rooms.calls.reads import CallNotFound, newest_calls, one_call
+from inspector.rooms.calls.reads import CallNotFound, newest_calls, newest_of_all, one_call
 
 LAST = 40
 
@@ -30,11 +29,7 @@ class Command(DatabaseCommand):
             self._show(memory_id, number, options["json"])
             return
         last = max(1, min(options["last"], 10_000))
-        rows = (
-            newest_calls(memory_id, last)
-            if memory_id
-            else list(ModelCall.objects.order_by("-at", "-memory", "-n")[:last])
-        )
+        rows = newest_calls(memory_id, last) if memory_id else newest_of_all(last)
         for call in rows:
             if options["json"]:
                 row = {"id": call.memory_id, **CallSerializer(call).data}

@@ -11,7 +11,6 @@ from django.core.management.base import CommandError, CommandParser
 from chatmemory.management.base import DatabaseCommand, wrong_arguments
 from inspector.rooms.recorder.apps import PORT
 from inspector.rooms.recorder.proxy.headers import Upstream
-from inspector.rooms.recorder.storing import Storing
 from inspector.rooms.recorder.supervision import HOST, PortTaken, Supervisor
 
 
@@ -56,6 +55,8 @@ class Command(DatabaseCommand):
             f"  ANTHROPIC_BASE_URL={site}"
         )
         self.stdout.flush()
+        from inspector.rooms.recorder.storing import Storing  # it takes time, and calls wait
+
         storing = Storing(folder)
         storing.run(stopping)
         supervisor.stop()

@@ -1,0 +1,66 @@
+"""What a provider counts for a prompt, learned of other calls of the same model and tools.
+
+A provider adds to a prompt what we do not see, such as the form of its tools, and its tokens may be
+others than ours: our count, times a factor, and so many tokens more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from statistics import median
+from typing import NamedTuple
+
+from inspector.rooms.calls.models import ModelCall
+
+FEWEST = 3  # other calls without which nothing is learned
+MOST = 50  # of them, the newest
+_READ = 200  # calls of a model among which those with the same tools are
+
+
+class Learned(NamedTuple):
+    """What was learned of some `calls`."""
+
+    factor: float
+    addition: int
+    calls: int
+
+    def estimate(self, counted: int) -> int:
+        """Return what the provider is likely to count for a prompt, of which we count so much."""
+        return round(self.factor * counted) + self.addition
+
+    @property
+    def words(self) -> str:
+        sign = "−" if self.addition < 0 else "+"
+        return f"our count × {self.factor:g} {sign} {abs(self.addition):,}, of {self.calls} calls"
+
+
+def learn(counts: Sequence[tuple[int, int]]) -> Learned | None:
+    """Return what is learned of pairs of our count and the provider's; None of too few.
+
+    The factor is the median slope between two pairs, at least 1, and the addition is the median of
+    what then is missing, so that a few odd calls change neither.
+    """
+    if len(counts) < FEWEST:
+        return None
+    pairs = combinations(counts, 2)
+    slopes = [
+        (theirs - other) / (ours - one) for (ours, theirs), (one, other) in pairs if ours != one
+    ]
+    factor = round(max(1, median(slopes)), 2) if slopes else 1
+    addition = median(theirs - factor * ours for ours, theirs in counts)
+    return Learned(factor, round(addition), len(counts))
+
+
+def learned_for(call: ModelCall) -> Learned | None:
+    """Return what other calls of the same model with the same tools tell."""
+    rows = ModelCall.objects.filter(
+        model=call.model, is_countable=True, is_exact=True, input__gt=0, counted__gt=0
+    )
+    newest = rows.order_by("-at").values_list("memory_id", "n", "tools", "counted", "input")
+    counts = [
+        (counted, given)
+        for memory_id, n, tools, counted, given in newest[:_READ]
+        if tools == call.tools and (memory_id, n) != (call.memory_id, call.n)
+    ]
+    return learn(counts[:MOST])
