@@ -17,11 +17,9 @@ from chatmemory.messages.message import (
 
 CHAT_PAGE = "https://platform.openai.com/docs/api-reference/chat/create"
 RESPONSES_PAGE = "https://platform.openai.com/docs/api-reference/responses/create"
-VISION_PAGE = "https://platform.openai.com/docs/guides/images-vision"
-MESSAGES_PAGE = "https://platform.claude.com/docs/en/api/messages"
 PICTURES_PAGE = "https://platform.claude.com/docs/en/build-with-claude/vision"
 CONTENT_PAGE = "https://ai.google.dev/api/generate-content"
-FUNCTIONS_PAGE = "https://ai.google.dev/gemini-api/docs/function-calling"
+FUNCTION_CALL_PAGE = "https://ai.google.dev/api/python/google/generativeai/protos/FunctionCall"
 CONVERSE_PAGE = "https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Converse.html"
 DEEPSEEK_PAGE = "https://api-docs.deepseek.com/api/create-chat-completion"
 GITHUB = "https://github.com/"
@@ -30,12 +28,12 @@ MISTRAL_CHECKS = (
 )
 
 
-def refused(error: str, source: str, date: str = "") -> Law:
-    return Law("refused", error, _address(source), date=date)
+def refused(error: str, source: str, date: str = "", conflict: str = "") -> Law:
+    return Law("refused", error, _address(source), date=date, conflict=conflict)
 
 
-def mishandled(source: str, error: str = "", date: str = "") -> Law:
-    return Law("mishandled", error, _address(source), date=date)
+def mishandled(source: str, error: str = "", date: str = "", conflict: str = "") -> Law:
+    return Law("mishandled", error, _address(source), date=date, conflict=conflict)
 
 
 def _address(source: str) -> str:

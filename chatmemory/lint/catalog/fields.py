@@ -124,7 +124,7 @@ FIELDS = [
         "tool_name",
         "A tool call with a name that is not taken",
         {
-            OPENAI: _law(_NO_MATCH, "mcp-use/mcp-use/issues/90", "", _names(64)),
+            OPENAI: _law(_NO_MATCH, "mcp-use/mcp-use/issues/90", "2025-05", _names(64)),
             RESPONSES: _law(
                 _NO_MATCH.replace("{list}", "input"),
                 "https://platform.openai.com/docs/api-reference/responses/create",

@@ -10,16 +10,14 @@ from chatmemory.lint.catalog.examples import (
     CONVERSE_PAGE,
     DEEPSEEK_PAGE,
     DUE,
-    FUNCTIONS_PAGE,
+    FUNCTION_CALL_PAGE,
     GITHUB,
     HELLO,
     HI,
-    MESSAGES_PAGE,
     MISTRAL_CHECKS,
     PAIR,
     PDF,
     RESPONSES_PAGE,
-    VISION_PAGE,
     call,
     mishandled,
     reasoned,
@@ -69,11 +67,21 @@ _AS_MANY_RESULTS = refused(
     "google-gemini/gemini-cli/issues/4217",
     date="2025-07",
 )
+_ONE_OF_AN_ID = refused(
+    "Duplicate value for 'tool_call_id' of {id} in message[{at}]",
+    "craft-ai-agents/craft-agents-oss/issues/630",
+    date="2026-04",
+)
 _ONE_OUTPUT = refused(
     "Duplicate function_call_output for call_id '{id}'. Each function_call must have "
     "exactly one matching function_call_output",
     "https://github.com/NousResearch/hermes-agent/issues/102629",
     date="2026-09",
+)
+
+_SNAPPING = (
+    "The option snap_to_user of the policy, and a limit that holds the longest turn: memory begins "
+    "with a user message."
 )
 
 SHAPE = [
@@ -104,7 +112,7 @@ SHAPE = [
             BEDROCK: refused(
                 "A conversation must start with a user message. Try again with a conversation that "
                 "starts with a user message.",
-                f"{GITHUB}langgenius/dify/issues/12340",
+                "langgenius/dify/issues/12340",
                 date="2025-01",
             ),
             DEEPSEEK: refused("Empty input messages", DEEPSEEK_PAGE),
@@ -245,7 +253,7 @@ SHAPE = [
             GEMINI: _AS_MANY_RESULTS,
             MISTRAL: _SAME_NUMBER,
             BEDROCK: _TOOL_RESULTS,
-            DEEPSEEK: refused("", DEEPSEEK_PAGE),
+            DEEPSEEK: _ONE_OF_AN_ID,
         },
         bad=[*PAIR, result("1")],
         good=PAIR,
@@ -268,14 +276,14 @@ SHAPE = [
                 "NVIDIA-NeMo/Switchyard/issues/502",
                 date="2026-09",
             ),
-            GEMINI: mishandled(FUNCTIONS_PAGE),
+            GEMINI: mishandled("TanStack/ai/pull/199", date="2026-01"),
             MISTRAL: mishandled(MISTRAL_CHECKS, date="2026-06"),
             BEDROCK: refused(
                 "The toolUse blocks at messages.{at}.content contain duplicate Ids: {id}",
                 "bvcyber/Cyber-AutoAgent-ng/issues/72",
                 date="2026-01",
             ),
-            DEEPSEEK: mishandled(DEEPSEEK_PAGE),
+            DEEPSEEK: _ONE_OF_AN_ID,
         },
         bad=[DUE, call("1", "1"), result("1"), result("1")],
         good=[DUE, call("1", "2"), result("1"), result("2")],
@@ -288,14 +296,15 @@ SHAPE = [
         {
             RESPONSES: _ONE_OUTPUT,
             # Accepted where it was recorded, twice, and refused as users reported
-            ANTHROPIC: Law(
-                "mishandled",
-                "",
-                f"{RECORDED}test_anthropic",
+            ANTHROPIC: mishandled(
+                f"{RECORDED}test_tool_search/test_cross_provider_capability_replay"
+                "%5Bgoogle-gemini-3-flash-preview-anthropic-claude-sonnet-4-5%5D.yaml",
+                date="2026-06",
                 conflict=f"reported as refused: {GITHUB}anthropics/claude-code/issues/28515",
             ),
-            GEMINI: mishandled(FUNCTIONS_PAGE),
+            GEMINI: mishandled("brainlid/langchain/pull/620", date="2026-08"),
             BEDROCK: mishandled(CONVERSE_PAGE),
+            DEEPSEEK: _ONE_OF_AN_ID,
         },
         bad=[*PAIR, call("1"), result("1")],
         good=[*PAIR, call("2"), result("2")],
@@ -314,7 +323,10 @@ SHAPE = [
                 date="2024-10",
             ),
             RESPONSES: mishandled(
-                RESPONSES_PAGE, "Missing required parameter: 'input[{at}].call_id'."
+                "BigPizzaV3/CodexPlusPlus/issues/315",
+                "Invalid 'input[{at}].call_id': empty string. Expected a string with minimum "
+                "length 1, but got an empty string instead.",
+                date="2026-05",
             ),
             ANTHROPIC: mishandled(
                 "LibreChat-AI/agents/pull/153",
@@ -323,8 +335,13 @@ SHAPE = [
                 date="2026-05",
             ),
             MISTRAL: mishandled(MISTRAL_CHECKS, "Tool call id has to be defined.", date="2026-06"),
-            BEDROCK: mishandled(CONVERSE_PAGE),
-            DEEPSEEK: mishandled(DEEPSEEK_PAGE),
+            BEDROCK: mishandled("run-llama/llama_index/pull/22775", date="2026-08"),
+            DEEPSEEK: mishandled(
+                "dnakov/anon-kode/issues/87",
+                "Failed to deserialize the JSON body into the target type: messages[{at}]: missing "
+                "field `tool_call_id`",
+                date="2025-04",
+            ),
         },
         bad=[DUE, call(None), result(None)],
         good=PAIR,
@@ -335,8 +352,16 @@ SHAPE = [
         checks.bad_arguments,
         "Arguments of a tool call that are not a JSON object",
         {
-            OPENAI: mishandled(CHAT_PAGE),
-            RESPONSES: mishandled(RESPONSES_PAGE),
+            OPENAI: mishandled(
+                CHAT_PAGE,
+                conflict="other hosts of this API refuse it (2026-06): "
+                f"{GITHUB}agno-agi/agno/issues/8343",
+            ),
+            RESPONSES: mishandled(
+                RESPONSES_PAGE,
+                conflict="vLLM refuses text that is no JSON (2026-09): "
+                f"{GITHUB}local-inference-lab/vllm/issues/684",
+            ),
             ANTHROPIC: refused(
                 "messages.{at}.content.0.tool_use.input: Input should be a valid dictionary",
                 "https://github.com/anthropics/claude-code/issues/6696",
@@ -345,7 +370,8 @@ SHAPE = [
             GEMINI: refused(
                 "Invalid value at 'contents[{at}].parts[0].function_call.args' "
                 "(type.googleapis.com/google.protobuf.Struct)",
-                CONTENT_PAGE,
+                FUNCTION_CALL_PAGE,
+                date="2024-06",
             ),
             MISTRAL: mishandled(MISTRAL_CHECKS, date="2026-06"),
             BEDROCK: refused(
@@ -354,7 +380,11 @@ SHAPE = [
                 "vercel/ai/pull/19023",
                 date="2026-08",
             ),
-            DEEPSEEK: mishandled(DEEPSEEK_PAGE),
+            DEEPSEEK: mishandled(
+                DEEPSEEK_PAGE,
+                conflict="vLLM is to refuse it for models of DeepSeek (2026-07): "
+                f"{GITHUB}vllm-project/vllm/pull/48006",
+            ),
         },
         bad=[DUE, call("1", arguments="[1]"), result("1")],
         good=PAIR,
@@ -377,7 +407,7 @@ SHAPE = [
         began="a tool call followed neither a user nor a tool result",
         since=since.when_it_followed_the_model,
         repairs=("begin_with_user",),
-        prevention="The option snap_to_user of the policy: memory begins with a user message.",
+        prevention=_SNAPPING,
     ),
     Rule(
         checks.empty_content,
@@ -439,7 +469,8 @@ SHAPE = [
             RESPONSES: refused(
                 "You uploaded an unsupported image. Please make sure your image has of one the "
                 "following formats: ['png', 'jpeg', 'gif', 'webp'].",
-                VISION_PAGE,
+                "yuji-hatakeyama/opencode-gpt-imagegen/pull/82",
+                date="2026-09",
             ),
             ANTHROPIC: refused(
                 "messages.{at}.content.0.image.source.base64.media_type: Input should be "
@@ -484,9 +515,9 @@ SHAPE = [
         checks.media_left_out,
         "An image, a sound, a video or a file that is not sent",
         {
-            OPENAI: mishandled(CHAT_PAGE),
+            OPENAI: mishandled("openai/openai-agents-python/pull/2614", date="2026-03"),
             RESPONSES: mishandled(RESPONSES_PAGE),
-            ANTHROPIC: mishandled(MESSAGES_PAGE),
+            ANTHROPIC: mishandled("anthropics/anthropic-sdk-python/issues/1198", date="2026-02"),
         },
         bad=[UserMessage([VideoContent(Video("https://example.org/a.mp4"))])],
         good=[shown("a.png")],
@@ -537,12 +568,15 @@ SHAPE = [
                 f"{RECORDED}test_anthropic/test_anthropic_model_empty_message_on_history.yaml",
                 date="2026-03",
             ),
-            GEMINI: mishandled(CONTENT_PAGE),
-            BEDROCK: Law(
-                "refused",
+            GEMINI: mishandled(
+                CONTENT_PAGE,
+                conflict="reported as refused (2026-06): "
+                f"{GITHUB}NousResearch/hermes-agent/issues/55427",
+            ),
+            BEDROCK: refused(
                 "A conversation must start with a user message. Try again with a conversation that "
                 "starts with a user message.",
-                f"{GITHUB}langgenius/dify/issues/12340",
+                "langgenius/dify/issues/12340",
                 date="2025-01",
             ),
         },
@@ -551,7 +585,7 @@ SHAPE = [
         began="the first message was not the user's",
         since=since.when_it_became_first,
         repairs=("begin_with_user",),
-        prevention="The option snap_to_user of the policy: memory begins with a user message.",
+        prevention=_SNAPPING,
     ),
     Rule(
         checks.equal_roles,
@@ -559,9 +593,17 @@ SHAPE = [
         {
             ANTHROPIC: mishandled(
                 f"{RECORDED}test_anthropic_mid_conversation_system/"
-                "test_mid_conversation_system_prompt_before_empty_response.yaml"
+                "test_mid_conversation_system_prompt_before_empty_response.yaml",
+                date="2026-07",
             ),
-            GEMINI: mishandled(CONTENT_PAGE),
+            GEMINI: mishandled(
+                f"{RECORDED}test_multimodal_tool_returns/"
+                "test_mixed_content_ordering%5Bgoogle_2_5%5D.yaml",
+                date="2026-03",
+                conflict="reported as refused by Vertex AI in 2024, and since: "
+                f"{GITHUB}microsoft/autogen/issues/2900, "
+                f"{GITHUB}NousResearch/hermes-agent/pull/55126",
+            ),
             DEEPSEEK: Law(
                 "conditional",
                 "deepseek-reasoner does not support successive user or assistant messages",
@@ -582,10 +624,11 @@ SHAPE = [
         {
             ANTHROPIC: mishandled(
                 f"{RECORDED}test_anthropic_mid_conversation_system/"
-                "test_mid_conversation_system_prompt_without_user_turn.yaml"
+                "test_mid_conversation_system_prompt_without_user_turn.yaml",
+                date="2026-07",
             ),
-            GEMINI: mishandled(CONTENT_PAGE),
-            BEDROCK: mishandled(CONVERSE_PAGE),
+            GEMINI: mishandled("pydantic/pydantic-ai/pull/5509", date="2026-05"),
+            BEDROCK: mishandled("BerriAI/litellm/issues/41043", date="2026-09"),
         },
         bad=[HELLO, BE_BRIEF, HI, DUE],
         good=[BE_BRIEF, HELLO, HI, DUE],
@@ -597,9 +640,9 @@ SHAPE = [
         checks.several_systems,
         "More than one system message",
         {
-            ANTHROPIC: mishandled(MESSAGES_PAGE),
-            GEMINI: mishandled(CONTENT_PAGE),
-            BEDROCK: mishandled(CONVERSE_PAGE),
+            ANTHROPIC: mishandled("autogenhub/autogen/pull/5", date="2024-08"),
+            GEMINI: mishandled("dottxt-ai/outlines/pull/1967", date="2026-08"),
+            BEDROCK: mishandled("FoundationAgents/OpenManus/pull/1413", date="2026-09"),
         },
         bad=[BE_BRIEF, BE_BRIEF, HELLO],
         good=[BE_BRIEF, HELLO],

@@ -100,6 +100,7 @@ def test_a_repair_with_snap_to_user_shows_its_price_and_is_undone_with_it(operat
     assert "Taken afterwards, each one checked 1 of 1" in page
     assert "Messages that leave memory, on average 2.0" in page
     assert "if memory begins with a user message after each trim 50 % → 0 %" in page
+    assert "It does not help while a turn is longer than the limit" in page
     before = Memory.objects.get().window_count
     sent = {**asked, "versions": shown.context["versions"], "snap": "yes"}
     done = operator_client.post("/doctor/repair/", sent)
