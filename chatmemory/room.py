@@ -17,14 +17,13 @@ if TYPE_CHECKING:
     from chatmemory.flags import Flag
     from chatmemory.keeper import Keeper
     from chatmemory.ledger.contradictions import Contradiction, LedgerCheck
-    from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
+    from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
     from chatmemory.messages.message import ChatMessage
     from chatmemory.models import Memory, Message
     from chatmemory.recall.incidents import Forgotten, Incident
 
 
-@dataclass(frozen=True)
-class Recorded:
+class Recorded(NamedTuple):
     """The new rows of a conversation, whose own row is as it is after them.
 
     What is to be sealed is one step, or a new conversation without one. `ended` are the numbers and

@@ -25,6 +25,7 @@ from chatmemory import (
 from chatmemory.access.tokens import create_token
 from chatmemory.conf import check_times_have_zones
 from chatmemory.ledger import protocol, sql
+from chatmemory.ledger.inserted import InsertedStep
 from chatmemory.ledger.transaction import PLANNED_AT_MOST
 from chatmemory.ledger.verification import verify
 from chatmemory.lint.repairs import PLACEHOLDER
@@ -73,7 +74,7 @@ def inserted_step(memory_id):
     """Return a step that is stored already."""
     services.add(memory_id, [UserMessage("hello")])
     row = Step.objects.filter(memory=memory_id).first()
-    return sql.InsertedStep(*(getattr(row, name) for name in sql.InsertedStep.__slots__))
+    return InsertedStep(*(getattr(row, name) for name in InsertedStep.__slots__))
 
 
 def test_what_fails_is_an_error_of_django_and_nothing_of_it_is_written(memory_id):

@@ -9,11 +9,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 from chatmemory.messages.message import ChatMessage, MessageType
-from chatmemory.windows.eviction import Reason
+from chatmemory.windows.eviction import Eviction, Reason
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide
 from chatmemory.windows.transitions import CannotFit, Change
-from chatmemory.windows.window import NOTHING, Totals
+from chatmemory.windows.window import NOTHING, Entry, Totals
 
 _INJECTED = "SYNTHETIC"
 
@@ -38,6 +38,14 @@ class ArrivedMessage(NamedTuple):
     tokens: int
     origin: str
     is_new: bool = True
+
+    @classmethod
+    def of(cls, entry: Entry, last_seq: int) -> ArrivedMessage:
+        """Return the arrival of an entry. Messages up to `last_seq` were known before."""
+        return cls(
+            *(entry.seq, entry.type, entry.has_calls, entry.tokens),
+            *(entry.origin, entry.seq > last_seq),
+        )
 
     @property
     def was_said(self) -> bool:
@@ -64,6 +72,16 @@ class EvictedMessage(NamedTuple):
     reason: Reason
     because_seq: int | None = None
     misfit: CannotFit | None = None
+
+    @classmethod
+    def of(cls, eviction: Eviction, misfit: CannotFit | None = None) -> EvictedMessage:
+        """Return the message of a recorded eviction. A stub is no other message."""
+        entry, reason, because = eviction
+        cause = because.seq or None if because and reason is not Reason.STUBBED else None
+        return cls(
+            *(entry.seq, entry.type, entry.has_calls, entry.tokens),
+            *(reason, cause, misfit),
+        )
 
 
 def totals_before(

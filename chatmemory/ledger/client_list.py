@@ -13,12 +13,8 @@ Lists come from two kinds of callers. A client of the bare store protocol sends 
 of its own changes: if one add explains it, it is that add (see `windows.lists`). The caller of
 `set_messages` means the list as a whole.
 
-Ranks are integers that order the stays of a window. A rank is never changed once it is stored: past
-windows are read from the same rows as the current one. Ranks are spaced widely to leave room for
-insertions. An appended stay has its number times the spacing, which needs no query for the highest
-rank. A stay at the head has the lowest rank less the spacing, and an inserted stay a rank between
-those of its neighbours. If no rank is free between them, the following stays end (MOVED) and begin
-again with appended ranks.
+A message that is inserted gets a rank between those of its neighbours (see `ranks`). If none is
+free between them, the following stays end (MOVED) and begin again with appended ranks.
 """
 
 from __future__ import annotations
@@ -35,6 +31,7 @@ from django.db.models import OuterRef, Subquery
 from chatmemory import database
 from chatmemory.exceptions import NotCompactable
 from chatmemory.ledger.overrides import kept, overriding
+from chatmemory.ledger.ranks import appended_rank, place_ranks
 from chatmemory.ledger.redaction import is_redacted, mark_of
 from chatmemory.ledger.windows import numbered, shown_message
 from chatmemory.messages.codec import attributes_beside, message_to_json, payload_of
@@ -47,8 +44,6 @@ from chatmemory.windows.lists import Alignment, Payload, align_payloads, inferre
 from chatmemory.windows.stored_policies import total_under
 from chatmemory.windows.transitions import Transition, refill
 from chatmemory.windows.window import SAID, Entry, Window
-
-RANK_SPACING = 2**20
 
 _COLUMNS = ("memory_id", "seq", "frame", "text", "attributes", "origin", "left_for", "overrides")
 
@@ -482,53 +477,3 @@ def _tokens_of_redacted(memory: Memory, seqs: Sequence[int]) -> dict[int, int]:
 def _latest_seq(rows: list[_Left]) -> int:
     seq: int = rows[-1].row.seq
     return seq
-
-
-def appended_rank(n: int) -> int:
-    """Return the rank of stay `n` at the end of the window, above all earlier ranks."""
-    return n * RANK_SPACING
-
-
-def head_rank(first: int) -> int:
-    """Return a rank at the head of a window whose lowest rank is `first`."""
-    return first - RANK_SPACING
-
-
-def rank_of_summary(transition: Transition, n: int) -> int:
-    """Return the rank of a summary, whose stay gets the number `n`.
-
-    It is that of the first message that it covers, if it stands there, else one between those of
-    its neighbours. Raises NotCompactable if none is free between them.
-    """
-    ranks = [each.rank if each.n else None for each in transition.arrivals]
-    place = ranks.index(None)
-    covered = min(
-        (eviction.entry.rank for eviction in transition.evictions),
-        default=appended_rank(n),
-    )
-    if sum(rank is not None and rank < covered for rank in ranks) == place:
-        return covered
-    rank = place_ranks(ranks)[place]
-    if rank is None and place < len(ranks) - 1:
-        raise NotCompactable("no rank is free for another summary between the same two messages")
-    return appended_rank(n) if rank is None else rank
-
-
-def place_ranks(ranks: Sequence[int | None]) -> list[int | None]:
-    """Fill the gaps (None) between ascending ranks with evenly spaced ranks.
-
-    In a gap at the head, the ranks are below the first known one. Behind the last known rank, and
-    from the first gap that has too little room on, the result is None: use an appended rank.
-    """
-    placed: list[int | None] = list(ranks)
-    known = [(j, rank) for j, rank in enumerate(ranks) if rank is not None]
-    previous, below = -1, None
-    for j, rank in known:
-        gap = j - previous - 1
-        low = rank - (gap + 1) * RANK_SPACING if below is None else below
-        if rank - low <= gap:
-            return placed[: previous + 1] + [None] * (len(ranks) - previous - 1)
-        for position in range(1, gap + 1):
-            placed[previous + position] = low + (rank - low) * position // (gap + 1)
-        previous, below = j, rank
-    return placed

@@ -14,8 +14,6 @@ from datetime import datetime
 from django.db.models import Sum
 from django.utils import timezone
 
-from chatmemory.conf import configuration
-from chatmemory.exceptions import WindowTooLarge
 from chatmemory.ledger import sql
 from chatmemory.ledger.changes import (
     ArrivedMessage,
@@ -24,10 +22,12 @@ from chatmemory.ledger.changes import (
     NewMessage,
     totals_before,
 )
-from chatmemory.ledger.client_list import Replacement, appended_rank, head_rank, rank_of_summary
+from chatmemory.ledger.client_list import Replacement
+from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.ledger.overrides import erased, overriding_text
+from chatmemory.ledger.ranks import appended_rank, head_rank, rank_of_summary
 from chatmemory.ledger.redaction import redacted
-from chatmemory.ledger.sql import InsertedMessage, InsertedStay, InsertedStep
+from chatmemory.ledger.validation import check_bounds
 from chatmemory.ledger.windows import (
     numbered,
     read_message,
@@ -35,7 +35,7 @@ from chatmemory.ledger.windows import (
     stored_window,
     unprotected,
 )
-from chatmemory.messages.codec import attributes_beside, frame_of
+from chatmemory.messages.codec import frame_of
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import text_of
 from chatmemory.models import Memory, Message, Stay, Step
@@ -128,7 +128,8 @@ class Recorder:
         """
         if transition.ignored:
             return self._unchanged(transition.change)
-        if self.set_policy(transition.policy_before):
+        before = transition.policy_before
+        if before is not self.policy and self.set_policy(before):
             transition = transition.with_entries(self._recounted)
         match transition.change:
             case Change.ADD:
@@ -263,7 +264,7 @@ class Recorder:
         self, transition: Transition, sent: NewMessage | None, by_client: bool
     ) -> ChangeResult:
         transition = self._numbered(transition)
-        if transition.policy != self.policy:
+        if transition.policy is not self.policy:
             self.policy = self.memory.policy = transition.policy
         return self._step(transition, Step.Kind.ADD, sent=sent, by_client=by_client)
 
@@ -341,62 +342,36 @@ class Recorder:
         Arrivals up to `last_stay` have a stay already. `sent` is the message of an add as it was
         sent, `seq` that of a redaction or a pin.
         """
-        memory, before, kind = self.memory, transition.before, str(kind)
+        memory, kind = self.memory, str(kind)
         last_seq, last_stay = memory.last_seq, memory.last_stay
-        entering = [each for each in transition.arrivals if each.n > last_stay]
-        leaving = [eviction.entry for eviction in transition.evictions]
+        entering = [entry for entry in transition.arrivals if entry.n > last_stay]
         transition.apply_to(self.window)
-        self._count(transition, kind, entering, leaving)
-        after = totals_under(self.policy, self.window)
-        memory.window_load = load_of(self.policy, after)
+        self._count(transition, kind, entering)
+        memory.window_load = load_of(self.policy, totals_under(self.policy, self.window))
         self._is_changed = True
         if self._actor is not None:
-            step = InsertedStep(
-                memory_id=memory.id,
-                n=memory.last_step,
-                kind=kind,
-                at=self._now,
-                actor=self._actor,
-                by_client=by_client,
-                count_before=before.count,
-                tokens_before=before.tokens,
-                count_after=memory.window_count,
-                tokens_after=memory.window_tokens,
-                load=memory.window_load,
-                history_tokens=memory.history_tokens,
-                last_seq=memory.last_seq,
-                said_count=memory.said_count,
-                last_stay=memory.last_stay,
-                oldest=memory.oldest,
-                seq=seq,
-                note=note or transition.note or self._note,
-                policy_kind=memory.policy_kind,
-                policy_limit=memory.policy_limit,
-                policy_estimator=memory.policy_estimator,
-                policy_options=memory.policy_options,
-            )
+            new = [entry for entry in entering if entry.seq > last_seq]
             self._keep(
-                step,
-                [self._message(each, sent) for each in entering if each.seq > last_seq],
-                [self._stay(each) for each in entering],
-                {
-                    each.n: str(reason)
-                    for each, (_, reason, _) in zip(leaving, transition.evictions, strict=True)
-                },
+                InsertedStep.of(
+                    memory,
+                    kind,
+                    transition.before,
+                    at=self._now,
+                    actor=self._actor,
+                    by_client=by_client,
+                    seq=seq,
+                    note=note or transition.note or self._note,
+                ),
+                [InsertedMessage.of(memory.id, entry, sent, self._now) for entry in new],
+                [InsertedStay.of(memory.id, entry, memory.last_step) for entry in entering],
+                {each.entry.n: str(each.reason) for each in transition.evictions},
                 redacted,
             )
-        transition = transition._replace(after=after)
-        result = self._result(transition, kind, last_seq, entering, leaving, seq, by_client)
+        result = self._result(transition, kind, entering, last_seq, seq, by_client)
         self.results.append(result)
         return result
 
-    def _count(
-        self,
-        transition: Transition,
-        kind: str,
-        entering: Sequence[Entry],
-        leaving: Sequence[Entry],
-    ) -> None:
+    def _count(self, transition: Transition, kind: str, entering: Sequence[Entry]) -> None:
         """Count a transition that was applied in the row of the conversation.
 
         Raises WindowTooLarge for an add or a list that leaves too much.
@@ -412,8 +387,8 @@ class Recorder:
                 if entry.origin == SAID:
                     memory.said_count += 1
                     memory.history_tokens += entry.tokens
-        for entry in leaving:
-            memory.window_size -= entry.size
+        for eviction in transition.evictions:
+            memory.window_size -= eviction.entry.size
         if kind in BOUNDED:
             check_bounds(memory.window_count, memory.window_size)
         # A window that only grew has the same first entry. Not reading it saves a query in every
@@ -430,36 +405,6 @@ class Recorder:
         elif not grows and transition.change is not Change.KEEP:
             first = next(numbers, memory.last_stay + 1)
             memory.oldest = first if first > memory.ordered_from else memory.oldest
-
-    def _message(self, entry: Entry, sent: NewMessage | None) -> InsertedMessage:
-        assert entry.message is not None
-        return InsertedMessage(
-            memory_id=self.memory.id,
-            seq=entry.seq,
-            type=str(entry.type),
-            text=text_of(entry.message),
-            frame=entry.frame,
-            attributes=attributes_beside(entry.message),
-            tokens=entry.tokens,
-            origin=entry.origin,
-            said_at=(sent.said_at if sent else None) or self._now,
-            client_id=sent.client_id if sent else None,
-        )
-
-    def _stay(self, entry: Entry) -> InsertedStay:
-        return InsertedStay(
-            memory_id=self.memory.id,
-            n=entry.n,
-            seq=entry.seq,
-            entered_step=self.memory.last_step,
-            rank=entry.rank,
-            type=str(entry.type),
-            has_calls=entry.has_calls,
-            pinned=entry.pinned,
-            tokens=entry.tokens,
-            size=entry.size,
-            overrides=entry.overrides,
-        )
 
     def _keep(
         self,
@@ -489,41 +434,28 @@ class Recorder:
         self,
         transition: Transition,
         kind: str,
-        last_seq: int,
         entering: Sequence[Entry],
-        leaving: Sequence[Entry],
+        last_seq: int,
         seq: int | None,
         by_client: bool,
     ) -> ChangeResult:
-        """Return what callers are told, without messages that only change position."""
-        misfit = transition.cannot_fit
-        evicted, moved = [], set()
-        for entry, eviction in zip(leaving, transition.evictions, strict=True):
+        """Return the result for callers, without messages that only changed their position."""
+        misfit, policy, after = transition.cannot_fit, self.policy, self.window.totals
+        moved, evicted = set(), []
+        for eviction in transition.evictions:
+            entry = eviction.entry
             if eviction.reason is Reason.MOVED:
                 moved.add(entry.seq)
-                continue
-            evicted.append(
-                EvictedMessage(
-                    *(entry.seq, entry.type, entry.has_calls, entry.tokens, eviction.reason),
-                    because_seq=_cause(eviction),
-                    misfit=misfit if misfit and entry == transition.arrivals[0] else None,
-                )
-            )
-        arrived = [
-            ArrivedMessage(
-                *(entry.seq, entry.type, entry.has_calls, entry.tokens),
-                *(entry.origin, entry.seq > last_seq),
-            )
-            for entry in entering
-            if entry.seq not in moved
-        ]
-        moves = arrived, evicted
+            else:
+                is_misfit = misfit and entry == transition.arrivals[0]
+                evicted.append(EvictedMessage.of(eviction, misfit if is_misfit else None))
+        arrived = [ArrivedMessage.of(e, last_seq) for e in entering if e.seq not in moved]
         return ChangeResult(
             kind=kind,
             step=self.memory.last_step,
-            policy=self.policy,
-            before=totals_before(self.policy, transition.before, transition.after, *moves),
-            after=transition.after,
+            policy=policy,
+            before=totals_before(policy, transition.before, after, arrived, evicted),
+            after=after,
             policy_before=transition.policy_before,
             seq=arrived[0].seq if len(arrived) == 1 else seq,
             arrived=tuple(arrived),
@@ -538,32 +470,11 @@ class Recorder:
         return ChangeResult(str(change), None, self.policy, totals, totals)
 
 
-def _cause(eviction: Eviction) -> int | None:
-    """Return the seq of the other message because of which one left."""
-    if eviction.reason is Reason.STUBBED:
-        return None
-    return getattr(eviction.because, "seq", None)
-
-
 def _places(evictions: Iterable[Eviction]) -> Iterator[tuple[int, int, Entry]]:
     """Yield the seq and the rank of each result that is cleared, and its stub."""
     for entry, _, stub in evictions:
         assert stub is not None
         yield entry.seq, entry.rank, stub
-
-
-def check_bounds(messages: int, size: int) -> None:
-    """Raise WindowTooLarge for a window of too many messages, or bytes of their JSON."""
-    given = configuration()
-    found, most, unit = size, given.WINDOW_BYTES, "bytes"
-    if messages > given.WINDOW_MESSAGES:
-        found, most, unit = messages, given.WINDOW_MESSAGES, "messages"
-    if found > most:
-        raise WindowTooLarge(
-            f"the window would hold {found:,} {unit}, and "
-            f'CHATMEMORY["WINDOW_{unit.upper()}"] allows {most:,}: lower the limit of its policy, '
-            "or clear it"
-        )
 
 
 def _go_back(memory: Memory, step: Step) -> None:

@@ -16,9 +16,14 @@ from chatmemory.exceptions import OversizedMessage, WindowTooLarge
 from chatmemory.ledger.adding import add_all, add_copies, add_recorded, count_all, counter
 from chatmemory.ledger.changes import ChangeResult, NewMessage
 from chatmemory.ledger.conversations import created
-from chatmemory.ledger.recorder import Recorder, check_bounds
+from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.transaction import locked
-from chatmemory.ledger.validation import check_labels, check_policy, storable_additions
+from chatmemory.ledger.validation import (
+    check_bounds,
+    check_labels,
+    check_policy,
+    storable_additions,
+)
 from chatmemory.messages.codec import frame_and_size, stored_json
 from chatmemory.messages.message import ChatMessage
 from chatmemory.messages.sessions import Session

@@ -1,8 +1,7 @@
 """The SQL of an add, for SQLite and PostgreSQL: what it reads, inserts and changes.
 
 Django's ORM takes several times as long for these small statements as the database. What is not in
-every add, or in every read of a window or a step, uses the ORM. A row to be inserted has
-the columns of its model; tests/ledger/test_sql.py compares them. Each statement names its
+every add, or in every read of a window or a step, uses the ORM. Each statement names its
 conversation, so that a cluster sends it to one node.
 """
 
@@ -13,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from math import inf
@@ -25,6 +23,7 @@ from django.db.models import DateTimeField, JSONField, Model
 from django.utils.timezone import make_naive
 
 from chatmemory import database
+from chatmemory.ledger.inserted import InsertedMessage, InsertedStay, InsertedStep
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.room import Recorded
 from chatmemory.rooms import record
@@ -33,74 +32,6 @@ M = TypeVar("M", bound=Model)
 
 COPIED = 20  # rows: PostgreSQL takes as many, or more, sooner by COPY than by INSERT
 HEAD_PAGE = 8  # stays, of which most adds need two or three
-
-
-@dataclass(slots=True)
-class InsertedMessage:
-    """A row of chatmemory_message."""
-
-    memory_id: str
-    seq: int
-    type: str
-    text: str
-    frame: str
-    attributes: str | None
-    tokens: int
-    origin: str
-    said_at: datetime
-    client_id: str | None
-    salt: bytes | None = None  # filled in by the hook `sealing`, as are digests
-    commitment: bytes = b""
-    redacted_step: int | None = None
-
-
-@dataclass(slots=True)
-class InsertedStay:
-    """A row of chatmemory_stay."""
-
-    memory_id: str
-    n: int
-    seq: int
-    entered_step: int
-    rank: int
-    type: str
-    has_calls: bool
-    pinned: bool
-    tokens: int
-    size: int
-    overrides: str | None = None
-    left_step: int | None = None
-    reason: str | None = None
-
-
-@dataclass(slots=True)
-class InsertedStep:
-    """A row of chatmemory_step."""
-
-    memory_id: str
-    n: int
-    kind: str
-    at: datetime
-    actor: str
-    by_client: bool
-    count_before: int
-    tokens_before: int
-    count_after: int
-    tokens_after: int
-    load: int | None
-    history_tokens: int
-    last_seq: int
-    said_count: int
-    last_stay: int
-    oldest: int
-    seq: int | None
-    note: str
-    policy_kind: str | None
-    policy_limit: int | None
-    policy_estimator: str
-    policy_options: dict[str, Any]
-    commitment: bytes | None = None
-    digest: bytes = b""
 
 
 # The columns of a stay that entries need

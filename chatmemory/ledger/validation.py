@@ -8,7 +8,13 @@ from datetime import datetime
 from typing import Any, TypeVar, overload
 
 from chatmemory.conf import configuration
-from chatmemory.exceptions import ChatMemoryError, InvalidValue, MessageTooLarge, UnstorableText
+from chatmemory.exceptions import (
+    ChatMemoryError,
+    InvalidValue,
+    MessageTooLarge,
+    UnstorableText,
+    WindowTooLarge,
+)
 from chatmemory.ledger.changes import NewMessage
 from chatmemory.messages.codec import path_text, stored_json, strings_of
 from chatmemory.messages.given import ID_LENGTH as ID_LENGTH
@@ -126,6 +132,20 @@ def check_added(count: int) -> None:
         raise InvalidValue(
             f"{count:,} messages are more than {most:,} at a time, the limit of "
             'CHATMEMORY["ADDED_MESSAGES"]: import a transcript that is so long'
+        )
+
+
+def check_bounds(messages: int, size: int) -> None:
+    """Raise WindowTooLarge for a window of too many messages, or bytes of their JSON."""
+    given = configuration()
+    found, most, unit = size, given.WINDOW_BYTES, "bytes"
+    if messages > given.WINDOW_MESSAGES:
+        found, most, unit = messages, given.WINDOW_MESSAGES, "messages"
+    if found > most:
+        raise WindowTooLarge(
+            f"the window would hold {found:,} {unit}, and "
+            f'CHATMEMORY["WINDOW_{unit.upper()}"] allows {most:,}: lower the limit of its policy, '
+            "or clear it"
         )
 
 

@@ -17,7 +17,6 @@ from django.db.models import QuerySet
 
 from chatmemory import database
 from chatmemory.exceptions import NoRoomBesidePins, NotCompactable, OversizedMessage
-from chatmemory.ledger.client_list import appended_rank, head_rank
 from chatmemory.ledger.contradictions import (
     Contradicted,
     Contradiction,
@@ -29,6 +28,7 @@ from chatmemory.ledger.contradictions import (
 from chatmemory.ledger.deletions import check_hidden
 from chatmemory.ledger.lookup import find_memory
 from chatmemory.ledger.overrides import is_erased
+from chatmemory.ledger.ranks import appended_rank, head_rank
 from chatmemory.ledger.redaction import is_redacted
 from chatmemory.ledger.windows import (
     shown_message,

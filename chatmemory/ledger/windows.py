@@ -283,16 +283,15 @@ class StoredWindow(Window):
 def stored_window(memory: Memory, stays: QuerySet[Stay] | None = None) -> Window:
     """Return the window of a Memory row, with its open stays unless others are given."""
     source, policy = OpenStays(memory.id) if stays is None else StoredStays(stays), memory.policy
-    totals = window_totals(memory)
+    totals = window_totals(memory, policy)
     counted_by = family_named(memory.policy_estimator)
     is_measured = can_decide(policy) and memory.window_load is not None
     return StoredWindow(memory.id, source, totals, counted_by, policy if is_measured else None)
 
 
-def window_totals(memory: Memory) -> Totals:
-    """Return the totals of the current window as the row has them."""
-    held = memory.window_count, memory.window_tokens, memory.window_load
-    return stored_totals(memory.policy, *held)
+def window_totals(memory: Memory, policy: Policy | None) -> Totals:
+    """Return the totals of the current window as the row has them, given its policy."""
+    return stored_totals(policy, memory.window_count, memory.window_tokens, memory.window_load)
 
 
 def totals_after(step: Step) -> Totals:

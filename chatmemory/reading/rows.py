@@ -211,7 +211,7 @@ def memory_row(row: Memory) -> MemoryRow:
         last_seq=row.last_seq,
         said_count=row.said_count,
         history_tokens=row.history_tokens,
-        window=window_totals(row),
+        window=window_totals(row, policy),
         load=row.window_load if can_decide(policy) else None,
         head=bytes(row.head).hex(),
         branched_from=row.branched_from,

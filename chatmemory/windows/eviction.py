@@ -18,7 +18,7 @@ from itertools import chain, takewhile
 from typing import NamedTuple, Protocol, TypeVar
 
 from chatmemory.messages.message import MessageType
-from chatmemory.windows.window import Costs, Entry, Totals, total
+from chatmemory.windows.window import NOTHING, Costs, Entry, Totals
 
 
 class Reason(StrEnum):
@@ -142,8 +142,11 @@ class Head:
     @property
     def pinned(self) -> Totals:
         """The totals of the pinned messages that were read so far."""
-        pins = [entry for entry in self._read if entry.pinned]
-        return total(pins)._replace(cost=sum(map(self._weigh, pins)))
+        found = NOTHING
+        for entry in self._read:
+            if entry.pinned:
+                found = found.plus(entry, self._weigh(entry))
+        return found
 
     @property
     def leading_system(self) -> Entry | None:

@@ -103,6 +103,7 @@ class Policy(ABC):
     short_unit: ClassVar[str]
     limit_name: ClassVar[str]
     java_name: ClassVar[str] = ""
+    is_installed: ClassVar[bool] = True
 
     limit: int
     _: KW_ONLY

@@ -23,6 +23,7 @@ class UnavailablePolicy(Policy):
     unit: ClassVar[str] = "tokens"
     short_unit: ClassVar[str] = "tok"
     limit_name: ClassVar[str] = "limit"
+    is_installed: ClassVar[bool] = False
 
     _: KW_ONLY
     stored: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -65,7 +66,7 @@ def _unavailable(name: str) -> type[Policy]:
 
 def can_decide(policy: Policy | None) -> TypeGuard[Policy]:
     """Return whether there is a policy and its kind is installed."""
-    return policy is not None and not isinstance(policy, UnavailablePolicy)
+    return policy is not None and policy.is_installed
 
 
 def load_of(policy: Policy | None, totals: Totals) -> int | None:

@@ -1,0 +1,163 @@
+"""The rows that a change inserts: the messages, the stays and the step.
+
+A row has the columns of its model (tests/ledger/test_sql.py compares them). Making an instance of
+the model takes several times as long, and an import makes three rows of each message.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from chatmemory.ledger.changes import NewMessage
+from chatmemory.messages.codec import attributes_beside
+from chatmemory.messages.message import text_of
+from chatmemory.models import Memory
+from chatmemory.windows.window import Entry, Totals
+
+
+@dataclass(slots=True)
+class InsertedMessage:
+    """A row of chatmemory_message."""
+
+    memory_id: str
+    seq: int
+    type: str
+    text: str
+    frame: str
+    attributes: str | None
+    tokens: int
+    origin: str
+    said_at: datetime
+    client_id: str | None
+    salt: bytes | None = None  # filled in by the hook `sealing`, as are digests
+    commitment: bytes = b""
+    redacted_step: int | None = None
+
+    @classmethod
+    def of(
+        cls, memory_id: str, entry: Entry, sent: NewMessage | None, now: datetime
+    ) -> InsertedMessage:
+        """Return the row of an entry with numbers, whose message may have been `sent` with an id
+        and a time.
+        """
+        message = entry.message
+        assert message is not None
+        return cls(
+            memory_id=memory_id,
+            seq=entry.seq,
+            type=str(entry.type),
+            text=text_of(message),
+            frame=entry.frame,
+            attributes=attributes_beside(message),
+            tokens=entry.tokens,
+            origin=entry.origin,
+            said_at=(sent.said_at if sent else None) or now,
+            client_id=sent.client_id if sent else None,
+        )
+
+
+@dataclass(slots=True)
+class InsertedStay:
+    """A row of chatmemory_stay."""
+
+    memory_id: str
+    n: int
+    seq: int
+    entered_step: int
+    rank: int
+    type: str
+    has_calls: bool
+    pinned: bool
+    tokens: int
+    size: int
+    overrides: str | None = None
+    left_step: int | None = None
+    reason: str | None = None
+
+    @classmethod
+    def of(cls, memory_id: str, entry: Entry, step: int) -> InsertedStay:
+        """Return the row of an entry with numbers, which enters the window at a step."""
+        return cls(
+            memory_id=memory_id,
+            n=entry.n,
+            seq=entry.seq,
+            entered_step=step,
+            rank=entry.rank,
+            type=str(entry.type),
+            has_calls=entry.has_calls,
+            pinned=entry.pinned,
+            tokens=entry.tokens,
+            size=entry.size,
+            overrides=entry.overrides,
+        )
+
+
+@dataclass(slots=True)
+class InsertedStep:
+    """A row of chatmemory_step."""
+
+    memory_id: str
+    n: int
+    kind: str
+    at: datetime
+    actor: str
+    by_client: bool
+    count_before: int
+    tokens_before: int
+    count_after: int
+    tokens_after: int
+    load: int | None
+    history_tokens: int
+    last_seq: int
+    said_count: int
+    last_stay: int
+    oldest: int
+    seq: int | None
+    note: str
+    policy_kind: str | None
+    policy_limit: int | None
+    policy_estimator: str
+    policy_options: dict[str, Any]
+    commitment: bytes | None = None
+    digest: bytes = b""
+
+    @classmethod
+    def of(
+        cls,
+        memory: Memory,
+        kind: str,
+        before: Totals,
+        *,
+        at: datetime,
+        actor: str,
+        by_client: bool,
+        seq: int | None,
+        note: str,
+    ) -> InsertedStep:
+        """Return the row of the newest step, given the conversation as it is after the step."""
+        return cls(
+            memory_id=memory.id,
+            n=memory.last_step,
+            kind=kind,
+            at=at,
+            actor=actor,
+            by_client=by_client,
+            count_before=before.count,
+            tokens_before=before.tokens,
+            count_after=memory.window_count,
+            tokens_after=memory.window_tokens,
+            load=memory.window_load,
+            history_tokens=memory.history_tokens,
+            last_seq=memory.last_seq,
+            said_count=memory.said_count,
+            last_stay=memory.last_stay,
+            oldest=memory.oldest,
+            seq=seq,
+            note=note,
+            policy_kind=memory.policy_kind,
+            policy_limit=memory.policy_limit,
+            policy_estimator=memory.policy_estimator,
+            policy_options=memory.policy_options,
+        )
