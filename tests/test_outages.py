@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import psycopg
 import pytest
@@ -336,4 +336,12 @@ def test_a_crowd_shares_a_few_connections(served):
             "SELECT COUNT(*) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         ).fetchone()
-    assert open_ <= settings.CONNECTIONS + 1  # one for live streams
+    assert open_ <= settings.CONNECTIONS + 1  # one for what is kept
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite has no pool")
+def test_a_request_waits_for_no_connection_of_what_runs_beside_it():
+    pool = connection.pool
+    with ExitStack() as taken:
+        for _ in range(settings.CONNECTIONS + 2):  # of all requests, the keeper and live streams
+            taken.enter_context(pool.connection(timeout=settings.CONNECT_SECONDS))

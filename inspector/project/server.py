@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from inspector.project.allocator import unmap_large_blocks
+
 if TYPE_CHECKING:
     from inspector.shell.keeping import KeeperThread
 
@@ -28,6 +30,7 @@ class Server(uvicorn.Server):
 
     def __init__(self, config: uvicorn.Config, announcement: str = "") -> None:
         super().__init__(config)
+        unmap_large_blocks()
         self._announcement = announcement
         logging.getLogger("uvicorn.error").addFilter(_is_no_offer)
         self._keeper: KeeperThread | None = None
