@@ -91,6 +91,7 @@ def airline(db, data_file):
 
 
 def test_sending_everything_is_suggested_where_a_window_saves_nothing(operator_client, airline):
+    """Without a price of cached input, tokens are compared."""
     text = computed(operator_client, "input=2.5")
     assert "Your 2,000 tokens cost 8 % more than sending everything, and hold" in text
     assert "Sending everything costs about the same as the cheapest limit that holds 95 %" in text
@@ -101,9 +102,6 @@ def test_sending_everything_is_suggested_where_a_window_saves_nothing(operator_c
     assert held == "73 %"
     assert float(cost) > 1
     assert money.startswith("$")
-
-
-def test_without_a_price_of_the_cache_tokens_are_compared(operator_client, airline):
     text = computed(operator_client, "provider=own")
     assert "Tokens are compared, because no price of cached input is chosen." in text
     assert float(table(operator_client, "provider=own")["2,000 sliding yours today"][-1]) < 1
