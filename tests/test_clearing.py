@@ -6,6 +6,7 @@ import pytest
 
 from chatmemory import (
     AiMessage,
+    OversizedMessage,
     TokenWindow,
     TokenWindowChatMemory,
     ToolExecutionRequest,
@@ -85,6 +86,18 @@ def test_a_memory_of_the_library_clears_them_too(agent):
         each.add(*SAID)
         assert each.messages() == windows.window(agent).messages
     assert verify("stored") is None
+
+
+@pytest.mark.django_db
+def test_an_add_that_is_refused_clears_nothing():
+    memory = TokenWindowChatMemory(
+        "m", 300, store=DjangoChatMemoryStore(), clear_tool_results=1, oversized="reject"
+    )
+    memory.add(*turn(1), *turn(2)[:2])
+    with pytest.raises(OversizedMessage):
+        memory.add(ToolExecutionResultMessage("2", "find", FOUND * 9))
+    assert texts(memory.messages()) == ["1: "]
+    assert clearings("m") == []
 
 
 def test_adds_do_what_was_simulated(agent):

@@ -22,6 +22,7 @@ from chatmemory.windows.window import Window
 try:
     from asgiref.sync import sync_to_async
 
+    from chatmemory import database
     from chatmemory.conf import configuration
     from chatmemory.database_errors import explained
     from chatmemory.ledger import protocol
@@ -84,6 +85,12 @@ class DjangoChatMemoryStore(ChatMemoryStore):
     def transact(self, memory_id: str, decide: Decide) -> Transition:
         """Lock the conversation while `decide` makes a change of its window."""
         return protocol.transact(memory_id, decide, actor=self._actor)
+
+    @explained
+    def atomically(self, call: Callable[[], T]) -> T:
+        """Run a call in one transaction: if it raises, none of its changes is stored."""
+        with database.atomic():
+            return call()
 
     # The same for asyncio; the memories' own methods with an a use `to_thread`
 

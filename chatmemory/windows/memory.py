@@ -264,23 +264,33 @@ class ChatMemory(ABC):
         # Counted before the store locks, as counting may be slow. A store that does not lock is
         # read before, as in LangChain4j.
         counted = self._entry(message) if self._transact_by else None
-        if policy.whole_results:
-            self._clear_results(counted or self._entry(message), policy)
 
-        def decide(window: Window) -> Transition:
+        def admitted(window: Window) -> Transition:
             window.count_with(self._family, self._count)
             return admit(window, counted or self._entry(message), policy, self.policy)
 
-        self._transact(decide)
-
-    def _clear_results(self, arrival: Entry, policy: Policy) -> None:
-        """Clear old tool results if the window has no room for an arrival beside them."""
-
-        def decide(window: Window) -> Transition:
+        def cleared(window: Window) -> Transition:
             window.count_with(self._family, self._count)
-            return clear_for(window, arrival, policy, self._count)
+            return clear_for(window, counted or self._entry(message), policy, self._count)
 
-        self._transact(decide)
+        if policy.whole_results:
+            self._transact_all(cleared, admitted)
+        else:
+            self._transact(admitted)
+
+    def _transact_all(self, *decisions: Decide) -> None:
+        """Make several changes, as one transaction if the store has `atomically`."""
+
+        def change() -> None:
+            for decide in decisions:
+                self._transact(decide)
+
+        atomically: Callable[[Callable[[], None]], None] | None
+        atomically = getattr(self._store, "atomically", None)
+        if atomically is None:
+            change()
+        else:
+            atomically(change)
 
     def _transact(self, decide: Decide, reads: bool = True) -> None:
         if self._transact_by:

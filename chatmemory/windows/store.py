@@ -31,6 +31,7 @@ class ChatMemoryStore(ABC):
 
     - `transact(memory_id, decide)` locks the memory, passes its window to `decide`, stores the
       resulting transition and returns it. If `decide` raises, nothing is stored.
+    - `atomically(call)` runs a call whose changes are stored together; if it raises, none is.
     - `get_window(memory_id)` returns the messages as a window, with their pins and tokens.
     - `get_history(memory_id)` returns everything that was said.
     - `estimator` counts for memories without an estimator of their own.
