@@ -85,7 +85,7 @@ def test_uses_under_larger_windows(data_file):
     content = data_file("tau_bench_airline.openai_chat.json").read_bytes()
     runs = read_transcripts(content).transcripts
     rows = [row for row in JUDGED["incidents"] if "policy" in row and "conversation" in row]
-    assert len(rows) == 24
+    assert len(rows) == 35
     check_policies("conversation", rows, lambda n: runs[n].messages)
 
 
@@ -98,7 +98,7 @@ def test_calls_of_the_sessions_under_a_small_window(all_claude_sessions):
         return [message for place, message in messages if place not in session.summaries]
 
     rows = [row for row in JUDGED["incidents"] if "policy" in row and "conversation" not in row]
-    assert Counter(row["kind"] for row in rows)["call_repeated"] == 23
+    assert Counter(row["kind"] for row in rows)["call_repeated"] == 24
     check_policies("source", rows, said_in)
 
 
