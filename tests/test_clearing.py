@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.utils.html import escape
 
 from chatmemory import (
     AiMessage,
@@ -133,5 +134,46 @@ def test_pages_show_what_was_cleared(agent, operator_client):
     html = operator_client.get(f"/c/{agent}/?at={step}&msg=3").text
     assert "1 old tool result became a stub" in html
     assert "Just left" not in html
-    assert html.count(STUB) == 1
+    assert html.count(STUB) == 2, "in memory, and in the panel"
     assert STUB not in operator_client.get(f"/c/{agent}/?at={step - 1}&msg=3").text
+
+
+def test_a_stub_is_explained_by_what_had_no_room(agent, api, operator_client):
+    (step, *_) = clearings(agent)
+    change, arrived = steps.step(agent, step).change, history(agent).rows[8]
+    needed = change.policy.load(change.before) + arrived.tokens
+    words = [
+        f"At step {step} there was no room for #9: memory needed {needed} of 300 tokens.",
+        "Tool results but the newest one become stubs before a message leaves.",
+        f"The stub says “{STUB}”: {change.gained} tokens in place of {change.lost}.",
+        "History keeps the result.",
+    ]
+    why = api.get(f"/api/v1/memories/{agent}/messages/3/").data["why"]
+    assert why["summary"] == f"It was cleared to make room. {' '.join(words)}"
+    assert [each["label"] for each in why["receipt"]][1:3] == [
+        "#3 Tool result, cleared",
+        "#3 as a stub",
+    ]
+    assert api.get(f"/api/v1/memories/{agent}/messages/15/").data["why"] is None
+    panel = operator_client.get(f"/c/{agent}/?msg=3").text
+    assert all(escape(each) in panel for each in words)
+    assert "Why is #3 a stub?" in panel
+    services.redact(agent, 3)
+    why = api.get(f"/api/v1/memories/{agent}/messages/3/").data["why"]
+    assert f"The stub was erased by a redaction: {change.gained} tokens" in why["summary"]
+
+
+def test_what_is_cleared_next_is_named_before_it_is(agent, operator_client):
+    (step, *_) = clearings(agent)
+    before = f"/c/{agent}/?at={step - 1}"
+    assert "Result #3 becomes a stub when memory is full" in operator_client.get(before).text
+    assert windows.outline(agent, step - 1).next_to_clear() == (3,)
+    assert "First to leave:" in operator_client.get(f"/c/{agent}/?at={step}").text
+    draft = {"role": "user", "text": "Where is it, and when will it come?", "at": step - 1}
+    simulated = operator_client.post(f"/c/{agent}/simulate/", draft, follow=True)
+    assert simulated.text.count("Result #3 would become a stub.") == 2, "caption and verdict"
+    assert simulated.text.count(STUB) == 1
+    url = f"{simulated.wsgi_request.get_full_path()}&msg=3"
+    assert "Would #3 become a stub?" in operator_client.get(url).text
+    compared = "/compare/?policy=token_window:300,clear_tool_results%3D1"
+    assert "The replays clear no tool results" in operator_client.get(f"/c/{agent}{compared}").text

@@ -448,7 +448,7 @@ class StepDetailSerializer(StepSerializer):
 
 
 class WhySerializer(Json):
-    """Why a message left the window."""
+    """Why a message left the window, or why a tool result became a stub."""
 
     step = serializers.IntegerField()
     question = serializers.CharField()
@@ -472,7 +472,10 @@ class MessageDetailSerializer(HistoryMessageSerializer):
         "not see, because the limit was lowered."
     )
     pinned = serializers.BooleanField(help_text="Whether it is in memory and does not leave.")
-    why = WhySerializer(allow_null=True, help_text="Why it left; null while it is in memory.")
+    why = WhySerializer(
+        allow_null=True,
+        help_text="Why it left, or became a stub; null while it is in memory as it was said.",
+    )
 
 
 class CurrentSerializer(Json):

@@ -184,14 +184,25 @@ def forecast(changes: Sequence[ChangeResult], outlook: Outlook, policy: Policy |
     if misfits:
         also = f" Would also evict {loss}: {_named(outlook)}." if left else ""
         return _no_fit(*misfits[-1], also)
-    over = _over(policy, outlook.after)
+    over, cleared = _over(policy, outlook.after), would_clear(outlook)
     if left:
-        still = decapitalized(over).removesuffix(".")
-        detail = "; ".join(filter(None, [_named(outlook), still]))
+        rest = (decapitalized(each).removesuffix(".") for each in (over, cleared))
+        detail = "; ".join(filter(None, [_named(outlook), *rest]))
         return Caption("Would evict", loss=loss, detail=detail)
     event = "Over the limit" if over else "Fits"
-    told = filter(None, [over, *_nothing_leaves(outlook, "would come")])
-    return Caption(event, detail=" ".join(told))
+    sentences = filter(None, [over, cleared, *_nothing_leaves(outlook, "would come")])
+    return Caption(event, detail=" ".join(sentences))
+
+
+def would_clear(outlook: Outlook) -> str:
+    """Say which tool results would become stubs; empty if none would."""
+    return f"{_stubs(outlook.stubbed)}." if outlook.stubbed else ""
+
+
+def _stubs(results: Sequence[int]) -> str:
+    if len(results) == 1:
+        return f"Result {seqs(results)} would become a stub"
+    return f"Results {seqs(results)} would become stubs"
 
 
 def _no_fit(change: ChangeResult, message: EvictedMessage, also: str) -> Caption:
@@ -315,7 +326,7 @@ def what_is_hidden(window: WindowView[WindowPlace]) -> str:
     """Say how many messages a lowered limit hides, and what becomes of them."""
     count = len(window.over_limit)
     if not window.no_room:
-        return leaving(count)
+        return leaving(count, _will(window))
     are = "is" if count == 1 else "are"
     return f"{counted(count, 'message')} over the limit {are} hidden; {_NO_ROOM[window.no_room]}"
 
@@ -327,7 +338,12 @@ def beyond_limit(window: WindowView[WindowPlace]) -> str:
     seen = f"The model no longer sees {'it' if is_one else 'them'}."
     if window.no_room:
         return f"{many} over the limit. {seen} {capitalized(_NO_ROOM[window.no_room])}."
-    return f"{many} over the limit and will leave at the next add. {seen}"
+    return f"{many} over the limit and {_will(window)} leave at the next add. {seen}"
+
+
+def _will(window: WindowView[WindowPlace]) -> str:
+    """Return `may` where clearing results can make room for what is hidden, else `will`."""
+    return "may" if window.next_to_clear() else "will"
 
 
 def one_beyond_limit(no_room: NoRoom | None) -> str:
@@ -353,9 +369,9 @@ def would_be_no_room(no_room: NoRoom) -> str:
     return f"{capitalized(_WOULD_BE_NO_ROOM[no_room])}."
 
 
-def leaving(count: int) -> str:
+def leaving(count: int, will: str = "will") -> str:
     """Say how many messages a lowered limit hides, which the next add evicts."""
-    return f"{counted(count, 'message')} over the limit will leave at the next add"
+    return f"{counted(count, 'message')} over the limit {will} leave at the next add"
 
 
 # What pins leave for other messages
@@ -377,7 +393,9 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
     else:
         yield f"{pin}, nothing would be pinned."
     before, after = preview.leaving, preview.leaving_then
-    if after and after != before:
+    if preview.stubbed_then:
+        yield f"{_stubs(preview.stubbed_then)} first."
+    elif after and after != before:
         rather = f", not {seqs(before)}" if before else ""
         yield f"{seqs(after)} would leave next{rather}."
     elif not after:

@@ -18,6 +18,7 @@ from chatmemory.explain.wording import (
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import named
+from chatmemory.reading.clearings import Clearing
 from chatmemory.reading.keeping import WhatWouldKeep
 from chatmemory.reading.windows import WindowPlace, WindowView
 from chatmemory.windows.eviction import Reason, first_of_group
@@ -114,13 +115,71 @@ def _no_room(change: ChangeResult, seq: int, lines: Receipt) -> str:
     return f"The new list needed {needs}, and {oldest}."
 
 
+# Why one tool result is a stub
+
+
+def why_stub(clearing: Clearing, seq: int, more: str = "") -> Explanation:
+    """Explain why a tool result became a stub, and what the model sees in its place.
+
+    `more` says what becomes of the stub. Raises LookupError if the change did not clear the result.
+    """
+    change = clearing.change
+    result = change.eviction_of(seq)
+    if result is None:
+        raise LookupError(f"#{seq} was not cleared at step {change.step}")
+    stub = next(each.tokens for each in change.arrived if each.seq == seq)
+    says = f"says “{clearing.stub}”" if clearing.stub else "was erased by a redaction"
+    tokens = counted(stub, "token")
+    sentences = [
+        f"{capitalized(at_step(change))} {_no_room_for(clearing)}.",
+        _clears(change.policy),
+        f"The stub {says}: {tokens} in place of {result.tokens:,}. History keeps the result.",
+        more,
+    ]
+    cause = cause_of(Reason.STUBBED).told(change.is_of_draft)
+    return Explanation(
+        f"Why is {named(seq)} a stub?", cause, " ".join(filter(None, sentences)), receipt(change)
+    )
+
+
+def would_be_stub(seq: int, policy: Policy | None) -> Explanation:
+    """Explain that a tool result would become a stub."""
+    cause = cause_of(Reason.STUBBED).told(is_conditional=True)
+    detail = f"{_clears(policy)} History keeps the result."
+    return Explanation(f"Would {named(seq)} become a stub?", cause, detail.strip())
+
+
+def _no_room_for(clearing: Clearing) -> str:
+    """Say which message had no room beside the results, and how much memory needed with it."""
+    policy, arrival = clearing.change.policy, clearing.arrival
+    if arrival is None or not can_decide(policy):
+        return "an added message had no room"
+    seq, message = arrival
+    needs = policy.load(clearing.change.before.plus(message, policy.weigh(message)))
+    return f"there was no room for {named(seq)}: memory needed {needs:,} of {policy.limit:,} tokens"
+
+
+def _clears(policy: Policy | None) -> str:
+    """Return the rule by which a policy clears results, as a sentence; empty if it clears none."""
+    if not can_decide(policy) or not policy.whole_results:
+        return ""
+    newest = "one" if policy.whole_results == 1 else f"{policy.whole_results:,}"
+    return f"Tool results but the newest {newest} become stubs before a message leaves."
+
+
 # Why one message is still in memory
 
 
-def why_in(window: WindowView[WindowPlace], seq: int, is_summary: bool = False) -> Explanation:
+def why_in(
+    window: WindowView[WindowPlace],
+    seq: int,
+    is_summary: bool = False,
+    clearing: Clearing | None = None,
+) -> Explanation:
     """Explain why a message is still in memory, and how much can be added before it leaves.
 
-    Raises LookupError if it is not in this window.
+    With the `clearing` of a tool result, explain why it is a stub. Raises LookupError if the
+    message is not in this window.
     """
     position = next((i for i, each in enumerate(window.seqs) if each == seq), None)
     if position is None:
@@ -129,7 +188,8 @@ def why_in(window: WindowView[WindowPlace], seq: int, is_summary: bool = False) 
     if is_summary and window.rows[position].pinned:
         detail = "It stays until another summary covers it, or memory is cleared or set."
         return Explanation(question, "It is a summary.", detail)
-    return Explanation(question, *_stays_because(window, position))
+    cause, detail = _stays_because(window, position)
+    return why_stub(clearing, seq, detail) if clearing else Explanation(question, cause, detail)
 
 
 def not_in_replay(seq: int, window: WindowView[WindowPlace]) -> Explanation:
@@ -161,7 +221,7 @@ def _stays_because(window: WindowView[WindowPlace], position: int) -> tuple[str,
         return _stays_as_newest(window, policy, row)
     room = room_before(window, position)
     when = f"when {room:,} more {policy.unit} arrive" if room > 1 else _at_next(policy)
-    may = "may leave" if policy.has_window_options else "leaves"
+    may = "may leave" if policy.has_window_options or policy.whole_results else "leaves"
     return "There is room for it.", f"It {may} {when}."
 
 
@@ -268,6 +328,8 @@ def _details(answer: WhatWouldKeep) -> Iterator[str]:
         yield "This leaves out that memory was also cleared or set as a whole."
     if answer.leaves_out_pins and keeping is not None:
         yield "This leaves out that messages were pinned: beside them, more room is needed."
+    if answer.policy.whole_results and keeping is not None:
+        yield "This leaves out that old results become stubs first: a lower limit may be enough."
     if answer.needed is None and answer.known_until:
         yield f"Up to step {answer.known_until:,}, it was not needed again."
     yield "A higher limit now does not bring it back."

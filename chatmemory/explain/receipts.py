@@ -157,7 +157,9 @@ class _Writing:
     def _arrive(self, message: ArrivedMessage) -> None:
         if self._policy.overhead and not self._totals.count:
             self._write(OVERHEAD, "plus", self._policy.overhead, 0)
-        self._move(message, 1, f"{_name(message)} arrives")
+        seq = capitalized(named(message.seq))
+        label = f"{seq} as a stub" if self._change.clears else f"{_name(message)} arrives"
+        self._move(message, 1, label)
 
     def _leave(self, message: EvictedMessage) -> None:
         self._move(message, -1, self._why(message), sub=message.reason is Reason.ORPHANED)
@@ -205,6 +207,8 @@ class _Writing:
                 return f"{capitalized(named(evicted.seq))} its result"
             case Reason.TURN:
                 return f"{name}, rest of its turn"
+            case Reason.STUBBED:
+                return f"{name}, cleared"
             case Reason.CAPACITY:
                 which = "the" if evicted.seq == self._oldest else "next"
                 return f"{name}, {which} {oldest(self._change)}"

@@ -194,6 +194,7 @@ def option_words(policy: Policy | None) -> list[str]:
         "only measured": policy.meters_only,
         "system message first": policy.always_keep_system_message_first,
         "system message free": policy.free_system,
+        f"clears tool results but the newest {policy.whole_results:,}": policy.whole_results > 0,
     }
     return [each for each, is_chosen in words.items() if is_chosen]
 
@@ -237,7 +238,11 @@ _CAUSES = {
     Reason.CLEARED: Cause("cleared", "Memory was cleared.", of_list="cleared"),
     Reason.SET: Cause("list was set", "The list was set.", of_list="not in the new list"),
     Reason.MOVED: Cause("moved", "It moved."),
-    Reason.STUBBED: Cause("result cleared", "It became a stub."),
+    Reason.STUBBED: Cause(
+        "result cleared",
+        "It was cleared to make room.",
+        "It would be cleared to make room.",
+    ),
     Reason.SUMMARIZED: Cause(
         "summarised", "A summary took its place.", by_other="summarised by {}"
     ),

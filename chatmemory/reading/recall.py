@@ -142,6 +142,11 @@ class Comparison:
         return self.policies[0].recalls
 
     @property
+    def leaves_out_clearing(self) -> bool:
+        """Whether a policy clears old tool results, which its replay leaves out."""
+        return any(each.policy and each.policy.whole_results for each in self.policies)
+
+    @property
     def is_part(self) -> bool:
         """Whether only the latest messages are replayed."""
         return len(self.history) < self.said_count

@@ -19,7 +19,7 @@ from chatmemory.ledger.recorder import Recorder
 from chatmemory.ledger.validation import storable_additions
 from chatmemory.messages.estimators import family_named
 from chatmemory.messages.message import ChatMessage, MessageType
-from chatmemory.models import Memory, Step
+from chatmemory.models import Memory
 from chatmemory.reading.windows import (
     NoRoom,
     StoredState,
@@ -44,7 +44,8 @@ class Outlook:
 
     It would no longer see `leaving`, which are messages that it sees or that arrive, and would see
     `returning` again. `hidden` are those that a lowered limit hides already, and that leave too,
-    unless there is `no_room`: then every message is refused, and nothing leaves for one.
+    unless there is `no_room`: then every message is refused, and nothing leaves for one. `stubbed`
+    are the tool results that would become stubs.
     """
 
     before: Totals = NOTHING
@@ -53,6 +54,7 @@ class Outlook:
     hidden: tuple[int, ...] = ()
     returning: tuple[int, ...] = ()
     no_room: NoRoom | None = None
+    stubbed: tuple[int, ...] = ()
 
 
 NO_OUTLOOK = Outlook()
@@ -66,7 +68,7 @@ class Simulation:
     `trim` is what another limit alone evicts at the next add; None with messages, and if nothing
     leaves. It holds no step, and is no change of its own: a read hides what the next add evicts.
     Simulated messages have the seqs after the last one of the step that the simulation starts from,
-    and `entered_step` 0.
+    and `entered_step` 0. `stubbed` are the tool results that become stubs before messages leave.
     """
 
     changes: tuple[ChangeResult, ...]
@@ -75,6 +77,7 @@ class Simulation:
     policy: Policy
     trim: ChangeResult | None = None
     since: int = 0
+    stubbed: tuple[int, ...] = ()
 
     @property
     def totals(self) -> Totals:
@@ -91,6 +94,7 @@ class Simulation:
             hidden=tuple(row.seq for row in self.seen.over_limit if row.seq not in kept),
             returning=tuple(seq for seq in self.window.seqs if seq not in known),
             no_room=self.window.no_room,
+            stubbed=tuple(seq for seq in self.stubbed if seq in kept),
         )
 
 
@@ -135,7 +139,8 @@ def simulated(
     places = recorded_places(recorder.window) if is_recounted else stored.places
     changes = add_all(recorder, added)
     changes = _as_drafts(changes) if are_drafts else changes
-    shown = _with_stubs(places, recorder.results)
+    stubs = _stubs(recorder.results)
+    shown = [each._replace(tokens=stubs.get(each.seq, each.tokens)) for each in places]
     after = _after(stored, policy, shown, changes)
     return Simulation(
         changes=tuple(changes),
@@ -144,6 +149,7 @@ def simulated(
         policy=policy,
         trim=None if changes or after.no_room else _trim(after),
         since=since,
+        stubbed=tuple(stubs),
     )
 
 
@@ -165,13 +171,10 @@ def _check_recount(memory: Memory, policy: Policy) -> None:
         raise LongRecount(policy.estimator, memory.window_count)
 
 
-def _with_stubs(
-    places: Iterable[WindowPlace], changes: Iterable[ChangeResult]
-) -> Sequence[WindowPlace]:
-    """Return places with stubs in those of the results that changes cleared."""
-    cleared = [change for change in changes if change.kind == Step.Kind.CLEAR_RESULTS]
-    tokens = {each.seq: each.tokens for change in cleared for each in change.arrived}
-    return [place._replace(tokens=tokens.get(place.seq, place.tokens)) for place in places]
+def _stubs(changes: Iterable[ChangeResult]) -> dict[int, int]:
+    """Return the tokens of the stubs that changes put in the places of results, by seq."""
+    cleared = [change for change in changes if change.clears]
+    return {each.seq: each.tokens for change in cleared for each in change.arrived}
 
 
 def _after(
@@ -242,8 +245,9 @@ class PinPreview:
 
     `held` is what pinned messages would hold of the limit, in the policy's unit, and `room` how
     large a message can be that still fits beside them, below 1 if none does. `leaving` leave next
-    as it is, `leaving_then` afterwards. Where a lowered limit hides messages, `hidden` are those
-    that it would hide too, and `shown` those that would be seen again.
+    as it is, `leaving_then` afterwards; before that, the tool results `stubbed_then` would become
+    stubs. Where a lowered limit hides messages, `hidden` are those that it would hide too, and
+    `shown` those that would be seen again.
     """
 
     policy: Policy
@@ -254,6 +258,7 @@ class PinPreview:
     room: int
     leaving: tuple[int, ...]
     leaving_then: tuple[int, ...]
+    stubbed_then: tuple[int, ...]
     hidden: tuple[int, ...]
     shown: tuple[int, ...]
 
@@ -287,6 +292,7 @@ def pin_preview(
         room=then.room_without_pins(policy) - held,
         leaving=window.next_to_leave,
         leaving_then=then.next_to_leave,
+        stubbed_then=then.next_to_clear(),
         hidden=_not_in(then, window),
         shown=_not_in(window, then),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -25,6 +25,7 @@ from chatmemory.messages.message import TYPES, ChatMessage, MessageType
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.snapshots import one_snapshot
 from chatmemory.windows import transitions
+from chatmemory.windows.clearing import old_results
 from chatmemory.windows.policies import Policy
 from chatmemory.windows.stored_policies import can_decide, load_of, total_under
 from chatmemory.windows.window import Entry, Totals, Window
@@ -156,6 +157,16 @@ class WindowView(Generic[Place]):
         leaving = transitions.next_to_leave(_entries(self.rows), self.totals, self.policy)
         return tuple(_seq(each.entry) for each in leaving)
 
+    def next_to_clear(self, stubs: Container[int] = ()) -> tuple[int, ...]:
+        """Return the tool results that become stubs first when there is no room, before a message
+        leaves; none where the policy clears none. `stubs` are the seqs of those that are stubs.
+        """
+        policy = self.policy
+        if not can_decide(policy) or policy.meters_only or not policy.whole_results:
+            return ()
+        entries = _entries(self.in_order, stubs)
+        return tuple(map(_seq, old_results(entries, policy.whole_results)))
+
     @property
     def is_full(self) -> bool:
         """Whether even the shortest message that costs anything evicts another; False without a
@@ -204,10 +215,17 @@ def _hidden_by(policy: Policy, rows: Sequence[Place]) -> Iterator[EvictedMessage
         )
 
 
-def _entries(rows: Iterable[Place]) -> Iterator[Entry]:
-    """Yield places as entries, whose keys are their seqs."""
+def _entries(rows: Iterable[Place], stubs: Container[int] = ()) -> Iterator[Entry]:
+    """Yield places as entries, whose keys are their seqs. `stubs` are the seqs of those that are
+    stubs.
+    """
     for row in rows:
-        yield Entry(row.type, row.has_calls, row.tokens, key=row.seq, pinned=row.pinned)
+        yield Entry(
+            *(row.type, row.has_calls, row.tokens),
+            key=row.seq,
+            pinned=row.pinned,
+            is_stub=row.seq in stubs,
+        )
 
 
 def _seq(entry: Entry) -> int:

@@ -100,7 +100,8 @@ class LoadBars:
 
 class MemoryPane:
     """The presenter of the pane. `next_to_leave` are the messages that leave first, and `is_full`
-    tells that the next one evicts them, however short it is.
+    tells that the next one evicts them, however short it is. Before that, tool results that are
+    `next_to_clear` become stubs.
     """
 
     def __init__(self, state: ConversationState, measure: Measure) -> None:
@@ -109,8 +110,9 @@ class MemoryPane:
         self._window = state.window
         self._load = measure.load(state.window.totals)
         self._related = related(state)
-        self.next_to_leave = state.window.next_to_leave
-        self._next = frozenset(self.next_to_leave)
+        self.next_to_clear = state.window.next_to_clear(state.cleared)
+        self.next_to_leave = () if self.next_to_clear else state.window.next_to_leave
+        self._next = frozenset(self.next_to_clear or self.next_to_leave)
         self.is_full = state.window.is_full
         self.bar_width = measure.limit or max(1, self._load)
 
@@ -147,7 +149,7 @@ class MemoryPane:
     def next_others(self) -> str:
         """What leaves with the first message, and how much all of it is: ` with #27, 88 tokens`.
 
-        Of one message, a limit in messages says nothing.
+        Where messages are what the limit counts, one message has no such number.
         """
         policy, others = self._window.policy, self.next_to_leave[1:]
         words = f" with {wording.seqs(others)}" if others else ""
@@ -158,8 +160,23 @@ class MemoryPane:
 
     @property
     def next_words(self) -> str:
-        """What marks the messages that leave first: at the next add if memory is full."""
+        """What marks the messages that leave first, or the results that are cleared before: at the
+        next add if memory is full.
+        """
+        if self.next_to_clear:
+            return "cleared next" if self.is_full else "first to be cleared"
         return "leaves next" if self.is_full else "first to leave"
+
+    @property
+    def clearing_words(self) -> str:
+        """Which results become stubs before anything leaves; empty if there is none to clear."""
+        if not self.next_to_clear:
+            return ""
+        is_one = len(self.next_to_clear) == 1
+        stubs = "becomes a stub" if is_one else "become stubs"
+        when = "at the next add" if self.is_full else "when memory is full"
+        results = f"{'Result' if is_one else 'Results'} {wording.seqs(self.next_to_clear)}"
+        return f"{results} {stubs} {when}, before a message leaves."
 
     @property
     def hidden_words(self) -> str:

@@ -30,6 +30,7 @@ from chatmemory.explain.reasons import (
     what_would_have_kept,
     why_in,
     why_left,
+    would_be_stub,
 )
 from chatmemory.explain.receipts import Receipt
 from chatmemory.explain.wording import load_words
@@ -127,8 +128,10 @@ class Why:
         if state.left_by is not None:
             known = (lines for change, lines in self._receipts() if change is state.left_by)
             return why_left(state.left_by, seq, next(known, None))
+        if seq in state.outlook.stubbed:
+            return would_be_stub(seq, state.window.policy)
         if self.is_in:
-            return why_in(state.window, seq, is_summary=self.row.is_summary)
+            return why_in(state.window, seq, self.row.is_summary, state.clearing)
         if self.row.stays and self.row.stays[0].entered_step > state.at:
             then = f"It arrives at step {self.row.stays[0].entered_step:,}."
             return Explanation(f"Where is #{seq}?", "Not said yet.", then)

@@ -25,6 +25,7 @@ from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory, Message, Stay, Step
 from chatmemory.reading.call_ids import ids_of_calls
+from chatmemory.reading.clearings import Clearing, find_clearing
 from chatmemory.reading.history import Part, history_page, message_in, said_before
 from chatmemory.reading.keeping import WhatWouldKeep, find_what_would_keep
 from chatmemory.reading.rows import MemoryRow, MessageDetail, Page, StepDetail, memory_row
@@ -81,7 +82,8 @@ class ConversationState:
 
     `detail` is that step, or None at step 0. `part` is the slice of the window's rows that is shown
     below a leading system message; `texts` are the beginnings of their texts by seq. `left_by` is
-    the change by which the selected message left, or None while it is in memory. Where a room shows
+    the change by which the selected message left, or None while it is in memory; `clearing` is how
+    it became a stub, if it is one. Where a room shows
     a simulation, `drafts`, `simulated` and `outlook` are set, `window` is the resulting window and
     `stored_window` the one before it. `trim` is what a limit that is tried without drafts evicts at
     the next add. `injected` are the messages of the
@@ -110,6 +112,7 @@ class ConversationState:
     calls: Mapping[int, CallIds] = field(default_factory=dict)
     selected: MessageDetail | None = None
     left_by: ChangeResult | None = None
+    clearing: Clearing | None = None
     would_keep: WhatWouldKeep | None = None
     compared: WindowView[WindowPlace] | None = None
     drafts: tuple[MessageDetail, ...] = ()
@@ -226,6 +229,7 @@ def _stored_state(
         mentions=mentions,
         selected=selected,
         left_by=left_by,
+        clearing=find_clearing(selected, row.n) if selected else None,
         would_keep=find_what_would_keep(
             memory, row, selected, left_by, query.replay, query.of_rooms, read
         ),

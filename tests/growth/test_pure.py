@@ -18,6 +18,7 @@ from chatmemory.messages.sessions import Session, SessionBuilder
 from chatmemory.recall.compactions import compaction_evidence, dropped_terms
 from chatmemory.recall.facts import facts_of, words_of
 from chatmemory.recall.incidents import incidents_under
+from chatmemory.windows.clearing import clear_for
 from chatmemory.windows.compaction import all_but_last, check_covered, compact_with_terms
 from chatmemory.windows.policies import MessageWindow, TokenWindow
 from chatmemory.windows.window import Entry, Window
@@ -31,6 +32,11 @@ PROVIDERS_ASKED = [
 ]
 POLICIES_TRIED = [
     pytest.param(each, marks=() if each == "plain" else pytest.mark.long) for each in POLICIES
+]
+
+SHAPES_CLEARED = [
+    pytest.param(each, marks=() if each == "one call with n results" else pytest.mark.long)
+    for each in SHAPES
 ]
 
 
@@ -61,6 +67,16 @@ def test_recall(shape):
         messages = SHAPES[shape](n)
         policies = [MessageWindow(20), TokenWindow(400)]
         return lambda: recall(messages, policies)
+
+    assert_grows_in_line(prepared, N)
+
+
+@pytest.mark.parametrize("shape", SHAPES_CLEARED)
+def test_clearing(shape):
+    def prepared(n: int) -> Callable[[], object]:
+        entries = [Entry.of(message, tokens=40) for message in SHAPES[shape](n)]
+        policy, arrival = TokenWindow(40 * n, clear_tool_results=1), Entry.of(UserMessage("go"), 40)
+        return lambda: clear_for(Window(entries), arrival, policy, lambda message: 14)
 
     assert_grows_in_line(prepared, N)
 

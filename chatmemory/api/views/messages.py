@@ -29,7 +29,7 @@ from chatmemory.api.responses import (
 )
 from chatmemory.conf import PAGE_MAX
 from chatmemory.explain import receipts
-from chatmemory.explain.reasons import why_left
+from chatmemory.explain.reasons import why_left, why_stub
 from chatmemory.formats import Rendering, render_each
 from chatmemory.ledger import protocol
 from chatmemory.ledger.validation import check_id
@@ -38,6 +38,8 @@ from chatmemory.lint.repairs import Repaired
 from chatmemory.messages.codec import message_to_dict
 from chatmemory.messages.message import ChatMessage
 from chatmemory.reading import conversations, history, steps, windows
+from chatmemory.reading.clearings import find_clearing
+from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.windows import WindowPlace, WindowRow, WindowView, window_in_parts
 from chatmemory.services import ChangeResult
 from chatmemory.snapshots import one_snapshot
@@ -236,17 +238,25 @@ def message_response(
         "message": row.message,
         "in_memory": bool(row.stays) and left is None,
         "pinned": bool(row.stays) and left is None and row.stays[-1].pinned,
-        "why": _why(memory_id, seq, left) if left is not None else None,
+        "why": _why(row, memory.last_step),
         **more,
     }
     return response(shape, answer, version=memory.version)
 
 
-def _why(memory_id: str, seq: int, left: int) -> dict[str, Any]:
-    """Explain the step at which the message left."""
-    why = why_left(steps.step(memory_id, left).change, seq)
+def _why(row: MessageDetail, at: int) -> dict[str, Any] | None:
+    """Explain the step at which a message left, or became a stub; None if neither happened."""
+    departure, clearing = row.departure(at), find_clearing(row, at)
+    if departure is not None and departure.left_step is not None:
+        change = steps.step(row.memory_id, departure.left_step).change
+        why = why_left(change, row.seq)
+    elif clearing is not None:
+        change = clearing.change
+        why = why_stub(clearing, row.seq)
+    else:
+        return None
     return {
-        "step": left,
+        "step": change.step,
         "question": why.question,
         "summary": why.summary,
         "receipt": receipts.shortened(why.receipt),

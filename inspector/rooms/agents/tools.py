@@ -129,7 +129,7 @@ def why_did_it_leave(
     if state.left_by:
         why = why_left(state.left_by, message)
     elif message in state.in_window:
-        why = why_in(state.window, message)
+        why = why_in(state.window, message, clearing=state.clearing)
     else:
         raise InvalidValue(f"#{message} is not in memory at step {state.at}, and has not left")
     kept = what_would_have_kept(state.would_keep) if state.would_keep else None

@@ -67,8 +67,14 @@ def _folder() -> Path | None:
 
 
 def _files() -> list[Path]:
+    """Return the files of lessons: of a folder by the numbers of their names, 9 before 10."""
     folders = filter(None, (OWN, _folder()))
-    return [file for folder in folders for file in sorted(folder.glob("*.toml"))]
+    return [file for folder in folders for file in sorted(folder.glob("*.toml"), key=_place)]
+
+
+def _place(file: Path) -> tuple[int, str]:
+    number = re.match(r"\d{1,9}", file.name)
+    return (int(number[0]) if number else 0, file.name)
 
 
 def _found(file: Path) -> Staged | str:

@@ -32,7 +32,9 @@ class SimulationView:
         drafts = len(self._state.drafts)
         event = f"Your {'draft' if drafts == 1 else f'{drafts:,} drafts'} would arrive"
         is_one = len(self._changes) == 1
-        return replace(captions.caption(self._changes[0] if is_one else change), event=event)
+        found = captions.caption(self._changes[0] if is_one else change)
+        cleared = captions.would_clear(self._state.outlook)
+        return replace(found, event=event, detail=" ".join(filter(None, [found.detail, cleared])))
 
     @property
     def previews(self) -> list[tuple[Caption, Receipt]]:

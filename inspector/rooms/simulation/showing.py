@@ -17,6 +17,7 @@ from chatmemory.reading.rows import MessageDetail
 from chatmemory.reading.simulation import Simulation
 from chatmemory.services import ChangeResult
 from chatmemory.snapshots import one_snapshot
+from chatmemory.windows.clearing import STUB
 from inspector.conversation.phrase import simulated_matches
 from inspector.conversation.state import (
     ConversationQuery,
@@ -92,6 +93,7 @@ def _with_simulation(
 ) -> ConversationState:
     """Return a stored state after a simulation of drafts, and of another limit."""
     query, changes, window = state.query, simulation.changes, simulation.window
+    outlook = simulation.outlook()
     drafts = tuple(_drafts(state.memory.id, messages, changes))
     part = window_part(window, query.msg)
     known = {**state.texts, **{draft.seq: draft.readable for draft in drafts}}
@@ -109,7 +111,8 @@ def _with_simulation(
         drafts=drafts,
         simulated=changes,
         trim=simulation.trim,
-        outlook=simulation.outlook(),
+        outlook=outlook,
+        cleared={**state.cleared, **dict.fromkeys(outlook.stubbed, STUB)},
         selected=_draft(drafts, query.msg) if (query.msg or 0) < 0 else state.selected,
         left_by=next(left_by, state.left_by),
     )

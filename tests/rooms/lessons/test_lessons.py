@@ -27,6 +27,7 @@ TOPICS = [
     "token-window",
     "system-messages",
     "tool-calls",
+    "turn-window",
     "moving-limits",
     "what-a-provider-refuses",
     "predict-the-limit",
@@ -64,7 +65,7 @@ def texts(lesson) -> list[str]:
     return found
 
 
-def test_the_nine_topics_are_there_and_no_file_is_refused():
+def test_the_topics_are_there_and_no_file_is_refused():
     assert list(LESSONS) == TOPICS
     assert catalogue().problems == ()
 
@@ -157,7 +158,7 @@ def test_the_limit_of_a_fact_is_that_of_its_incident(db):
 
 
 def test_the_limit_of_a_fact_must_be_offered():
-    content = (OWN / "8-predict-the-limit.toml").read_bytes()
+    content = (OWN / "9-predict-the-limit.toml").read_bytes()
     wrong = read_lesson(content.replace(b"[5, 6, 7, 8]", b"[5, 7, 8]"), "wrong.toml")
     with pytest.raises(InvalidLesson, match="A-1182 comes up again, and 6 would have kept it"):
         moments(wrong)

@@ -107,7 +107,7 @@ def test_a_file_is_a_lesson_at_once_and_read_again_when_it_changes(folder):
     assert found() == []
     assert list(catalogue().lessons)[-1] == "our-shop"
     page = Client().get("/learn/our-shop/?leaves=1&check=1").content.decode()
-    assert "Lesson 10 of 10" in page
+    assert "Lesson 11 of 11" in page
     assert "Right." in page
     assert "&lt;b onclick=x&gt;&amp;amp;" in page, "what a teacher writes is text"
     assert "Right." in Client().get("/learn/our-shop/?step=3&answer=3").content.decode()
@@ -126,7 +126,7 @@ def test_a_bad_file_is_refused_with_its_line_and_field(folder, fault):
     assert f"{file}, line {line}: {field}{': ' if field else ''}" in message
     assert why in message
     assert Client().get("/learn/bad/").status_code == 404
-    assert len(catalogue().lessons) == 9
+    assert len(catalogue().lessons) == 10
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+"""How a tool result became a stub: the step that cleared it, and what had no room beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from chatmemory.ledger.changes import ChangeResult
+from chatmemory.ledger.overrides import text_of_stub
+from chatmemory.messages.message import TYPES
+from chatmemory.models import Stay, Step
+from chatmemory.reading.rows import MessageDetail
+from chatmemory.reading.steps import step
+from chatmemory.windows.eviction import IN_PLACE, Reason
+from chatmemory.windows.window import Entry
+
+
+@dataclass(frozen=True)
+class Clearing:
+    """The change by which a tool result became a stub. `stub` is the text that the model sees; None
+    where it was erased. `arrival` is the seq of the message that had no room, with its type and
+    tokens; None if it is not known.
+    """
+
+    change: ChangeResult
+    stub: str | None
+    arrival: tuple[int, Entry] | None = None
+
+
+def find_clearing(row: MessageDetail, at: int) -> Clearing | None:
+    """Return how a message that is in memory at step `at` became a stub; None if it did not."""
+    n = _cleared_at(row, at)
+    if n is None:
+        return None
+    stubs = Stay.objects.filter(memory_id=row.memory_id, seq=row.seq, entered_step=n)
+    overrides = stubs.values_list("overrides", flat=True).first()
+    return Clearing(step(row.memory_id, n).change, text_of_stub(overrides), _arrival(row, n + 1))
+
+
+def _cleared_at(row: MessageDetail, at: int) -> int | None:
+    """Return the step at which the stub came that is in memory at a step."""
+    if not row.is_in_window(at):
+        return None
+    cleared = None
+    for stay in row.stays:
+        if stay.left_step is not None and stay.left_step <= at:
+            if stay.reason not in IN_PLACE:
+                cleared = None
+            elif stay.reason is Reason.STUBBED:
+                cleared = stay.left_step
+    return cleared
+
+
+def _arrival(row: MessageDetail, n: int) -> tuple[int, Entry] | None:
+    """Return the message that a step added, if it did: a clearing comes before an add."""
+    adds = Step.objects.filter(memory_id=row.memory_id, n=n, kind=Step.Kind.ADD)
+    last = adds.values_list("last_stay", flat=True).first()
+    stay = last and Stay.objects.filter(memory_id=row.memory_id, n=last).first()
+    if not stay:
+        return None
+    return stay.seq, Entry(TYPES[stay.type], stay.has_calls, stay.tokens, key=stay.seq)
