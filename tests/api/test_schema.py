@@ -10,6 +10,14 @@ from pathlib import Path
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from chatmemory import (
+    AiMessage,
+    TokenWindow,
+    ToolExecutionRequest,
+    ToolExecutionResultMessage,
+    UserMessage,
+    services,
+)
 from chatmemory.api.errors import CONTENT_TYPE, KINDS
 from chatmemory.api.operations import EXAMPLES, recorded_examples
 
@@ -29,7 +37,7 @@ STORY = {
     "get_message": ("get", f"{ONE}messages/2/"),
     "get_history": ("get", f"{ONE}history/"),
     "list_steps": ("get", f"{ONE}steps/"),
-    "get_step": ("get", f"{ONE}steps/4/"),
+    "get_step": ("get", "memories/agent/steps/6/"),
     "list_incidents": ("get", f"{ONE}incidents/"),
     "get_remembered": ("get", f"{ONE}remembers/?phrase=A-1182"),
     "list_calls": ("get", "memories/traced/calls/"),
@@ -130,7 +138,10 @@ def call_each_operation(api) -> dict[str, dict]:
     """Call all operations in turn, and return requests and responses by operation id."""
     told = {}
     for name, (method, path) in STORY.items():
+        if name == "get_step":
+            clear_a_result("agent")
         if name == "list_ill_memories":
+            services.delete("agent")
             keep()
         if name == "list_calls":
             assert api.post("/otlp/v1/traces", CALL, format="json").content == b"{}"
@@ -140,6 +151,21 @@ def call_each_operation(api) -> dict[str, dict]:
         shown = steady(answer.json()) if answer.content else None
         told[name] = {"request": body, "response": shown}
     return told
+
+
+def clear_a_result(name: str) -> None:
+    """Store a conversation whose step 6 clears an old tool result."""
+    services.create(name, policy=TokenWindow(90, clear_tool_results=1))
+    for n, found in enumerate(
+        (
+            "In Porto, at the depot of the carrier, since Monday. It is kept there until Friday.",
+            "No.",
+        )
+    ):
+        call = ToolExecutionRequest(str(n), "find", '{"parcel": "A-1182"}')
+        asked = UserMessage("Is it here?" if n else "Where is A-1182?")
+        answer = ToolExecutionResultMessage(str(n), "find", found)
+        services.add(name, [asked, AiMessage(None, (call,)), answer])
 
 
 def steady(value):
