@@ -282,11 +282,18 @@ def _hidden(outlook: Outlook, when: str = "at the next add") -> str:
 
 _NO_ROOM = {
     NoRoom.BESIDE_PINS: "beside what is pinned no message fits: unpin one, or raise the limit",
+    NoRoom.BESIDE_TURNS: (
+        "beside the turns that are pinned no other can begin: unpin one, or raise the limit"
+    ),
     NoRoom.REJECTED: "no message fits, and the policy rejects what does not fit: raise the limit",
 }
 _WOULD_BE_NO_ROOM = {
     NoRoom.BESIDE_PINS: (
         "no message would fit beside what is pinned: unpin one, or choose a higher limit"
+    ),
+    NoRoom.BESIDE_TURNS: (
+        "no other turn could begin beside those that are pinned: unpin one, or choose a higher "
+        "limit"
     ),
     NoRoom.REJECTED: (
         "no message would fit, and the policy rejects what does not fit: choose a higher limit"
@@ -344,6 +351,11 @@ def beyond_limit(window: WindowView[WindowPlace]) -> str:
 def _will(window: WindowView[WindowPlace]) -> str:
     """Return `may` where clearing results can make room for what is hidden, else `will`."""
     return "may" if window.next_to_clear() else "will"
+
+
+def why_nothing_fits(window: WindowView[WindowPlace]) -> str:
+    """Say in a sentence why every message is refused; empty if one can be let in."""
+    return f"{capitalized(_NO_ROOM[window.no_room])}." if window.no_room else ""
 
 
 def one_beyond_limit(no_room: NoRoom | None) -> str:
@@ -408,7 +420,8 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
 
 def _room(preview: PinPreview) -> str:
     if preview.room < 1:
-        return "no message would fit beside them"
+        is_of_turns = preview.policy.unit == "turns"
+        return f"no {'other turn could begin' if is_of_turns else 'message would fit'} beside them"
     if preview.policy.unit in ("messages", "turns"):
         other = f"other {preview.policy.unit.removesuffix('s')}"
         return f"there is room for {counted(preview.room, other)} beside them"

@@ -32,9 +32,10 @@ from chatmemory.windows.window import Entry, Totals, Window
 
 
 class NoRoom(StrEnum):
-    """Why no add evicts what a lowered limit hides: every message is refused."""
+    """Why no add evicts what a lowered limit hides: what costs anything is refused."""
 
     BESIDE_PINS = "BESIDE_PINS"  # what is pinned holds all room that there is
+    BESIDE_TURNS = "BESIDE_TURNS"  # the same where only a message of the user costs anything
     REJECTED = "REJECTED"  # there is no room, and the policy rejects oversized messages
 
 
@@ -150,9 +151,10 @@ class WindowView(Generic[Place]):
     def next_to_leave(self) -> tuple[int, ...]:
         """The messages that leave first when there is no room: one, and its results.
 
-        Empty without an installed policy, and if only a leading system message is left.
+        Empty without an installed policy, if only a leading system message is left, and if every
+        message is refused.
         """
-        if not can_decide(self.policy):
+        if not can_decide(self.policy) or self.no_room:
             return ()
         leaving = transitions.next_to_leave(_entries(self.rows), self.totals, self.policy)
         return tuple(_seq(each.entry) for each in leaving)
@@ -191,7 +193,8 @@ def why_no_room(policy: Policy, held: int, room: int) -> NoRoom | None:
     if policy.keeps_newest and policy.weigh(larger) > room:
         return None  # a message larger than the limit is kept
     if room >= 1:
-        return NoRoom.BESIDE_PINS
+        is_of_turns = larger.type is MessageType.USER
+        return NoRoom.BESIDE_TURNS if is_of_turns else NoRoom.BESIDE_PINS
     return NoRoom.REJECTED if policy.rejects_oversized else None
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from chatmemory import Reason, can_decide
 from chatmemory.explain import wording
-from chatmemory.explain.captions import beyond_limit, what_is_hidden
+from chatmemory.explain.captions import beyond_limit, what_is_hidden, why_nothing_fits
 from chatmemory.explain.wording import in_unit, oldest, reason_of, short_reason
 from chatmemory.reading.windows import WindowPlace
 from chatmemory.services import ChangeResult, EvictedMessage
@@ -182,6 +182,11 @@ class MemoryPane:
     def hidden_words(self) -> str:
         """How many messages a lowered limit hides, and what becomes of them."""
         return what_is_hidden(self._window)
+
+    @property
+    def refusal(self) -> str:
+        """Why nothing can be added, where that is not told with what a limit hides."""
+        return "" if self._window.over_limit else why_nothing_fits(self._window)
 
     @property
     def beyond(self) -> str:

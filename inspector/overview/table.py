@@ -30,7 +30,11 @@ LABELS_SHOWN = 3
 FEED_SIZE = 12
 ON_TOP = timedelta(hours=1)  # for incidents of the feed
 BEFORE_HIT, AFTER_HIT = 16, 120
-NO_ROOM = {NoRoom.BESIDE_PINS: "no room beside pins", NoRoom.REJECTED: "no message fits"}
+NO_ROOM = {
+    NoRoom.BESIDE_PINS: "no room beside pins",
+    NoRoom.BESIDE_TURNS: "no turn beside pins",
+    NoRoom.REJECTED: "no message fits",
+}
 
 
 class Hit:

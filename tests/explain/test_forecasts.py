@@ -9,22 +9,25 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from chatmemory import (
+    AiMessage,
     ChatMemoryError,
     MessageWindow,
     NoRoomBesidePins,
     OversizedMessage,
     SystemMessage,
     TokenWindow,
+    TurnWindow,
     UserMessage,
     services,
 )
 from chatmemory.explain import captions
 from chatmemory.explain.captions import Caption, change_of_policy, over_limit
 from chatmemory.reading import windows
-from chatmemory.reading.simulation import Simulation, simulate
+from chatmemory.reading.simulation import Simulation, pin_preview, simulate
 from chatmemory.windows.policies import Policy
 
 from ..conversations import create_and_add, numbered
+from ..inspector.markup import words
 from ..properties import examples
 from .test_receipts import changes, check_sum, conversation, make, messages, policies
 
@@ -61,6 +64,21 @@ def test_nothing_leaves_at_an_add_for_which_pins_leave_no_room(pinned):
         "No room. 4 messages would be hidden: #1, #4, #5 and #6. "
         "No message would fit beside what is pinned: unpin one, or choose a higher limit."
     )
+
+
+def test_where_turns_are_pinned_no_other_can_begin(pinned, operator_client):
+    services.clear_messages(pinned)
+    services.change(pinned, policy=TurnWindow(1))
+    services.add(pinned, [UserMessage("Where is A-1182?"), AiMessage("In Porto.")])
+    services.pin(pinned, 7)
+    window = windows.outline(pinned)
+    assert (window.next_to_leave, over_limit(window)) == ((), "")
+    assert (
+        "Free: 0 turns. Beside the turns that are pinned no other can begin: unpin one, or raise "
+        "the limit."
+    ) in words(operator_client.get(f"/c/{pinned}/").content)
+    pin = captions.pinning(pin_preview(window, 7))
+    assert pin == "Without this pin, nothing would be pinned. #7 and #8 would leave next."
 
 
 def test_nothing_leaves_at_an_add_that_is_rejected_in_any_case(db):

@@ -9,7 +9,14 @@ from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from chatmemory import MessageWindow, SystemMessage, TokenWindow, UserMessage, services
+from chatmemory import (
+    MessageWindow,
+    SystemMessage,
+    TokenWindow,
+    TurnWindow,
+    UserMessage,
+    services,
+)
 from chatmemory.ledger import protocol
 from chatmemory.reading import windows as windows_reads
 from chatmemory.reading.conversations import memories
@@ -161,6 +168,13 @@ def test_the_mark_tells_whether_there_is_room_for_another_message(
             "no room beside pins",
         ),
         (
+            TurnWindow(9),
+            (5, 6),
+            2,
+            "beside the turns that are pinned no other can begin: unpin one, or raise the limit",
+            "no turn beside pins",
+        ),
+        (
             MessageWindow(9, oversized="reject"),
             (),
             1,
@@ -182,7 +196,7 @@ def test_where_no_message_fits_nothing_is_said_to_leave(
     why = said(operator_client.get("/c/c/?msg=2"), "why")
     hidden = f"3 messages over the limit are hidden; {no_add}"
     assert conversation(operator_client, "c").over_limit == hidden
-    assert f"Free: 0 msg. {hidden}." in live
+    assert f"Free: 0 {policy.short_unit}. {hidden}." in live
     assert said(html, "over-limit") == (
         f"3 more messages are over the limit. The model no longer sees them. {sentence}."
     )
