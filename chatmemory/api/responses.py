@@ -342,6 +342,9 @@ class BudgetSerializer(Json):
     ai = serializers.IntegerField()
     calls = serializers.IntegerField()
     summaries = serializers.IntegerField()
+    media = serializers.IntegerField(
+        help_text="Messages with images, audio, video or files, and the words beside them."
+    )
     overhead = serializers.IntegerField(help_text="What a request costs beside its messages.")
     used = serializers.IntegerField(help_text="The sum of all above.")
     limit = serializers.IntegerField(allow_null=True, help_text="Of a policy that counts tokens.")

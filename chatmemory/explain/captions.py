@@ -14,6 +14,7 @@ from chatmemory.explain.wording import (
     decapitalized,
     happened,
     in_unit,
+    is_of_turns,
     oldest,
     policy_words,
     role,
@@ -420,8 +421,8 @@ def _sentences(preview: PinPreview) -> Iterator[str]:
 
 def _room(preview: PinPreview) -> str:
     if preview.room < 1:
-        is_of_turns = preview.policy.unit == "turns"
-        return f"no {'other turn could begin' if is_of_turns else 'message would fit'} beside them"
+        fits = "other turn could begin" if is_of_turns(preview.policy) else "message would fit"
+        return f"no {fits} beside them"
     if preview.policy.unit in ("messages", "turns"):
         other = f"other {preview.policy.unit.removesuffix('s')}"
         return f"there is room for {counted(preview.room, other)} beside them"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 from chatmemory.explain.receipts import Receipt, exceeded, is_ahead, receipt
 from chatmemory.explain.wording import (
@@ -13,6 +14,7 @@ from chatmemory.explain.wording import (
     cause_of,
     counted,
     in_unit,
+    is_of_turns,
     why_no_fit,
 )
 from chatmemory.ledger.changes import ChangeResult, EvictedMessage
@@ -79,6 +81,8 @@ def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt) -> st
             other = capitalized(named(because)) if because else "Another one"
             arrived = "would arrive" if would else f"arrived {when}"
             return f"{other} {arrived}, and a memory keeps one system message."
+        case Reason.TURN if is_of_turns(change.policy):
+            return _of_turn(change, evicted)
         case Reason.TURN:
             trimmed = "Memory would be" if would else f"{capitalized(when)} memory was"
             return f"{trimmed} trimmed, and the policy lets it begin only with a user message."
@@ -89,6 +93,15 @@ def _detail(change: ChangeResult, evicted: EvictedMessage, lines: Receipt) -> st
             return f"{capitalized(when)} all messages left; history keeps them."
     made = "repaired" if change.kind == "repair" else "set to a list"
     return f"{capitalized(when)} memory was {made} without #{seq}."
+
+
+def _of_turn(change: ChangeResult, evicted: EvictedMessage) -> str:
+    """Say with which message of the user the turn of an evicted message began."""
+    before = takewhile(lambda each: each.seq != evicted.seq, change.evicted)
+    users = [each.seq for each in before if each.type is MessageType.USER]
+    left = "would leave" if change.is_of_draft else "left"
+    turn = f"Its turn began with {named(users[-1])}, which" if users else "The rest of its turn"
+    return f"{turn} {left} {at_step(change)}; a turn leaves as a whole."
 
 
 def _no_room(change: ChangeResult, seq: int, lines: Receipt) -> str:
@@ -226,7 +239,7 @@ def _stays_because(window: WindowView[WindowPlace], position: int) -> tuple[str,
 
 
 def _at_next(policy: Policy) -> str:
-    return "when the next turn begins" if policy.unit == "turns" else "at the next add"
+    return "when the next turn begins" if is_of_turns(policy) else "at the next add"
 
 
 def _stays_as_newest(

@@ -83,6 +83,11 @@ def in_unit(number: int, policy: Policy) -> str:
     return counted(number, policy.unit.removesuffix("s"))
 
 
+def is_of_turns(policy: Policy | None) -> bool:
+    """Return whether a policy counts turns."""
+    return can_decide(policy) and policy.unit == "turns"
+
+
 def load_words(policy: Policy | None, totals: Totals) -> str:
     """Return the load of a window in words: in tokens where no policy can say."""
     if can_decide(policy):

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
-from django.db.models import Sum
+from django.db.models import Q, Sum
 
+from chatmemory import database
+from chatmemory.messages.codec.frames import GAP
 from chatmemory.messages.message import MessageType
-from chatmemory.models import Stay
+from chatmemory.models import Message, Stay
 from chatmemory.reading.finding import MemoryFilter
 from chatmemory.reading.summaries import stands_for
 from chatmemory.reading.windows import WindowPlace, WindowRow, WindowView
 from chatmemory.windows.stored_policies import can_decide
 
+MEDIA = ("IMAGE", "AUDIO", "VIDEO", "PDF")
+_WITH_CONTENTS = (MessageType.USER, MessageType.TOOL_EXECUTION_RESULT)
 HEAVY_PERCENT = 40  # of the limit, for a system message
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The tokens of a window by the kind of their messages.
+    """The tokens of a window by the kind of their messages. `media` are those of messages with
+    images, audio, video or files, with the words beside them.
 
     `overhead` is what a request costs beside its messages. `limit` is that of the policy, if it
     counts tokens: None otherwise. `uncounted` are those of a system message that is free.
@@ -31,6 +38,7 @@ class Budget:
     ai: int = 0
     calls: int = 0
     summaries: int = 0
+    media: int = 0
     overhead: int = 0
     limit: int | None = None
     uncounted: int = 0
@@ -42,7 +50,7 @@ class Budget:
 
     @property
     def used(self) -> int:
-        return self.system + self.results + self.talk + self.summaries + self.overhead
+        return self.system + self.results + self.talk + self.summaries + self.media + self.overhead
 
     @property
     def whole(self) -> int:
@@ -76,12 +84,21 @@ class Budget:
 
 
 def budget_of(
-    view: WindowView[WindowPlace] | WindowView[WindowRow], summaries: Container[int] = ()
+    view: WindowView[WindowPlace] | WindowView[WindowRow],
+    summaries: Container[int] = (),
+    media: Container[int] = (),
 ) -> Budget:
-    """Return what fills a window. `summaries` are the seqs of messages that stand for others."""
-    tokens = dict.fromkeys(("system", "results", "user", "ai", "calls", "summaries"), 0)
+    """Return what fills a window. `summaries` are the seqs of messages that stand for others, and
+    `media` those of messages with media.
+    """
+    kinds = ("system", "results", "user", "ai", "calls", "summaries", "media")
+    tokens = dict.fromkeys(kinds, 0)
     for row in view.rows:
-        kind = "summaries" if row.seq in summaries else _kind_of(row.type, row.has_calls)
+        kind = _kind_of(row.type, row.has_calls)
+        if row.seq in summaries:
+            kind = "summaries"
+        elif row.seq in media:
+            kind = "media"
         tokens[kind] += row.tokens
     policy = view.policy
     if not can_decide(policy) or policy.unit != "tokens":
@@ -94,7 +111,22 @@ def budget_of(
 def budget_at(memory_id: str, view: WindowView[WindowPlace] | WindowView[WindowRow]) -> Budget:
     """Return what fills a stored window."""
     pinned = [row.seq for row in view.rows if row.pinned]
-    return budget_of(view, stands_for(memory_id, pinned) if pinned else ())
+    summaries = stands_for(memory_id, pinned) if pinned else ()
+    return budget_of(view, summaries, with_media(memory_id, view.rows))
+
+
+def with_media(memory_id: str, rows: Iterable[WindowPlace | WindowRow]) -> frozenset[int]:
+    """Return the seqs of the messages among these that have images, audio, video or files.
+
+    The frame of a message whose content is one text has a gap; only the others are searched.
+    """
+    seqs = [row.seq for row in rows if row.seq > 0 and row.type in _WITH_CONTENTS]
+    if not seqs:
+        return frozenset()
+    found = Message.objects.filter(database.in_list("seq", seqs), memory_id=memory_id)
+    has_media = reduce(or_, (Q(frame__contains=f'"type":"{type}"') for type in MEDIA))
+    searched = found.exclude(frame__contains=GAP).filter(has_media)
+    return frozenset(searched.values_list("seq", flat=True))
 
 
 def budget_of_all(which: MemoryFilter) -> Budget:

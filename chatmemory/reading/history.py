@@ -79,19 +79,21 @@ def history_page(
     `known` has all the stays of some of them.
     """
     messages = said_by(memory_id, newest)
+    # Without messages that nobody said the seqs have no gaps, and nothing needs to be counted.
+    has_gaps = said_count != newest
     if part.after is not None:
         found = list(messages.filter(seq__gt=part.after).order_by("seq")[: part.size])
     else:
         edge = part.before if part.before is not None else newest + 1
-        if part.around is not None:
+        if part.around is not None and not has_gaps:
+            edge = min(newest, part.around + part.size // 2) + 1
+        elif part.around is not None:
             following = messages.filter(seq__gte=part.around).order_by("seq")[: part.size // 2 + 1]
             edge = max([seq for (seq,) in following.values_list("seq")], default=newest) + 1
         found = list(messages.filter(seq__lt=edge).order_by("-seq")[: part.size])[::-1]
     rows = with_stays(memory_id, found, known)
     if not found:
         return Page(rows)
-    # Without messages that nobody said the seqs have no gaps, and nothing needs to be counted.
-    has_gaps = said_count != newest
     first = found[0].seq
     earlier = messages.filter(seq__lt=first).count() if has_gaps else first - 1
     return Page(rows, earlier, said_count - earlier - len(found))

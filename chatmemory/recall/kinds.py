@@ -47,7 +47,7 @@ WORDS: Mapping[IncidentKind, KindWords] = {
     ),
 }
 # Of what the user said again because the assistant asked for it, or as the user says
-FORCED = KindWords("Had to be said again", "had to be said again", "said again")
+FORCED = KindWords("Users repeated themselves", "had to be said again", "said again")
 
 # The names of the release before, which are still accepted
 FORMER = {

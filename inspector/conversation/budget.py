@@ -53,7 +53,8 @@ class BudgetBar:
     @classmethod
     def of(cls, state: ConversationState) -> BudgetBar:
         """Return the bar of the window that a page shows."""
-        return cls(budget_of(state.window, state.summaries), state.memory.estimator)
+        budget = budget_of(state.window, state.summaries, state.media)
+        return cls(budget, state.memory.estimator)
 
     @property
     def words(self) -> str:
@@ -74,6 +75,7 @@ class BudgetBar:
         kinds = (
             ("System", "system", "b-sys", budget.system),
             ("Summaries", "ai", "b-sum", budget.summaries),
+            ("Media", "media", "b-media", budget.media),
             ("Results", "result", "b-res", budget.results),
             ("Talk", "user", "b-talk", budget.talk),
         )

@@ -52,7 +52,7 @@ class MessageLine:
 
 class HistoryRow(MessageLine):
     """A row of the history pane; `is_new_day` tells that a line with its date is above it, and
-    `is_horizon` that memory starts with it.
+    `is_horizon` that memory starts with it. Where it `is_stub`, memory has a stub in its place.
 
     A draft has no `time`. A summary took the place of the message at the step `summarised`.
     """
@@ -67,6 +67,7 @@ class HistoryRow(MessageLine):
     ) -> None:
         self.row, self.is_new_day, self.is_horizon = row, is_new_day, is_horizon
         self.is_in = row.seq in state.in_window
+        self.is_stub = row.seq in state.cleared
         self.leaves_now = row.seq in state.evicted
         super().__init__(
             state,

@@ -110,9 +110,11 @@ def said_totals(state: ConversationState, measure: Measure) -> Totals:
 def kept_totals(state: ConversationState, measure: Measure) -> Totals:
     """Return the totals of what was said and is stored in memory, hidden by its limit or not.
 
-    The tokens are those that were counted when it was said, as in `said_totals`.
+    The tokens are those that were counted when it was said, as in `said_totals`; of a result that
+    was cleared, those of its stub.
     """
-    window, injected, when_said = state.window, state.injected, state.when_said
+    window, injected = state.window, state.injected
+    when_said = {n: amount for n, amount in state.when_said.items() if n not in state.cleared}
     if not injected and not when_said:
         return window.stored
     kept = Totals()

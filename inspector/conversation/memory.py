@@ -66,6 +66,12 @@ class JustEvicted:
         self.amount = -change.lost
 
     @property
+    def load_words(self) -> str:
+        """The load that left, with its unit: `−1 turn`, `−4 msg`."""
+        unit = Measure.of(self._change.policy).unit
+        return f"{wording.amount(self.load)} {unit.removesuffix('s') if self.load == -1 else unit}"
+
+    @property
     def when(self) -> str:
         if self._state.is_simulated:
             return "if this is added" if self._state.drafts else "at the next add"

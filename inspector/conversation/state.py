@@ -24,6 +24,7 @@ from chatmemory.messages.codec import message_from_frame
 from chatmemory.messages.message import MessageType
 from chatmemory.messages.texts import readable_text
 from chatmemory.models import Memory, Message, Stay, Step
+from chatmemory.reading.budget import with_media
 from chatmemory.reading.call_ids import ids_of_calls
 from chatmemory.reading.clearings import Clearing, find_clearing
 from chatmemory.reading.history import Part, history_page, message_in, said_before
@@ -92,7 +93,8 @@ class ConversationState:
     their texts.
     `said_before` is when the message before the part of the history was said.
     In a replay, `window` is what memory would hold under another limit from the first message on.
-    `summaries` are those in the window or selected, with what they stand for. Where the selected
+    `summaries` are those in the window or selected, with what they stand for, and `media` the
+    messages of the window that have images, audio, video or files. Where the selected
     message is redacted, `left_summaries` are those that stand for it and are not. `stored` is the
     window as it is stored at the step, and `read` has what rooms have read for the page.
     """
@@ -125,6 +127,7 @@ class ConversationState:
     said_before: datetime | None = None
     is_replay: bool = False
     summaries: Mapping[int, StandsFor] = field(default_factory=dict)
+    media: frozenset[int] = frozenset()
     left_summaries: tuple[int, ...] = ()
     stored: StoredState | None = None
     read: dict[str, Any] = field(default_factory=dict, compare=False)
@@ -236,6 +239,7 @@ def _stored_state(
         compared=None if query.other is None else StoredState(memory, query.other).window,
         injected=stored.injected,
         summaries=stands_for(memory.pk, pinned, selected.seq if selected else None),
+        media=with_media(memory.pk, window.rows),
         left_summaries=_left_summaries(selected) if selected and selected.redacted else (),
         when_said=when_said,
         cleared=cleared,

@@ -197,8 +197,8 @@ def sentence(problem: object) -> str:
 
 @register.filter
 def signed(number: int) -> str:
-    """+85, −24."""
-    return f"−{-number:,}" if number < 0 else f"+{number:,}"
+    """+85, −24, 0."""
+    return f"−{-number:,}" if number < 0 else f"+{number:,}" if number else "0"
 
 
 @register.filter

@@ -8,8 +8,13 @@ from hypothesis import strategies as st
 
 from chatmemory import (
     AiMessage,
+    Audio,
+    AudioContent,
+    Image,
+    ImageContent,
     MessageWindow,
     SystemMessage,
+    TextContent,
     TokenWindow,
     ToolExecutionRequest,
     ToolExecutionResultMessage,
@@ -100,6 +105,25 @@ def test_a_system_message_that_takes_most_of_the_limit_is_a_finding(airline, ope
     assert "Preview shows what another policy" not in preview
     services.change("m", policy=TokenWindow(limit))
     assert "The system message takes" not in operator_client.get("/c/m/").text
+
+
+def test_images_and_audio_are_a_part_of_their_own(airline, operator_client, api):
+    picture = ImageContent(Image(base64_data="aGk=", mime_type="image/png"))
+    sound = AudioContent(Audio(base64_data="aGk=", mime_type="audio/wav"))
+    services.change("m", policy=TokenWindow(5_000))
+    added = services.add(
+        "m",
+        [
+            UserMessage([TextContent("Is it this one?"), picture]),
+            ToolExecutionResultMessage("1", "hear", contents=[sound]),
+            UserMessage([TextContent('A text: "type":"IMAGE"'), TextContent("and another")]),
+        ],
+    )
+    budget = api.get("/api/v1/memories/m/messages/").json()["budget"]
+    assert budget["media"] == sum(each.gained for each in added[:2]) > 0
+    assert budget["used"] == windows.window("m").load
+    assert "Media <b>" in operator_client.get("/c/m/").text
+    assert "Media <b>" not in operator_client.get("/c/m/?at=5").text
 
 
 def test_a_limit_in_messages_has_shares_of_what_memory_holds(db):

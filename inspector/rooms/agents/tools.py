@@ -95,7 +95,7 @@ def window(agent: Agent, conversation: str, step: int | None = None) -> Answer:
 
 def _filled(budget: Any) -> list[str]:
     """Say in one line what fills a window."""
-    kinds = ("system", "results", "user", "ai", "calls", "summaries")
+    kinds = ("system", "results", "user", "ai", "calls", "summaries", "media")
     parts = [f"{name} {budget[name]:,}" for name in kinds if budget[name]]
     return [f"Its tokens: {', '.join(parts)}."] if parts else []
 

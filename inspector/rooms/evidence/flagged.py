@@ -32,7 +32,6 @@ USER_REPEATED = Flag(
     place=10,
     verb="Raise limits…",
     route="lab",
-    title="Users repeated themselves",
     newest=_newest_said_again,
     began_at="keptincidents__newest_at",
     newest_at="keptincidents__newest_at",

@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from chatmemory import ChatMessage, MessageNotFound, can_decide, text_of
 from chatmemory.messages.codec import attributes_beside, frame_of
+from chatmemory.reading.budget import with_media
 from chatmemory.reading.call_ids import ids_in
 from chatmemory.reading.keeping import replayed_window
 from chatmemory.reading.rows import MessageDetail
@@ -70,6 +71,7 @@ def replayed(view: ConversationState) -> ConversationState:
         part=part,
         texts=texts_of(view.memory.id, view.texts, window, part, ()),
         calls={**view.calls, **calls_in(view.memory.id, new)},
+        media=with_media(view.memory.id, window.rows),
         left_by=None,
         would_keep=None,
         simulated=(),

@@ -454,4 +454,4 @@ def test_why_of_an_eviction_says_what_it_bills_again(operator_client, db):
 def test_the_former_name_of_a_flag_chooses_the_same(operator_client, db):
     page = operator_client.get("/lab/?flagged=said_again")
     assert page.status_code == 200
-    assert "flagged “Had to be said again”" in words(page.content)
+    assert "flagged “Users repeated themselves”" in words(page.content)
