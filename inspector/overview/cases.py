@@ -20,7 +20,8 @@ DAYS = 14
 class Cases:
     """The conversations that have a flag: how many, and those whose case began on each of the last
     days, today last. `since` is when the first of them began, and `newest` is the id of the one
-    that began last. `change` says what followed the newest change of a policy.
+    that began last. `change` says what followed the newest change of a policy. `begun` counts on
+    each day also the cases that have been mended since, as far as they are known.
     """
 
     count: int
@@ -28,6 +29,7 @@ class Cases:
     by_day: tuple[int, ...] = ()
     newest: str = ""
     change: PolicyChange | None = None
+    begun: tuple[int, ...] = ()
 
     @property
     def new_today(self) -> int:

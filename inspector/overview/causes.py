@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from time import perf_counter
 
@@ -53,7 +53,7 @@ class Cause:
     @property
     def bars(self) -> list[Bar]:
         change = self.cases.change
-        return bars_of(self.cases.by_day, change.day if change else None)
+        return bars_of(self.cases.begun or self.cases.by_day, change.day if change else None)
 
     @property
     def change(self) -> str:
@@ -207,9 +207,26 @@ def _causes(lines: Sequence[Flag], now: datetime) -> Iterator[Cause]:
     days = [today - timedelta(days=n) for n in reversed(range(DAYS))]
     changed = newest_policy_change(days[0]) if lines else None
     for flag in lines:
-        cases = cases_of(flag, days, now, changed)
+        cases = _with_mended(flag.name, cases_of(flag, days, now, changed), days)
         words = flag.newest(cases.newest) if flag.newest and cases.newest else ""
         yield Cause(flag.name, cases, words, _address(flag))
+
+
+def _with_mended(name: str, cases: Cases, days: Sequence[datetime]) -> Cases:
+    """Return cases with those that have been mended since: the cache remembers the most that was
+    counted of each day.
+    """
+    if not cases.by_day:
+        return cases
+    key = f"{COUNTED_AS}.days.{name}"
+    known = cache.get(key, {})
+    most = {day: max(n, known.get(day, 0)) for day, n in zip(days, cases.by_day, strict=True)}
+    cache.set(key, most, DAYS * DAY_SECONDS)
+    begun, change = tuple(most.values()), cases.change
+    if change:
+        earlier = sum(begun[: change.day]) / max(1, change.day)
+        change = replace(change, before=max(change.before, earlier))
+    return replace(cases, begun=begun, change=change)
 
 
 def _address(flag: Flag) -> str:
