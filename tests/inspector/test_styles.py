@@ -26,7 +26,8 @@ PRESENTERS = [
 LONGEST = 140
 
 # Classes that templates finish: what stands before {{ … }}, and what can follow.
-BUILT = {"r-": {glyph(type, calls) for type in MessageType for calls in (False, True)}}
+GLYPHS = {glyph(type, calls) for type in MessageType for calls in (False, True)}
+BUILT = {"r-": GLYPHS | {"media"}}  # of the budget bar
 
 
 def without_comments(css: str) -> str:
