@@ -12,8 +12,8 @@ from chatmemory import ChatMessage, SystemMessage, ToolExecutionResultMessage, U
 from chatmemory.messages.message import with_attributes
 
 
-class Said(NamedTuple):
-    """A message with its identity: equal messages may stand in one list."""
+class Identified(NamedTuple):
+    """A message with its identity, since a list may hold equal messages."""
 
     key: object
     message: ChatMessage
@@ -21,7 +21,7 @@ class Said(NamedTuple):
 
 IsOver = Callable[[Sequence[ChatMessage]], bool]
 Departures = frozenset[tuple[object, str]]
-UNSEEN = Said("unseen", UserMessage("a message that left before the list was sent"))
+UNSEEN = Identified("unseen", UserMessage("a message that left before the list was sent"))
 
 
 class Outcome(NamedTuple):
@@ -32,7 +32,11 @@ class Outcome(NamedTuple):
 
 
 def add(
-    old: Sequence[Said], new: Said, over_before: IsOver, over_after: IsOver, keep_first: bool
+    old: Sequence[Identified],
+    new: Identified,
+    over_before: IsOver,
+    over_after: IsOver,
+    keep_first: bool,
 ) -> Outcome | None:
     """Add as LangChain4j does; None if an equal system message is ignored.
 
@@ -52,7 +56,7 @@ def add(
     return Outcome(tuple(said.key for said in window), frozenset(left))
 
 
-def explanations(old: Sequence[Said], new: Sequence[ChatMessage]) -> set[Outcome]:
+def explanations(old: Sequence[Identified], new: Sequence[ChatMessage]) -> set[Outcome]:
     """Return the outcomes of all adds that make `new` of `old`, whatever the limits were.
 
     The added message is called "new". A message that no longer fits is not in the list: whatever it
@@ -70,7 +74,7 @@ def explanations(old: Sequence[Said], new: Sequence[ChatMessage]) -> set[Outcome
     return found
 
 
-def lost_its_end(old: Sequence[Said], new: Sequence[ChatMessage]) -> bool:
+def lost_its_end(old: Sequence[Identified], new: Sequence[ChatMessage]) -> bool:
     known = [said.message for said in old[: len(new)]]
     return len(known) == len(new) and all(map(comes_back_as, known, new))
 
@@ -81,14 +85,14 @@ def comes_back_as(got: ChatMessage, sent: ChatMessage) -> bool:
     return got == (sent if own else with_attributes(sent, got.attributes))
 
 
-def _arrivals(new: Sequence[ChatMessage]) -> Iterator[Said]:
+def _arrivals(new: Sequence[ChatMessage]) -> Iterator[Identified]:
     yield UNSEEN
-    yield from (Said("new", message) for message in new[-1:])
+    yield from (Identified("new", message) for message in new[-1:])
     if new and isinstance(new[0], SystemMessage):
-        yield Said("new", new[0])
+        yield Identified("new", new[0])
 
 
-def _every_outcome(old: Sequence[Said], arrival: Said) -> Iterator[Outcome]:
+def _every_outcome(old: Sequence[Identified], arrival: Identified) -> Iterator[Outcome]:
     for before in range(len(old) + 1):
         for after in range(len(old) + 2):
             for keep_first in {False, _is_system(arrival)}:
@@ -108,7 +112,7 @@ def _without_unseen(outcome: Outcome) -> Outcome:
     return outcome._replace(departures=left)
 
 
-def trimmed(said: Sequence[Said], is_over: IsOver) -> list[Said]:
+def trimmed(said: Sequence[Identified], is_over: IsOver) -> list[Identified]:
     """Return what a read gives."""
     window = list(said)
     for _ in _trim(window, is_over):
@@ -116,7 +120,7 @@ def trimmed(said: Sequence[Said], is_over: IsOver) -> list[Said]:
     return window
 
 
-def _trim(window: list[Said], is_over: IsOver) -> Iterator[tuple[object, str]]:
+def _trim(window: list[Identified], is_over: IsOver) -> Iterator[tuple[object, str]]:
     while is_over([said.message for said in window]):
         place = 1 if window and _is_system(window[0]) else 0
         if place == len(window):
@@ -128,9 +132,9 @@ def _trim(window: list[Said], is_over: IsOver) -> Iterator[tuple[object, str]]:
                 yield window.pop(place).key, "ORPHANED"
 
 
-def _is_system(said: Said) -> bool:
+def _is_system(said: Identified) -> bool:
     return isinstance(said.message, SystemMessage)
 
 
-def _is_result(said: Said) -> bool:
+def _is_result(said: Identified) -> bool:
     return isinstance(said.message, ToolExecutionResultMessage)

@@ -1,15 +1,15 @@
-"""Transcripts in the field's formats: pure readers and writers that say what they lost.
+"""Transcripts in the field's formats: pure readers and writers that report every loss.
 
 read_transcripts(text)            a whole file, its format detected or named
 stream_transcripts(file)          the same, conversation by conversation
 parse_messages(values, format)    one list of messages
-parse_objects(values, format)     what a provider's library has
+parse_objects(values, format)     objects of a provider's library
 render_messages(messages, format)
 
-A format is one `Format` in `FORMATS`; `Reader` and `Writer` are bases for writing one.
+A format is one `Format` in `FORMATS`. `Reader` and `Writer` are base classes for your own.
 """
 
-from chatmemory.formats.conversion import Reader, Response, Said, Writer
+from chatmemory.formats.conversion import Reader, ReadMessage, Response, Writer
 from chatmemory.formats.format import (
     Format,
     Loss,
@@ -42,13 +42,13 @@ __all__ = [
     "JsonBounds",
     "Loss",
     "RawTranscript",
+    "ReadMessage",
     "Reader",
     "Reading",
     "Refused",
     "Rendered",
     "Rendering",
     "Response",
-    "Said",
     "Transcript",
     "TranscriptStream",
     "Writer",

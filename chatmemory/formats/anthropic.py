@@ -2,11 +2,12 @@
 
 Source of the shapes: Anthropic's API reference, Messages.
 
-- A user's turn with tool results is a message for each result, and one for the words beside them.
-- Calls of tools that run at Anthropic or on an MCP server, and their results, stand in one turn of
-  the assistant: that turn is a call, its result, and the words after it. A result that is JSON has
-  its JSON text, without what is encrypted.
-- A system turn that only changes the tools says nothing to the model: it is a custom message.
+- A user's turn with tool results becomes a message for each result, and one for the text beside
+  them.
+- Tools that run at Anthropic or on an MCP server have their calls and results in one turn of the
+  assistant. That turn becomes a call, its result, and the text after it. A JSON result becomes its
+  JSON text, without the encrypted parts.
+- A system turn that only changes the tools has no text for the model: it becomes a custom message.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
+    ReadMessage,
     Response,
-    Said,
     arguments_text,
     decoded,
     find_turns,
@@ -73,7 +74,9 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def claims(value: Any) -> bool:
-    """Whether a conversation has what only Anthropic has: a system prompt beside it, or a block."""
+    """Whether a conversation has a mark of Anthropic: a system prompt beside the list, or one of
+    its blocks.
+    """
     found = find(value)
     if found is None or isinstance(found.turns[0], Response):
         return found is not None
@@ -88,7 +91,7 @@ def _are_turns(value: Any) -> bool:
 
 
 def _is_answer(value: dict[str, Any]) -> bool:
-    """Whether an object is a message of the assistant; those of OpenAI have other blocks."""
+    """Whether an object is a message of the assistant. OpenAI's messages have other blocks."""
     blocks = value.get("content")
     return (
         (value.get("type") == "message" or "stop_reason" in value)
@@ -99,7 +102,7 @@ def _is_answer(value: dict[str, Any]) -> bool:
 
 
 def _may_be_turn(turn: Any) -> bool:
-    """Whether a value has a role and content of Anthropic; blocks of Bedrock have no type."""
+    """Whether a value has Anthropic's role and content. Bedrock's blocks have no type."""
     if not isinstance(turn, dict) or turn.get("role") not in _ROLES or "tool_calls" in turn:
         return False
     return all("type" in each for each in list_in(turn, "content") if isinstance(each, dict))
@@ -121,7 +124,7 @@ class _Reader(TurnReader):
     type_of = staticmethod(type_in)
     is_result = staticmethod(is_result)
 
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
         if "role" not in turn and "system" in turn:
             yield from self.system(_text(blocks_of(turn["system"])))
             return
@@ -204,13 +207,13 @@ class _Reader(TurnReader):
 
 
 def server_result(content: Any) -> tuple[list[Content], bool | None]:
-    """Return what a tool that ran at Anthropic gave, as JSON text, and whether it is an error."""
+    """Return the JSON text of the result of a tool at Anthropic, and whether it is an error."""
     is_error = True if type_in(content).endswith("_error") else None
     return [TextContent(arguments_text(_readable(content)) or "")], is_error
 
 
 def blocks_of(content: Any) -> list[Any]:
-    """Return content as blocks; a string is one text."""
+    """Return content as blocks. A string becomes one text block."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     if content is not None and not isinstance(content, list):
@@ -219,7 +222,7 @@ def blocks_of(content: Any) -> list[Any]:
 
 
 def _text(blocks: Sequence[Any]) -> str | None:
-    """Return the joined texts of blocks, None without any."""
+    """Return the joined texts of blocks, or None if there are none."""
     named = {"text": "text", "compaction": "content"}
     texts = [
         part_text(block) if name == "text" else text_in(block, name)
@@ -231,7 +234,7 @@ def _text(blocks: Sequence[Any]) -> str | None:
 
 
 def _readable(value: Any) -> Any:
-    """Return the result of a server's tool without what is encrypted or base64."""
+    """Return the result of a server's tool without its encrypted and base64 parts."""
     if isinstance(value, list):
         return [_readable(each) for each in value]
     if not isinstance(value, dict):
@@ -268,7 +271,7 @@ class _Writer(BlockWriter):
         kind = self.kind_of_result(message, "tool_result")
         block: dict[str, Any] = {"type": kind, "tool_use_id": self.call_of(message)}
         if kind not in ("tool_result", "mcp_tool_result"):
-            block["content"] = decoded(text_of(message))  # text if it was edited to no JSON
+            block["content"] = decoded(text_of(message))  # text if an edit left no JSON
         else:
             if blocks := self.parts(message.contents):
                 block["content"] = blocks

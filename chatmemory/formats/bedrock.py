@@ -1,10 +1,12 @@
 """Amazon Bedrock's Converse: `{"system": […], "messages": [{"role": …, "content": [block]}, …]}`.
 
-A block is an object with one property, which tells what it is: `{"text": …}`, `{"toolUse": {…}}`.
+A block is an object with one property, whose name is its kind: `{"text": …}`, `{"toolUse": {…}}`.
 Source of the shapes: Amazon Bedrock's API reference, Converse, ContentBlock.
 
-- A user's turn with tool results is a message for each result, and one for the words beside them.
-- A result has text, JSON or media. JSON is a text here; it is written as text where it was none.
+- A user's turn with tool results becomes a message for each result, and one for the text beside
+  them.
+- A result has text, JSON or media. JSON is read as its text, and written as JSON only if it was
+  JSON.
 - Reasoning is sent back with the signature that the model gave it; without one it is a loss.
 """
 
@@ -15,8 +17,8 @@ from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
+    ReadMessage,
     Response,
-    Said,
     answer_of,
     arguments_text,
     dict_in,
@@ -60,7 +62,7 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def _are_turns(value: Any) -> bool:
-    """Whether a list has turns whose blocks are Bedrock's: those of others have a type."""
+    """Whether a list has turns with Bedrock's blocks. Other providers' blocks have a type."""
     if not is_list_of(value, "role", "content"):
         return False
     blocks = [block for turn in value for block in list_in(turn, "content")[:1]]
@@ -68,7 +70,7 @@ def _are_turns(value: Any) -> bool:
 
 
 def _kind(part: Any) -> str:
-    """Return the property that tells what a block is; "" for what is no block of Bedrock."""
+    """Return the property that names a block's kind, or "" if it is not a block of Bedrock."""
     if not isinstance(part, dict) or not part or "type" in part:
         return ""
     return next((name for name in _KINDS if name in part), next(iter(part)))
@@ -83,7 +85,7 @@ class _Reader(TurnReader):
     type_of = staticmethod(_kind)
     is_result = staticmethod(_is_result)
 
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
         if "role" not in turn and "system" in turn:
             blocks = objects_in(turn, "system", "block")
             texts = [each.text for block in blocks for each in self.texts(block)]

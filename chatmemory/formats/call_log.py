@@ -6,8 +6,9 @@
     {"custom_id": …, "response": {"body": {…}}, "error": …}  its output
     {"custom_id": …, "result": {"type": …, "message": {…}}}  output of a batch of Anthropic
 
-Requests and answers are in any format that is read here. The lines of a batch with one custom_id
-are one conversation: `cat input.jsonl output.jsonl` has questions and answers.
+Requests and answers may be in any format that this library reads. The lines of a batch with one
+custom_id are one conversation: `cat input.jsonl output.jsonl` brings questions and answers
+together.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def _told(error: Any) -> str:
 
 
 def _body(value: Any) -> Any:
-    """Return the body of what was sent or came back, which may stand within its headers."""
+    """Return the body of a request or a response, which may be wrapped with its headers."""
     body = dict_in(value, "body")
     return body or value
 

@@ -2,10 +2,10 @@
 
 {"conversation_id": …, "current_node": …, "mapping": {id: {"parent": …, "message": {…}}, …}}
 
-A node is a message or nothing. What the model says to a tool, by its `recipient`, is a call; code
-has no other arguments than its text. Thoughts belong to the answer behind them. Nodes that the page
-hides are read where they say something: settings of the user are a system message.
-Source of the shapes: public descriptions of the export; OpenAI documents none.
+A node is a message or nothing. A message of the model whose `recipient` is a tool is a call; a call
+of code has its text as its only argument. Thoughts belong to the answer after them. Nodes that the
+page hides are read if they have text: settings of the user become a system message. Source of the
+shapes: public descriptions of the export; OpenAI documents none.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from chatmemory.messages.message import (
 )
 
 NAME = "chatgpt"
-# The properties of a content that have what it says, beside its parts
+# The properties of a content that have text, besides its parts
 _TEXTS = (
     *("text", "result", "summary", "content", "title", "user_profile", "user_instructions"),
     *("model_set_context", "repository", "assets"),
@@ -124,7 +124,7 @@ class _Reader(Reader):
 
 
 def _contents(content: Mapping[str, Any]) -> list[Content]:
-    """Return the text of a content, its parts first; an empty content has none."""
+    """Return the contents of a node, its parts first. An empty node has no contents."""
     parts = [*list_in(content, "parts"), *list_in(content, "context_parts")]
     found = [each for part in parts for each in _part(part)]
     texts = [content.get(name) for name in _TEXTS]

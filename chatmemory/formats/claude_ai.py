@@ -2,10 +2,10 @@
 
 {"uuid": …, "chat_messages": [{"uuid": …, "parent_message_uuid": …, "sender": …, …}, …]}
 
-A message repeats its text blocks under `text`, which counts where there are none. The text that was
-extracted of an attachment is a text of the user. Tools run within an answer: it is a call, its
-result, and the words after it.
-Source of the shapes: public descriptions of the export; Anthropic documents none.
+A message repeats its text blocks under `text`, which is read only if there are no blocks. The text
+extracted from an attachment is a text of the user. Tools run within an answer, which becomes a
+call, its result, and the text after it. Source of the shapes: public descriptions of the export;
+Anthropic documents none.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class _Reader(Reader):
 
 
 def _text_of(part: Any) -> str:
-    """Return a part of a result as text; JSON text for one that is not only a text."""
+    """Return a part of a result as text. A part that has more than a text becomes JSON text."""
     if isinstance(part, dict) and type_in(part) == "text" and isinstance(part.get("text"), str):
         return str(part["text"])
     return arguments_text(part) or ""

@@ -1,10 +1,10 @@
 """Claude Code: session files, one JSON record a line. They are only read.
 
 Each record names its parent. A record holds one content block: an answer of the model is several
-records with one `message.id`. A boundary and the summary behind it are a compaction. Where the user
-went back and asked something else, the tree has a fork: the last prompt and what followed it are
-the conversation, and each other way is a branch of it.
-Source of the shapes: files of Claude Code 2.0.76 to 2.1.42, and those that other readers test with.
+records with one `message.id`. A boundary and the summary after it are a compaction. Where the user
+went back and asked something else, the tree has a fork: the path to the last record is the
+conversation, and each other path is a branch of it. Source of the shapes: files of Claude Code
+2.0.76 to 2.1.42, and test files of other readers.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from chatmemory.messages.packed import Packed
 NAME, ANTHROPIC = "claude_code", _ANTHROPIC.name
 BOUNDARY, CLEARING = "compact_boundary", "microcompact_boundary"
 SPEAKERS = ("user", "assistant")
-BRANCHES = 20  # ways beside the conversation that are read of one file
-# How users' records begin that the program wrote.
+BRANCHES = 20  # the most branches that are read from one file
+# The beginnings of users' records that the program wrote itself.
 BY_PROGRAMS = ("<task-notification", "<local-command-stdout", "<bash-stdout", "<system-reminder")
 _PROMPT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _OF_THE_TREE = (
@@ -61,8 +61,8 @@ _PUT_BACK = "compactions of which it is not recorded what was put back, such as 
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return the records of a file, a list or under `loglines`: some of them are messages, or tell
-    of a session.
+    """Return the records of a file, a list or the list under `loglines`, if any is a message or
+    names a session.
     """
     if isinstance(value, dict) and isinstance(value.get("loglines"), list):
         value = value["loglines"]
@@ -74,7 +74,9 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def _is_record(value: Any) -> bool:
-    """Whether a value has what only Claude Code's records have. Qwen Code's messages have parts."""
+    """Whether a value has properties that only Claude Code's records have. Qwen Code's messages
+    have parts.
+    """
     if not isinstance(value, dict) or not {"uuid", "sessionId", "type"} <= value.keys():
         return False
     return "content" in dict_in(value, "message") if value["type"] in SPEAKERS else True
@@ -85,8 +87,8 @@ def _may_be_record(value: Any) -> bool:
 
 
 def find_each(value: Any) -> list[RawTranscript]:
-    """Return the sessions of a file. Records of another session that name a parent in this one go
-    on with it.
+    """Return the sessions of a file. A session whose records name a parent in another one continues
+    it.
     """
     found = find(value)
     records = found.turns if found else ()
@@ -94,7 +96,7 @@ def find_each(value: Any) -> list[RawTranscript]:
     if len(named) <= 1:
         return [RawTranscript(next(iter(named), None), records, places=range(len(records)))]
     ids, sessions = [], {}
-    links: list[tuple[str, str]] = []  # of a session to the record that it names as a parent
+    links: list[tuple[str, str]] = []  # a session, and its parent elsewhere
     for each in records:
         id = each.get("sessionId")
         ids.append(id)
@@ -102,7 +104,7 @@ def find_each(value: Any) -> list[RawTranscript]:
             sessions[each["uuid"]] = id
         parents = (each.get("parentUuid"), each.get("logicalParentUuid"))
         links += [(id, name) for name in parents if isinstance(name, str)]
-    heads = {id: id for id in ids if isinstance(id, str)}  # the session that each goes on with
+    heads = {id: id for id in ids if isinstance(id, str)}  # the session that each one continues
     for id, parent in links:
         other = sessions.get(parent)
         if id in heads and other in heads and heads[id] != heads[other]:
@@ -142,7 +144,7 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
 
 
 def _outline(record: Any) -> dict[str, Any]:
-    """Return what the tree asks of a record, which is a part of it. Equal ids are one string."""
+    """Return the part of a record that the tree needs. Equal ids share one string."""
     if not isinstance(record, dict):
         return {}
     found = {name: _shared(record[name]) for name in _OF_THE_TREE if record.get(name)}
@@ -166,7 +168,7 @@ def _shared(value: Any) -> Any:
 def _branch(
     turns: Sequence[Any], kept: Mapping[str, Sequence[str]], way: Sequence[int], main: Transcript
 ) -> Transcript:
-    """Return the conversation of another way through the tree, whole."""
+    """Return the whole conversation along another path through the tree."""
     read = _Reader(kept).read_all(turns, way)
     assert read.session is not None
     assert main.session is not None
@@ -179,12 +181,12 @@ def _branch(
 
 
 class _Tree:
-    """The records of a file by their parents. Its steps are the messages and the boundaries.
+    """The records of a file by their parents. Messages and boundaries are its steps.
 
-    Other records, such as those of progress, may stand anywhere in the chain: what follows one of
-    them follows what was said before it in the file. Of messages with one id the first counts.
-    Records that a compaction kept may be written anew behind it, as children of the summary: they
-    stand before the boundary here.
+    Other records, such as progress, may be anywhere in the chain: a record that follows one of them
+    is linked to the step before it in the file. If several messages have one id, the first one
+    counts. Records that a compaction kept may be written again after it, as children of the
+    summary: here they come before the boundary.
     """
 
     def __init__(self, turns: Sequence[Any]) -> None:
@@ -194,7 +196,7 @@ class _Tree:
         is_main = any(map(self._speaks, main))  # the file of a subagent has only its own records
         self.sidechains = [n for n in nodes if turns[n].get("isSidechain")] if is_main else []
         self._by_id: dict[str, int] = {}
-        self._others: list[int] = []  # records that are no step
+        self._others: list[int] = []  # records that are not steps
         self._copies: defaultdict[str, list[int]] = defaultdict(list)  # the same by their ids
         for n in main if is_main else nodes:
             if self._is_step(n):
@@ -209,7 +211,7 @@ class _Tree:
         self._before = dict(zip(self._steps[1:], self._steps, strict=False))
         self._summaries = {before: n for n, before in self._before.items() if before in self.kept}
         self._has_parents = any(turns[n].get("parentUuid") in self._by_id for n in steps)
-        self._first_prompts: dict[int, int] = {}  # by their parents, of those that are no step
+        self._first_prompts: dict[int, int] = {}  # other records, by their parents
         for n in filter(self._is_prompt, self._steps):
             parent = self._parent(n, turns[n].get("parentUuid"))
             if parent is not None and not self._is_step(parent):
@@ -222,7 +224,7 @@ class _Tree:
         return self._speaks(n) or self._turns[n].get("subtype") == BOUNDARY
 
     def _is_prompt(self, n: int) -> bool:
-        """Return whether a record is one of the user's own, not of a result or a program."""
+        """Return whether the user wrote a record: it is not a result and not a program's."""
         record = self._turns[n]
         is_own = not record.get("isCompactSummary") and not record.get("isMeta")
         return record.get("type") == "user" and is_own and not any(_results(record))
@@ -250,8 +252,8 @@ class _Tree:
         return found[::-1] if found and found[-1] == head else []
 
     def ways(self) -> tuple[list[int], list[list[int]], list[int]]:
-        """Return the records of the conversation in order, those of each branch, and the messages
-        that belong to neither.
+        """Return the records of the conversation in order, the records of each branch, and the
+        messages that belong to neither.
         """
         said = [n for n in self._steps if self._speaks(n)]
         covered: set[int] = set()
@@ -271,8 +273,8 @@ class _Tree:
         return main, branches, sorted(unreached)
 
     def _way(self, last: int) -> set[int]:
-        """Return the steps that lead to one, and what belongs to their answers: parallel calls are
-        siblings.
+        """Return the steps that lead to the last one, and the siblings that belong to their
+        answers, such as parallel calls.
         """
         found: set[int] = set()
         step: int | None = last
@@ -285,7 +287,7 @@ class _Tree:
         return found | {n for n in self._steps if not called.isdisjoint(_results(self._turns[n]))}
 
     def _with_others(self, way: set[int]) -> list[int]:
-        """Return steps in order, with the other records that stand behind one of them."""
+        """Return the steps of a path in order, each with the other records that follow it."""
         found = [n for n in self._steps if n in way]
         places = sorted(self._steps)
         for n in self._others:
@@ -295,9 +297,10 @@ class _Tree:
         return sorted(found, key=self._place)
 
     def _previous(self, n: int) -> int | None:
-        """Return the step before one; the one before in the file where its parent tells nothing.
+        """Return the step before one: its parent, or the one before it in the file if the parent is
+        unknown.
 
-        Only a prompt of the user begins anew. Two prompts with one parent part there.
+        Only a prompt of the user starts a new path: two prompts with one parent are a fork.
         """
         record = self._turns[n]
         named = record.get("parentUuid") or record.get("logicalParentUuid")
@@ -340,7 +343,7 @@ def _ids(record: Mapping[str, Any], type: str, name: str) -> Iterator[str]:
             yield block[name]
 
 
-# What each record says
+# Reading each record
 
 
 class _Reader(SessionReader):
@@ -348,7 +351,7 @@ class _Reader(SessionReader):
 
     def __init__(self, kept: Mapping[str, Sequence[str]]) -> None:
         super().__init__()
-        self._kept = kept  # the ids of what each boundary kept, by its id
+        self._kept = kept  # the ids of the records that each boundary kept, by its own id
         self._boundary: dict[str, Any] = {}
         self._places: dict[str, list[int]] = {id: [] for ids in kept.values() for id in ids}
         self._results: defaultdict[str | None, list[int]] = defaultdict(list)
@@ -446,7 +449,7 @@ class _Reader(SessionReader):
                     self.built.count_prompt(place, tokens)
 
     def part(self, blocks: Sequence[dict[str, Any]], about: dict[str, Any]) -> AiMessage:
-        """Return a part of an answer, which is empty where none of its blocks can be read."""
+        """Return a part of an answer. It is empty if none of its blocks can be read."""
         texts, thoughts, calls = [], [], []
         types: dict[str | None, str] = {}
         for block in blocks:
@@ -469,7 +472,7 @@ class _Reader(SessionReader):
         return answer_of(texts, calls, thoughts, {**self.own(about), **kept})
 
     def server_result(self, block: dict[str, Any], about: dict[str, Any], id: str | None) -> int:
-        """Add the result of a tool that the provider ran. The answer goes on behind it, as another
+        """Add the result of a tool that the provider ran. The answer continues after it, as another
         message.
         """
         self.close(id)
@@ -518,7 +521,7 @@ def _content(block: dict[str, Any]) -> Content:
 def said(record: Any) -> Any:
     """Return the content of a record's message, or what the user typed while the agent worked.
 
-    Results stand beside the message once more, as values of the program.
+    Results are repeated beside the message, as values of the program; these are not read.
     """
     if record.get("type") in SPEAKERS:
         return dict_in(record, "message").get("content")

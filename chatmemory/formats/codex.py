@@ -1,9 +1,9 @@
 """Codex CLI: rollout files, one JSON record a line. They are only read.
 
-`response_item` records are what the model was sent and said, `event_msg` records copies for the
-screen: they are read where the item is missing. In older files the items stand bare. A `compacted`
-record has the new window, or in older files nothing but the summary.
-Source of the shapes: openai/codex, codex-rs/core/src/compact.rs and protocol/src/models.rs.
+`response_item` records are the model's input and output. `event_msg` records are copies for the
+screen, which are read if the item is missing. In older files the items are not wrapped in records.
+A `compacted` record has the new window, or in older files only the summary. Source of the shapes:
+openai/codex, codex-rs/core/src/compact.rs and protocol/src/models.rs.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from chatmemory.messages.message import (
 )
 
 NAME = "codex"
-# How users' items begin that the program wrote.
+# The beginnings of users' items that the program wrote itself.
 BY_PROGRAMS = (
     *("# AGENTS.md instructions", "<environment_context>", "<user_instructions>"),
     *("<turn_aborted>", "<user_shell_command>", "<INSTRUCTIONS>"),
 )
-# Older compactions keep so much of the users' messages, four bytes taken as a token.
+# The bytes of users' messages that older compactions keep: four bytes count as a token.
 KEPT_OF_USERS = 20_000 * 4
 
 
@@ -94,11 +94,11 @@ def _item_in(record: Mapping[str, Any]) -> Any:
     return record if "payload" not in record and _is_item(record) else None
 
 
-# Items that only events have
+# Items that exist only as events
 
 
 def _items_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what is said in an event, as items."""
+    """Return the texts and calls of an event as items."""
     text = event.get("message")
     match event.get("type"):
         case "user_message":
@@ -145,7 +145,7 @@ def _call(event: Mapping[str, Any], name: Any, arguments: Any, given: Any) -> li
 
 
 def _keys(item: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return what an item has in common with its copy in an event."""
+    """Return the keys that an item shares with its copy in an event."""
     kind = item.get("type", "message")
     if kind == "message":
         text = "\n".join(part_texts([*_parts(item.get("content"))])).strip()
@@ -158,7 +158,7 @@ def _keys(item: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _keys_in(record: Any) -> list[tuple[str, Any]]:
-    """Return what the item of a record has in common with its copy; nothing of a malformed one."""
+    """Return the keys of the item in a record; a malformed one has no keys."""
     item = _item_in(record) if isinstance(record, dict) else None
     with suppress(InvalidMessage):
         return _keys(item) if isinstance(item, dict) else []
@@ -166,14 +166,15 @@ def _keys_in(record: Any) -> list[tuple[str, Any]]:
 
 
 def _digest(key: tuple[str, Any]) -> bytes:
-    """Return what stands for a key, whose text may be long."""
+    """Return a digest of a key, whose text may be long."""
     return blake2b(repr(key).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _missing_items(records: Sequence[Any]) -> dict[int, list[dict[str, Any]]]:
-    """Return the items of events that no item says, by the indices of the events.
+    """Return the items of events that have no `response_item`, by the indices of the events.
 
-    Of several types of events each may have a copy. A program may put words before the user's.
+    Several types of events may each have a copy of one item. A program may put text before the
+    user's.
     """
     known: Counter[bytes] = Counter()
     events: defaultdict[str, list[int]] = defaultdict(list)
@@ -181,7 +182,7 @@ def _missing_items(records: Sequence[Any]) -> dict[int, list[dict[str, Any]]]:
         known.update(map(_digest, _keys_in(record)))
         if isinstance(record, dict) and record.get("type") == "event_msg":
             events[str(dict_in(record, "payload").get("type"))].append(n)
-    asked = _Asked(records)
+    asked = _UserTexts(records)
     missing: dict[int, list[dict[str, Any]]] = {}
     for places in events.values():
         left, added = Counter(known), Counter[bytes]()
@@ -197,8 +198,8 @@ def _missing_items(records: Sequence[Any]) -> dict[int, list[dict[str, Any]]]:
     return missing
 
 
-class _Asked:
-    """What users say at the end of items, for the few events that no item says as they do."""
+class _UserTexts:
+    """The ends of users' items: some events have only the user's part of an item's text."""
 
     def __init__(self, records: Sequence[Any]) -> None:
         self._records = records
@@ -218,7 +219,7 @@ class _Reader(SessionReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._answer: int | None = None  # the position of the one that goes on
+        self._answer: int | None = None  # the position of the answer that continues
         self._last_answer: int | None = None
         self._missing_items: Mapping[int, list[dict[str, Any]]] = {}
 
@@ -282,7 +283,7 @@ class _Reader(SessionReader):
         return isinstance(answer, AiMessage) and bool(answer.text or answer.tool_execution_requests)
 
     def message(self, item: dict[str, Any]) -> ChatMessage | None:
-        """Return what an item says; None for one that says nothing."""
+        """Return the message of an item, or None if it has no message."""
         kind = str(item.get("type", "message"))
         if kind == "message":
             return self.said(item)
@@ -324,7 +325,7 @@ class _Reader(SessionReader):
             self.compact(UserMessage(told or "[no summary]"), kept=kept, ahead=len(kept))
 
     def replaced(self, history: list[dict[str, Any]], told: str | None) -> None:
-        """Read a new window: what was in the old one is kept, and all else is the summary."""
+        """Read a new window: messages of the old one are kept, and all others are the summary."""
         free = {_key(self.built.messages[place]): place for place in self.built.window}
         kept: set[int] = set()
         texts: list[str] = []
@@ -352,8 +353,8 @@ class _Reader(SessionReader):
         )
 
     def kept_of_users(self) -> set[int]:
-        """Return what an older compaction kept: what came before the first answer but the user's
-        messages, and the latest of these, of which the one at the limit was cut.
+        """Return the messages that an older compaction kept: the program's before the first answer,
+        and the user's latest up to a limit. The message at the limit was cut.
         """
         window, messages = self.built.window, self.built.messages
         is_answer = [isinstance(messages[place], AiMessage) for place in window]
@@ -399,7 +400,7 @@ def _content(part: dict[str, Any]) -> Content:
 
 
 def _output(output: Any) -> str | list[Content]:
-    """Return what a call gave: a text, parts, or an object whose `output` or `content` is that."""
+    """Return the output of a call: a text or parts, which may be under `output` or `content`."""
     if isinstance(output, dict):
         output = output.get("content", output.get("output", output))
     if isinstance(output, list):
@@ -408,7 +409,7 @@ def _output(output: Any) -> str | list[Content]:
 
 
 def said(record: Any) -> Any:
-    """Return the item of a record, or those of an event; other records are about the session."""
+    """Return the item of a record, or an event's items. Other records are about the session."""
     item = _item_in(record)
     if item is not None or record.get("type") != "event_msg":
         return item

@@ -1,4 +1,6 @@
-"""What readers and writers of formats share: one message after the other, and what each loses."""
+"""The base classes of formats' readers and writers. They work message by message and note each
+loss.
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,13 @@ from chatmemory.messages.packed import Packed, is_list
 
 
 @dataclass(frozen=True)
-class Said:
-    """A message, and the JSON values that said it: those of which we keep what it cannot hold.
+class ReadMessage:
+    """A message and the JSON values that it was read from. The reader keeps what the message cannot
+    hold.
 
-    It `joins` the message before it if both were said in one value, such as several tool results.
-    With False it stands alone where the writer would join the two.
-    `response` is what a provider said of its answer, such as its usage: it is kept, and not sent
-    back.
+    `joins` is True if the message before it was in the same value, as with several tool results,
+    and False if it was not, although the writer would join the two. `response` is the provider's
+    data about its answer, such as its usage: it is kept, and not sent back.
     """
 
     message: ChatMessage
@@ -46,14 +48,14 @@ class Said:
 
 @dataclass(frozen=True)
 class Response:
-    """A turn that is a provider's answer, and what it said of it."""
+    """A turn that is a provider's answer, and the provider's data `about` it."""
 
     turn: Any
     about: Mapping[str, Any]
 
 
 class _Conversion:
-    format: ClassVar[str] = ""  # the name under which messages have what only this format can say
+    format: ClassVar[str] = ""  # also the name of the attribute that keeps its details
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
         self.calls = Calls(taken)
@@ -71,20 +73,20 @@ class _Conversion:
 class Reader(_Conversion, ABC):
     """Reads the turns of one conversation; subclasses read one turn.
 
-    What a message cannot hold of the values that said it is in its attributes, under the name of
-    the format: their difference from what the `writer` writes for the message (see `difference`).
+    What a message cannot hold of its values is kept in its attributes under the name of the format,
+    as their difference from the values that the `writer` writes for the message (see `difference`).
     Readers without a writer keep nothing.
     """
 
     writer: ClassVar[type[Writer] | None] = None
-    turn: ClassVar[str] = "a message"  # what errors call a turn
+    turn: ClassVar[str] = "a message"  # the name of a turn in errors
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: list[Said] | Packed[Said] = []
+        self.said: list[ReadMessage] | Packed[ReadMessage] = []
 
     def read_all(self, turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-        """Return the messages of all turns. Raises UnreadableTranscript with a turn's index.
+        """Return the messages of all turns. Raises UnreadableTranscript with the index of a turn.
 
         `after` are the messages before them, whose open calls they may answer.
         """
@@ -93,7 +95,7 @@ class Reader(_Conversion, ABC):
         self.calls = Calls(_ids_in(turns) | ids_of_calls(after))
         self.calls.continue_from(after)
         places: list[int] = []
-        about: Mapping[str, Any] | None = None  # of an answer, which its first message has
+        about: Mapping[str, Any] | None = None  # of an answer: its first message keeps it
         for index, turn in enumerate(turns):
             self.at(index)
             if isinstance(turn, Response):
@@ -102,7 +104,7 @@ class Reader(_Conversion, ABC):
                 if self.writer:
                     object_in(turn, f"{self.turn} must be a JSON object")
                 for read in self.read(turn):
-                    said = read if isinstance(read, Said) else Said(read, [turn])
+                    said = read if isinstance(read, ReadMessage) else ReadMessage(read, [turn])
                     self.add(replace(said, response=about) if about else said)
                     about = None
             except InvalidMessage as error:
@@ -117,10 +119,10 @@ class Reader(_Conversion, ABC):
         )
 
     @abstractmethod
-    def read(self, turn: Any) -> Iterable[ChatMessage | Said]:
+    def read(self, turn: Any) -> Iterable[ChatMessage | ReadMessage]:
         """Return the messages of one turn. Raises InvalidMessage."""
 
-    def add(self, said: Said) -> None:
+    def add(self, said: ReadMessage) -> None:
         self.said.append(said)
 
     def _messages(self, after: Iterable[ChatMessage]) -> Iterator[ChatMessage]:
@@ -131,8 +133,8 @@ class Reader(_Conversion, ABC):
         writer.calls.continue_from(after)
         yield from map(writer.with_difference, self.finished())
 
-    def finished(self) -> Iterable[Said]:
-        """Return what was said, after the last turn."""
+    def finished(self) -> Iterable[ReadMessage]:
+        """Return the messages, after the last turn."""
         return self.said
 
     def expect(self, value: Mapping[str, Any], *read: str) -> None:
@@ -140,7 +142,7 @@ class Reader(_Conversion, ABC):
         self.losses += unread(self._place, value, read)
 
     def system(self, text: str | None) -> Iterator[SystemMessage]:
-        """Yield a system message; a blank one, which LangChain4j refuses, is a loss."""
+        """Yield a system message. A blank one, which LangChain4j refuses, is a loss."""
         if text is None or all(character <= " " for character in text):
             self.lose("a blank system message")
         else:
@@ -151,8 +153,8 @@ class Writer(_Conversion, ABC):
     """Writes the messages of one conversation; subclasses write one message.
 
     `within` is the name of the list of values in the format. Values that `write` returns as
-    `{"system": …}`, with a name of `beside`, stand beside the list. The format `cannot_say` some of
-    the fields "name", "thinking" and "is_error" of messages.
+    `{"system": …}`, with a name of `beside`, are written beside the list. `cannot_say` names the
+    fields of messages, of "name", "thinking" and "is_error", that the format does not have.
     """
 
     within: ClassVar[str] = ""
@@ -171,7 +173,7 @@ class Writer(_Conversion, ABC):
     def _values(
         self, messages: Iterable[ChatMessage], beside: dict[str, Any]
     ) -> Iterator[dict[str, Any]]:
-        last: dict[str, Any] | None = None  # which the next message may join
+        last: dict[str, Any] | None = None  # the next message may join it
         for index, message in enumerate(messages):
             self.at(index)
             own = self._own(message)
@@ -189,7 +191,7 @@ class Writer(_Conversion, ABC):
             yield last
 
     def _own(self, message: ChatMessage) -> Mapping[str, Any]:
-        """Return what the message has under the format's name; other attributes are losses."""
+        """Return the attribute that has the format's name; other attributes are losses."""
         attributes = getattr(message, "attributes", {})
         if not isinstance(message, CustomMessage):
             for name in attributes:
@@ -198,7 +200,7 @@ class Writer(_Conversion, ABC):
         return kept_of(message, self.format)
 
     def _said(self, message: ChatMessage, own: Mapping[str, Any]) -> list[Any]:
-        """Return the values of a message with what only this format can say."""
+        """Return the values of a message with the details that only this format can express."""
         known = len(self.losses)
         written = self._written(message)
         if "differs" not in own:
@@ -209,7 +211,7 @@ class Writer(_Conversion, ABC):
         if not isinstance(said, list) or not all(map(self.is_value, said)):
             self.lose(f"attributes.{self.format}")
             return written
-        del self.losses[known:]  # the difference has what we would lose
+        del self.losses[known:]  # the difference restores what this would lose
         return said
 
     def _written(self, message: ChatMessage) -> list[dict[str, Any]]:
@@ -220,8 +222,8 @@ class Writer(_Conversion, ABC):
         self.last = message
         return written
 
-    def with_difference(self, said: Said) -> ChatMessage:
-        """Return a message that was read, with what it cannot hold in its attributes."""
+    def with_difference(self, said: ReadMessage) -> ChatMessage:
+        """Return a message whose attributes keep the details that it cannot hold."""
         message = said.message
         differs = difference(self._written(message), [*said.values], sources_of(message))
         attributes = getattr(message, "attributes", {})
@@ -234,10 +236,10 @@ class Writer(_Conversion, ABC):
         return with_attributes(message, {**attributes, self.format: own})
 
     def write(self, message: ChatMessage) -> Iterable[dict[str, Any]]:
-        """Return the JSON values of one message, which is not a custom one.
+        """Return the JSON values of one message, which is never a custom one.
 
-        Each kind of message has a method, unless a subclass replaces this one. The property that
-        tells the kind of a value, if it is not its role or type, is the first.
+        Each kind of message has a method, unless a subclass overrides this one. If neither a role
+        nor a type tells the kind of a value, its first property does.
         """
         for field in self.cannot_say:
             if getattr(message, field, None):
@@ -267,23 +269,23 @@ class Writer(_Conversion, ABC):
         raise NotImplementedError
 
     def is_value(self, value: Any) -> bool:
-        """Whether `join` can take a value, which attributes say that a client may have sent."""
+        """Whether `join` can take a value of a message's attributes. Clients may have sent it."""
         return isinstance(value, dict)
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
         """Add a value to the last one and return True if they are one value.
 
-        `joins` is True if both were said in one. Values of most formats stand alone.
+        `joins` is True if both were read from one value. Most formats never join values.
         """
         return False
 
     def put_beside(self, beside: dict[str, Any], value: dict[str, Any]) -> None:
-        """Add a value that stands beside the list to those that are there; it replaces its like."""
+        """Add a value beside the list. It replaces an earlier one of the same name."""
         beside.update(value)
 
     def calls_of(self, message: AiMessage) -> list[ToolExecutionRequest]:
-        """Return the tool calls of a message, which then wait for results. Each has an id and a
-        name, if an empty one; empty calls are losses.
+        """Return the tool calls of a message, and note that they wait for results. Each has an id
+        and a name, which may be empty; empty calls are losses.
         """
         calls = [call for call in message.tool_execution_requests if call is not None]
         if len(calls) < len(message.tool_execution_requests):
@@ -296,8 +298,8 @@ class Writer(_Conversion, ABC):
         ]
 
     def answered(self, message: ToolExecutionResultMessage) -> tuple[str, dict[str, str]]:
-        """Return the id of the call that a result answers, and `{"name": …}` if the call does not
-        tell the name of the tool.
+        """Return the id of the call that a result answers, and `{"name": …}` if the call has no
+        tool name.
         """
         id, known = self.calls.answered(message.id)
         is_told = message.tool_name in (None, "", known)
@@ -307,7 +309,7 @@ class Writer(_Conversion, ABC):
         self.lose("empty content" if content is None else f"{content.type.lower()} content")
 
     def lose_contents(self, contents: Sequence[Content | None]) -> None:
-        """Record what is lost of contents when they are written as one text."""
+        """Record the losses when contents are written as one text."""
         for content in contents:
             if not isinstance(content, TextContent):
                 self.lose_content(content)
@@ -323,7 +325,7 @@ _FIELDS = {
 
 
 def kept_of(message: ChatMessage, format: str) -> Mapping[str, Any]:
-    """Return what a message has under a format's name, which clients may have sent."""
+    """Return the attribute of a message that has a format's name. Clients may have sent it."""
     own = getattr(message, "attributes", {}).get(format)
     return own if isinstance(own, Mapping) else {}
 
@@ -336,7 +338,7 @@ def two_way(
     plain: Callable[[Any], Any] | None = None,
     claims: Callable[[Any], bool] | None = None,
 ) -> Format:
-    """Return the format of a reader and a writer, which have its name from the writer."""
+    """Return a format that has a reader and a writer. Its name is the writer's."""
     reader.format, reader.writer = writer.format, writer
 
     def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
@@ -356,10 +358,10 @@ def find_turns(
     names: Collection[str] = ("id",),
     beside: Collection[str] = (),
 ) -> RawTranscript | None:
-    """Return a list of turns, or an object that holds one; None for any other value.
+    """Return the turns of a list, or of an object that holds one; None for any other value.
 
     The object has the list under a name of `within`, its id under one of `names`, and turns that
-    stand before the others under names of `beside`.
+    come before the others under names of `beside`.
     """
     if are_turns(value):
         return RawTranscript(None, value)
@@ -415,18 +417,18 @@ def objects_in(value: Mapping[str, Any], name: str, each: str = "part") -> list[
 
 
 def list_in(value: Any, name: str) -> list[Any]:
-    """Return a property of an object if it is a list, else an empty one."""
+    """Return a property of an object if it is a list, else an empty list."""
     found = value.get(name) if isinstance(value, Mapping) else None
     return found if isinstance(found, list) else []
 
 
 def dicts_in(value: Any, name: str) -> list[dict[str, Any]]:
-    """Return the objects in such a list, without other values."""
+    """Return the objects of a property that is a list, without its other values."""
     return [each for each in list_in(value, name) if isinstance(each, dict)]
 
 
 def dict_in(value: Any, name: str) -> dict[str, Any]:
-    """Return a property of an object if it is an object, else an empty one."""
+    """Return a property of an object if it is an object, else an empty object."""
     found = value.get(name) if isinstance(value, Mapping) else None
     return found if isinstance(found, dict) else {}
 
@@ -446,14 +448,14 @@ def text_in(value: Mapping[str, Any], *names: str) -> str | None:
     return found
 
 
-# Properties in which parts of a text have it, in one format or another.
+# The properties that hold the text of a text part, in one format or another.
 _TEXTS = ("text", "content", "value")
 
 
 def part_text(part: Mapping[str, Any], name: str = "text") -> str:
-    """Return the text of a part that must have one: under a name, or where other formats have it.
+    """Return the text of a text part: under the given name, or where other formats have it.
 
-    Raises InvalidMessage for a part without a text that has something else.
+    Raises InvalidMessage if the part has something else in place of a text.
     """
     if isinstance(part.get(name), str):
         return str(part[name])
@@ -472,18 +474,18 @@ def part_text(part: Mapping[str, Any], name: str = "text") -> str:
 
 
 def type_in(part: Any) -> str:
-    """Return the type that a part tells; "" for what tells none."""
+    """Return the type of a part, or "" if it has none."""
     type = part.get("type") if isinstance(part, dict) else None
     return type if isinstance(type, str) else ""
 
 
 def first_in(value: Mapping[str, Any], *names: str) -> Any:
-    """Return the first of these properties that is there, None without any."""
+    """Return the first of these properties that is present, or None."""
     return next((value[name] for name in names if name in value), None)
 
 
 def nothing_in(what: str, parts: str, types: Iterable[Any]) -> InvalidMessage:
-    """Return the error of a message of which nothing can be read, with the types of its parts."""
+    """Return the error for a message without a readable part; it names the types of the parts."""
     told = ", ".join(dict.fromkeys(map(repr, types))) or "none"
     return InvalidMessage(f"no {what} can be read: {parts}{told}")
 
@@ -494,7 +496,7 @@ def answer_of(
     thoughts: Iterable[str | None],
     attributes: Mapping[str, Any] | None = None,
 ) -> AiMessage:
-    """Return what a model said and thought, each piece in a line of its own."""
+    """Return the message of a model's texts and thoughts, joined by line breaks."""
     text = "\n".join(texts) if texts else None
     return AiMessage(text, calls, "\n".join(filter(None, thoughts)) or None, attributes)
 
@@ -502,7 +504,7 @@ def answer_of(
 def stand_in(kind: str, name: str | None) -> TextContent:
     """Return a text for content that a message cannot hold, such as a file that the provider has.
 
-    Where the message is sent back to the provider as it was, the content is in its place.
+    If the message is sent back to the provider as it came, the content is restored.
     """
     return TextContent(f"[{kind} {name}]" if name else f"[{kind}]")
 
@@ -519,7 +521,7 @@ def arguments_text(value: Any) -> str | None:
 
 
 def decoded(text: str) -> Any:
-    """Return the JSON value that a text is; the text itself if it is none."""
+    """Return the JSON value of a text, or the text itself if it is not JSON."""
     try:
         return load_json(text)
     except InvalidMessage:
@@ -527,7 +529,7 @@ def decoded(text: str) -> Any:
 
 
 def json_object(text: str) -> dict[str, Any] | None:
-    """Return the JSON object that a text is; None for any other text."""
+    """Return the JSON object of a text, or None for any other text."""
     value = decoded(text)
     return value if isinstance(value, dict) else None
 
@@ -535,7 +537,7 @@ def json_object(text: str) -> dict[str, Any] | None:
 def plain_values(given: Any, dump: Callable[[Any], Any] | None = None) -> Any:
     """Return objects of a library as JSON values, in lists and objects too.
 
-    Those of most providers are Pydantic's, and are dumped as they were set if `dump` is missing.
+    Most providers' objects are Pydantic's. Without `dump` they are dumped as they were set.
     """
     if isinstance(given, list | tuple):
         return [plain_values(each, dump) for each in given]
@@ -547,13 +549,13 @@ def plain_values(given: Any, dump: Callable[[Any], Any] | None = None) -> Any:
 
 
 def ids_of_calls(messages: Iterable[ChatMessage]) -> frozenset[str]:
-    """Return the ids of all calls, which made-up ones must not repeat."""
+    """Return the ids of all calls. Generated ids must not repeat them."""
     calls = (c for m in messages if isinstance(m, AiMessage) for c in m.tool_execution_requests)
     return frozenset(call.id for call in calls if call is not None and call.id)
 
 
 def _ids_in(turns: Sequence[Any]) -> frozenset[str]:
-    """Return the ids in turns and their parts, whatever else is there: reading checks it later."""
+    """Return the ids in turns and their parts. Nothing else is checked: reading does this later."""
     ids: set[str] = set()
     for turn in turns:
         ids |= _ids_within(turn.turn if isinstance(turn, Response) else turn)
@@ -573,9 +575,9 @@ def _ids_within(turn: Any) -> set[str]:
 
 
 class Calls:
-    """The calls of a conversation so far: paired by id, and by position where there are no ids.
+    """The calls of a conversation so far, paired with results by id, or by position without ids.
 
-    `taken` holds the ids that made-up ones must not repeat.
+    `taken` holds the ids that generated ones must not repeat.
     """
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
@@ -585,7 +587,7 @@ class Calls:
         self._waiting: dict[str, None] = {}
 
     def continue_from(self, messages: Iterable[ChatMessage]) -> None:
-        """Know the calls of earlier messages, of which those without a result are open."""
+        """Take over the calls of earlier messages. Calls without a result are open."""
         for message in messages:
             if isinstance(message, AiMessage):
                 for call in message.tool_execution_requests:
@@ -608,7 +610,7 @@ class Calls:
     def answered(self, id: str | None, name: str | None = None) -> tuple[str | None, str | None]:
         """Return the call id and tool name of a result.
 
-        Without an id it answers the oldest open call of that name, else the oldest of all.
+        A result without an id answers the oldest open call of that name, else the oldest open call.
         """
         if not id:
             named = (each for each in self._waiting if name and self._names[each] == name)

@@ -1,16 +1,16 @@
-"""What a conversation says beyond LangChain4j's model: its difference from what we would write.
+"""Details beyond LangChain4j's model, kept as the difference from the values that we would write.
 
-A reader makes a message of some JSON values. A writer would write that message as other values,
-which hold the texts, calls and results, and nothing else. `difference` is what turns the written
-values into those that were said, and it is kept in the message's attributes; `applied` gives them
-back. A message that was edited since is written with its new texts:
+A reader makes a message from some JSON values, the original. A writer would write that message as
+other values, which hold the texts, calls and results, and nothing else. `difference` returns how to
+turn the written values into the original ones; the message's attributes keep it. `applied` restores
+the original. A message that was edited since is written with its new texts:
 
-- A difference holds no text of its message. Where one was said in another place, or in pieces, it
-  has a hole: `{"$": [source, start, end, length]}`, characters of one of the message's texts, or
-  `{"$": [source]}`, the JSON value that the text is. `before` and `after` stand around a text that
-  was said within another one, such as a data URL.
-- A value that stands for a written one is given back only if the same would be written today, or,
-  where the text of the written one was said in a hole, a value of the same shape.
+- A difference holds no text of its message. Where the original has a text in another place, or in
+  pieces, the difference has a hole: `{"$": [source, start, end, length]}`, characters of one of the
+  message's texts, or `{"$": [source]}`, the JSON value that the text is. `before` and `after`
+  surround a text that is part of a longer string, such as a data URL.
+- A value that replaces a written one is restored only if the same would be written today, or a
+  value of the same shape if a hole has the text of the written one.
 
 Differences are JSON values:
 
@@ -42,7 +42,7 @@ from chatmemory.messages.message import (
 
 Texts = Mapping[str, str]
 _NOTHING: Any = object()
-_REPEATS = 100  # of its texts in one message, in pieces or as they are: a bound for hostile holes
+_REPEATS = 100  # how often one message's texts may be repeated in holes: a bound for hostile ones
 
 # The properties in which formats write texts, arguments and results.
 _TEXT = {
@@ -51,11 +51,11 @@ _TEXT = {
     *("response", "result", "summary", "text", "thinking", "transcript", "value"),
 }
 _MEDIA = {"base64", "data", "file_data", "image_url", "url"}  # the same for images and files
-_LONG = 8  # characters of a text that is found within another one
+_LONG = 8  # the fewest characters of a text that is looked for within another string
 
 
 def texts_of(message: ChatMessage) -> dict[str, str]:
-    """Return the texts of a message by the names that holes have for them."""
+    """Return the texts of a message by the names that holes use."""
     return {name: text for name, text in _texts(message) if text}
 
 
@@ -74,7 +74,7 @@ def _texts(message: ChatMessage) -> Iterator[tuple[str, str | None]]:
 
 
 def texts_in(value: Any, name: str = "") -> Iterator[str]:
-    """Yield the strings of a JSON value that stand where formats write texts."""
+    """Yield the strings of a JSON value at the places where formats write texts."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from texts_in(each, key)
@@ -86,7 +86,7 @@ def texts_in(value: Any, name: str = "") -> Iterator[str]:
 
 
 def sources_of(message: ChatMessage) -> dict[str, str]:
-    """Return all that a hole can have: the texts, and the data or URLs of images and files."""
+    """Return the sources of holes: the texts, and the data or URLs of images and files."""
     contents = getattr(message, "contents", ())
     media = {f"media.{i}": _data_of(content) for i, content in enumerate(contents)}
     return texts_of(message) | {name: data for name, data in media.items() if data}
@@ -99,7 +99,7 @@ def _data_of(content: Content | None) -> str | None:
 
 
 def _json_of(texts: Texts) -> dict[str, Any]:
-    """Return the JSON objects and lists that texts are, by the names of the texts."""
+    """Return the texts that are JSON objects or lists, decoded, by their names."""
     found = {}
     for name, text in texts.items():
         if text[:1] in ("{", "["):
@@ -109,14 +109,14 @@ def _json_of(texts: Texts) -> dict[str, Any]:
 
 
 def difference(written: Any, said: Any, texts: Texts) -> dict[str, Any] | None:
-    """Return what turns the written value into the one that was said; None if they are equal."""
+    """Return how to turn the written value into the original; None if they are equal."""
     first = _Difference(texts)
     found = first.of(written, said, "")
     return _Difference(texts, first.in_holes).of(written, said, "") if first.in_holes else found
 
 
 class _Difference:
-    """One comparison; `moved` are the texts of which it is known that holes have them."""
+    """One comparison. `moved` are the texts that are known to be in holes."""
 
     def __init__(self, texts: Texts, moved: frozenset[str] | set[str] = frozenset()) -> None:
         self._texts = texts
@@ -128,7 +128,7 @@ class _Difference:
         self.in_holes: set[str] = set()
 
     def of(self, written: Any, said: Any, name: str) -> dict[str, Any] | None:
-        """Return the difference of two values, which are those of the property `name`."""
+        """Return the difference of two values of the property `name`."""
         if _same(written, said):
             return None
         if (
@@ -146,7 +146,7 @@ class _Difference:
         return {"=": hollow, **self._guard(written, hollow != said)}
 
     def _guard(self, written: Any, has_holes: bool = False) -> dict[str, int]:
-        """Return the mark of a written value for which another stands, or of its shape."""
+        """Return the mark of a written value that is replaced, or the mark of its shape."""
         if has_holes or not self._moved.isdisjoint(_strings(written)):
             return {"like": _mark(_shape(written, self._values))}
         return {"was": _mark(written)}
@@ -182,7 +182,7 @@ class _Difference:
         return label if inner is None else {"at": label, **inner}
 
     def _hollow(self, value: Any, name: str) -> Any:
-        """Return a value that was said with holes in place of the message's texts."""
+        """Return an original value with holes in place of the message's texts."""
         if isinstance(value, str):
             return self._hole(value) if name in _TEXT or name in _MEDIA else value
         if source := self._used(each for each in self._values if _same(self._values[each], value)):
@@ -198,8 +198,9 @@ class _Difference:
     def _hole(self, said: str) -> Any:
         """Return a hole for a string that is one of the texts, a piece of one, or around one.
 
-        The next piece is looked for behind the last one, and then from the beginning: a text may be
-        said twice. Without any, and beyond what `applied` allows, it is the string itself.
+        The next piece is looked for after the last one, and then from the beginning, since a text
+        may occur twice. If nothing is found, or `applied` would not allow it, the string itself is
+        returned.
         """
         if len(said) > self._room:
             return said
@@ -230,7 +231,7 @@ class _Difference:
             self.in_holes.add(_spelt(self._values[source]))
 
     def _used(self, sources: Iterable[str]) -> str | None:
-        """Return the source that is in the fewest holes: two calls may have equal arguments."""
+        """Return the source with the fewest holes: two calls may have equal arguments."""
         source = min(sources, key=self._uses.__getitem__, default=None)
         if source is not None:
             self._uses[source] += 1
@@ -238,9 +239,9 @@ class _Difference:
 
 
 def applied(difference: Any, written: Any, texts: Texts) -> Any:
-    """Return what was said. The written value wins where its message has been edited.
+    """Return the original value. The written value wins where its message has been edited.
 
-    Raises ValueError for what `difference` has not made: clients can send any attributes.
+    Raises ValueError if `difference` did not make it: clients can send any attributes.
     """
     try:
         said = _Applied(texts).to(difference, written)
@@ -292,7 +293,9 @@ class _Applied:
         return [value for value in (*found, *labelled.values()) if value is not _NOTHING]
 
     def _filled(self, value: Any) -> Any:
-        """Return a value with the message's texts in its holes, and without what has none."""
+        """Return a value with the message's texts in its holes, and without holes that have no
+        text.
+        """
         if isinstance(value, list):
             filled = [each for inner in value if (each := self._filled(inner)) is not _NOTHING]
             return filled if filled or not value else _NOTHING
@@ -312,14 +315,14 @@ class _Applied:
         return left if is_told else _NOTHING
 
     def _text(self, source: str, start: int, end: int, length: int) -> Any:
-        """Return the text of a hole. An edited text is in the first of its holes as a whole."""
+        """Return the text of a hole. An edited text fills the first of its holes as a whole."""
         text = self._texts.get(source, "")
         if len(text) == length:
             return self._taken(text[start:end])
         return self._taken(text) if start == 0 and text else _NOTHING
 
     def _value(self, source: str) -> Any:
-        """Return the JSON value that a text is; the text itself if it is none any more."""
+        """Return the JSON value of a text, or the text itself if it is no longer JSON."""
         text = self._taken(self._texts.get(source, ""))
         return self._values.get(source, text or _NOTHING)
 
@@ -331,7 +334,7 @@ class _Applied:
 
 
 def names_in(difference: Any) -> list[str]:
-    """Return the names of the properties in a difference, and the kinds of items, each once."""
+    """Return the names of the properties and the kinds of the items in a difference, each once."""
     names: dict[str, None] = {}
     waiting = [("", difference)]
     while waiting:
@@ -349,7 +352,7 @@ def names_in(difference: Any) -> list[str]:
 
 
 def _labelled(items: Sequence[Any]) -> dict[str, Any]:
-    """Return items by labels, which name their kind and their place among those of their kind."""
+    """Return items by labels, which have their kind and their number within it."""
     counts: Counter[str] = Counter()
     labelled = {}
     for item in items:
@@ -363,9 +366,9 @@ _NAMES_OF_KINDS = ("role", "type", "part_kind", "kind")
 
 
 def _kind(item: Any) -> str:
-    """Return the role or type that an object says it has, else its first property.
+    """Return the role or type of an object, else the name of its first property.
 
-    Writers write the property that tells the kind first, whatever the order of others is.
+    Writers write the property that tells the kind first, in any order of the others.
     """
     if not isinstance(item, dict):
         return "value"
@@ -374,9 +377,9 @@ def _kind(item: Any) -> str:
 
 
 def _partners(labelled: Mapping[str, Any], said: Sequence[Any]) -> dict[int, str]:
-    """Return the label of the written item for each place: of its kind, else one that is left."""
+    """Return the label of the written item for each place: one of its kind, else any free one."""
     labels = list(labelled)
-    free: dict[str, deque[int]] = {}  # places of labels by kinds: a scan for each would take n * n
+    free: dict[str, deque[int]] = {}  # places of labels by kind: a scan for each would be quadratic
     for n, label in enumerate(labels):
         free.setdefault(_kind(labelled[label]), deque()).append(n)
     partners: dict[int, str] = {}
@@ -405,12 +408,12 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _mark(value: Any) -> int:
-    """Return a number by which a value is known again."""
+    """Return a number that identifies a value."""
     return crc32(_spelt(value).encode("utf-8", "surrogatepass"))
 
 
 def _shape(value: Any, values: Mapping[str, Any]) -> Any:
-    """Return a value with "…" in place of its texts, and of the `values` that texts are."""
+    """Return a value with "…" in place of its texts, and of the decoded texts `values`."""
     if isinstance(value, dict | list) and any(_same(value, each) for each in values.values()):
         return "…"
     if isinstance(value, dict):
@@ -421,7 +424,7 @@ def _shape(value: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield the strings in a value, and its objects and lists as JSON."""
+    """Yield the strings in a value, and the JSON text of its objects and lists."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):

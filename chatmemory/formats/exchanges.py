@@ -1,7 +1,7 @@
-"""Calls of a model: a request and its answer, each in a format that is read here.
+"""Calls of a model: a request and its answer, each in any format that this library reads.
 
-Logs and traces hold calls. Those of one run repeat all that was said before: they become one
-conversation (see `messages.runs`).
+Logs and traces hold calls. Each call of a run repeats all earlier messages, so that the calls of a
+run become one conversation (see `messages.runs`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chatmemory.messages.runs import Runs, digest_of
 from chatmemory.messages.texts import printable
 
 NOTHING = "it has no messages in a format that is read"
-# Where requests and answers have their messages, one within the other
+# The properties that lead to the messages of requests and answers
 _WITHIN = ("body", "messages", "message", "output", "outputs", "response", "result", "generations")
 
 
@@ -29,10 +29,10 @@ _WITHIN = ("body", "messages", "message", "output", "outputs", "response", "resu
 class Call:
     """A call of a model.
 
-    All calls of one `session` are one conversation, in the order of their `time` if it is told.
-    Without a session, calls belong together by what they say; then the conversation has the `name`
-    of its first call. Of the calls of one `trace`, only those of the lowest `level` are read: a
-    trace repeats what its generations say, and is read where it has none.
+    All calls of one `session` are one conversation, in the order of their `time` if it is known.
+    Calls without a session are grouped by their messages; then the conversation has the `name` of
+    its first call. Only the calls with the lowest `level` of a `trace` are read: a trace repeats
+    the messages of its generations, and is read itself only if it has no generation.
     """
 
     request: Any
@@ -49,7 +49,7 @@ def format_of_calls(
     finds: Callable[[Any], bool],
     calls: Callable[[Iterable[Any]], Iterable[Call | Refused]],
 ) -> Format:
-    """Return the format of files whose values hold calls; `calls` returns those of all values."""
+    """Return the format of files whose values hold calls; `calls` finds the calls of all values."""
 
     def find(value: Any) -> RawTranscript | None:
         return RawTranscript(None, [value]) if finds(value) else None
@@ -82,7 +82,7 @@ def format_around(name: str, find: Callable[[Any], RawTranscript | None]) -> For
 
 
 def parse_any(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript:
-    """Return messages in any format that is read here. Raises UnreadableTranscript."""
+    """Return messages in any format that this library reads. Raises UnreadableTranscript."""
     return _format_in(turns).parse(turns, after)
 
 
@@ -97,9 +97,9 @@ def _format_in(turns: Sequence[Any]) -> Format:
 
 
 def said_in(value: Any, by_model: bool = False) -> Transcript | None:
-    """Return the messages of a request or an answer; None if it is in no format that is read.
+    """Return the messages of a request or an answer, or None if no format can read it.
 
-    A text alone is what the user said, or the model. Raises UnreadableTranscript.
+    A text alone is a message of the user, or of the model. Raises UnreadableTranscript.
     """
     value = decoded(value) if isinstance(value, str) and value[:1] in "{[" else value
     if isinstance(value, str):
@@ -121,7 +121,7 @@ def read_as(format: Format, raw: RawTranscript) -> Transcript:
 
 def format_of(value: Any) -> Format | None:
     """Return the format of a list of messages, a request or an answer; None if no format fits."""
-    # The registry has the formats that use this module.
+    # The registry imports formats that use this module.
     from chatmemory.formats.registry import readable_formats
 
     formats = readable_formats().values()
@@ -130,7 +130,9 @@ def format_of(value: Any) -> Format | None:
 
 
 def _ways(value: Any) -> Iterator[Any]:
-    """Yield what may be the messages: the value, one message in a list, and what is within."""
+    """Yield the values that may be messages: the value, one message in a list, and values within
+    it.
+    """
     yield value
     if isinstance(value, dict):
         yield [value]
@@ -173,17 +175,17 @@ def _told(value: Any) -> str:
 
 
 class _Log:
-    """The calls of a file, packed: as objects a file of short calls would take many times its size.
+    """The calls of a file, packed: as objects, short calls would take many times the file's size.
 
-    Calls of a session or a trace wait until all are known. Of a run, only what is new is kept. The
-    answers that were recorded are kept, with their thoughts, and not what came back of them in
-    later requests.
+    Calls of a session or a trace wait until all are known. Only the new messages of each call of a
+    run are kept. Recorded answers are kept with their thoughts, rather than their copies in later
+    requests.
     """
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str | None, str | None], list[bytes]] = {}
         self._runs = Runs()
-        self._packed: list[list[bytes]] = []  # what is new in each call of a run
+        self._packed: list[list[bytes]] = []  # the new messages of each call of a run
         self._systems: list[bytes] = []  # the digest of the last system message of each run
 
     def add(self, call: Call, number: int) -> Iterator[Refused]:
@@ -197,7 +199,7 @@ class _Log:
             waiting.append(_packed((call, number)))
 
     def conversations(self) -> Iterator[Transcript | Refused]:
-        """Yield sessions, then runs. A trace without a session may go on with another one."""
+        """Yield sessions, then runs. A trace without a session may continue another one."""
         sessions = {trace: session for session, trace in self._waiting if session is not None}
         groups: dict[tuple[str | None, str | None], list[list[bytes]]] = {}
         for (session, trace), packed in self._waiting.items():
@@ -213,7 +215,7 @@ class _Log:
         yield from (_whole(map(_unpacked, packed)) for packed in self._packed)
 
     def _put(self, read: Transcript) -> None:
-        """Add what is new in a call to its run."""
+        """Add the new messages of a call to its run."""
         system, said = _divided(read)
         digests = [digest_of(each) for each in said]
         run, places = self._runs.find(digests) or (None, [*range(len(said))])
@@ -246,7 +248,7 @@ def _started(calls: Iterable[tuple[Call, int]]) -> Callable[[tuple[Call, int]], 
 
 
 def _chosen(calls: Sequence[tuple[Call, int]]) -> tuple[list[tuple[Call, int]], tuple[Loss, ...]]:
-    """Return the calls of the lowest level of each trace, and what is lost of the others."""
+    """Return the calls of the lowest level of each trace, and the losses of the others."""
     levels: dict[str | None, int] = {}
     for call, _ in calls:
         levels[call.trace] = min(levels.get(call.trace, call.level), call.level)
@@ -257,7 +259,7 @@ def _chosen(calls: Sequence[tuple[Call, int]]) -> tuple[list[tuple[Call, int]], 
 
 
 def _of_session(calls: Sequence[tuple[Call, int]]) -> Iterator[Transcript | Refused]:
-    """Yield the conversation of all calls of a session or a trace, after what cannot be read."""
+    """Yield the calls that cannot be read, then the conversation of a session or trace."""
     chosen, losses = _chosen(sorted(calls, key=_started(calls)))
     runs = Runs(all_alike=True)
     parts: list[tuple[str | None, Sequence[ChatMessage], tuple[Loss, ...]]] = []
@@ -300,7 +302,7 @@ def _whole(
 
 
 def _joined(calls: Iterable[Call | Refused]) -> Iterator[Transcript | Refused]:
-    """Yield what cannot be read, then the conversations."""
+    """Yield the calls that cannot be read, then the conversations."""
     log = _Log()
     for number, call in enumerate(calls, 1):
         if isinstance(call, Refused):

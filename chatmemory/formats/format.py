@@ -1,4 +1,4 @@
-"""The contract of a format, and the values that it takes and gives."""
+"""The contract of a format, and the values that it takes and returns."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from chatmemory.messages.sessions import Session
 class Loss:
     """Something that the other side cannot express, and where it was.
 
-    `turn` is the index of the turn where it was first, if the reader knows it. Whoever reads a file
-    makes the `place` of it, such as "line 5".
+    `turn` is the index of the first turn that has it, if the reader knows it. The reader of a file
+    derives the `place` from it, such as "line 5".
     """
 
     where: str
@@ -25,8 +25,8 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class LeftOut:
-    """A turn that cannot be read, by its index, and why; the others of its conversation are."""
+class SkippedTurn:
+    """A turn that cannot be read, by its index, and why. The other turns are read."""
 
     turn: int
     why: str
@@ -48,18 +48,18 @@ class RawTranscript:
 
 @dataclass(frozen=True)
 class Transcript:
-    """The messages of one conversation, and what could not be read of it.
+    """The messages of one conversation, and the losses of reading it.
 
-    `number` is its place among the conversations of its file, from 1. `turns` has the index of the
-    turn of each message, of several turns that make one message the first; it is empty where a
-    format's own `parse` does not tell, and then each turn is one message. `session` is what an
-    agent recorded, where the format has it: the messages with its summaries and compactions.
+    `number` is its place among the conversations of its file, from 1. `turns` has the index of each
+    message's turn, or of its first turn if it was made from several; it is empty if a format's own
+    `parse` does not fill it, and then each turn is one message. `session` is an agent's recording,
+    if the format has it: the messages with summaries and compactions.
 
-    `left_out` are turns that could not be read. `named` are the indices of turns of which a loss
-    says that they were not read, such as those of a subagent: nothing more is told of them.
-    `branches` are conversations that went another way from some place on. Each has the first
-    `shared` messages of this one, those of its session if it has one, and then its own. Of a file
-    each follows the conversation that it `is_branch` of.
+    `left_out` are turns that could not be read. `named` are the indices of turns that a loss
+    already reports as not read, such as a subagent's turns. `branches` are conversations that part
+    from this one at some message. Each has the first `shared` messages of this one (of its session,
+    if it has one), then its own. In a file, a conversation that `is_branch` follows the one that it
+    parts from.
     """
 
     name: str | None
@@ -68,7 +68,7 @@ class Transcript:
     number: int = 1
     turns: tuple[int, ...] = ()
     session: Session | None = None
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[SkippedTurn, ...] = ()
     named: frozenset[int] = frozenset()
     branches: tuple[Transcript, ...] = ()
     shared: int = 0
@@ -77,7 +77,7 @@ class Transcript:
 
 @dataclass(frozen=True)
 class Refused:
-    """A conversation, or a line, of a file that cannot be read, and why; the others are."""
+    """A conversation or a line of a file that cannot be read, and why. The others are read."""
 
     where: str
     why: str
@@ -85,7 +85,7 @@ class Refused:
 
 @dataclass(frozen=True)
 class Rendered:
-    """Messages as a format's own JSON, and what could not be written.
+    """Messages as a format's own JSON, and the losses of writing them.
 
     The value is a list, an object where the format has a name for the list or something beside it,
     `{"system": …, "messages": […]}`, or the whole text of a format that writes text.
@@ -97,11 +97,10 @@ class Rendered:
 
 @dataclass(frozen=True)
 class Rendering:
-    """Messages as a format's JSON values, one after the other; `losses` are those so far.
+    """Messages as a format's JSON values, one after the other, with the `losses` so far.
 
-    `within` is the name of the list in the format, "" for a bare list. `beside` is what stands
-    beside the list, complete after the last value. If it `is_text`, the values are strings, which
-    follow each other.
+    `within` is the name of the list in the format, "" for a bare list. `beside` has the values
+    beside the list, complete after the last value. If it `is_text`, the values are strings to join.
     """
 
     values: Iterable[Any]
@@ -118,7 +117,7 @@ class Rendering:
         return Rendered(value, tuple(self.losses))
 
 
-# What the formats of this library are written as, for the types of `render`; a test holds them.
+# The written formats of this library by their JSON type, for the types of `render`.
 WrittenAsList = Literal[
     "langchain",
     "langchain4j",
@@ -138,32 +137,33 @@ class Format:
 
     - `find` returns the conversation that a JSON value, decoded and of any type, holds in this
       format, or None. It decides about "auto", so it must return None for other formats.
-    - `claims`, where there is one, decides about "auto" in its place: whether a value can only be
-      of this format, where `find` takes values that may also be of others.
-    - `parse` takes the found turns, which are not checked yet, and the messages before them, whose
-      calls they may answer. It returns the messages of the turns. It raises UnreadableTranscript
-      with the index of the turn at fault. A `Reader` does so for every InvalidMessage.
+    - `claims`, if there is one, decides about "auto" instead: whether a value can only be of this
+      format. Then `find` may take values that could also be of others.
+    - `parse` takes the found turns, still unchecked, and the messages before them, whose calls they
+      may answer. It returns the messages of the turns. It raises UnreadableTranscript with the
+      index of the turn at fault. A `Reader` does so for every InvalidMessage.
     - `render` returns messages in this format. It can do so message by message, so that an export
       need not be in memory as a whole, and can read the messages more than once. It is None for a
       format that is only read.
     - `is_text` is True for a format that only writes, text for people: it finds nothing, and
       `parse` raises UnreadableTranscript.
-    - `plain`, where there is one, returns an object of the format's library as JSON values.
-    - `is_record`, where there is one, says that a line of a file is a record of a session, and
-      tells such records from what stands among them by mistake. Then a line that is no JSON or no
-      record is left out and named, as "line 5: not JSON", and `find` is given a list of all
-      others. Without it a line is a conversation or a message of one.
-    - `session_of`, where there is one, returns the id of the session that a record belongs to, or
-      None for a record that names none. Another id begins another session: the records of one are
-      in memory at a time.
-    - `find_each`, where there is one, returns every conversation of a value that `find` takes:
-      two sessions of one file, or those of a store that has one under each key.
-    - `said`, where there is one, returns the part of a turn in which people, models and tools
-      speak, of any JSON type. Without it this is the whole turn. Each string of four letters or
-      more in it, names such as ids and types aside, must be in a text, a thought, an argument or
-      a result of a message, or else it is told as a loss: see `chatmemory.formats.words`.
-    - `conversations`, where there is one, takes the values of a file in order and yields its
-      conversations. It is for formats in which several values are one, such as calls of a model.
+    - `plain`, if there is one, returns an object of the format's library as JSON values.
+    - `is_record`, if there is one, tells whether a line of a file is a record of a session or is
+      there by mistake. Then a line that is not JSON or not a record is left out and named, as "line
+      5: not JSON", and `find` is given a list of all others. Without it a line is a conversation,
+      or a message of one.
+    - `session_of`, if there is one, returns the id of a record's session, or None if the record
+      names no session. Another id begins another session: only one session's records are in memory
+      at a time.
+    - `find_each`, if there is one, returns every conversation of a value that `find` takes: two
+      sessions of one file, or the conversations of a store with one under each key.
+    - `said`, if there is one, returns the part of a turn with the text of people, models and tools,
+      of any JSON type. Without it this is the whole turn. Each string of four letters or more in
+      it, except names such as ids and types, must be in a text, a thought, an argument or a result
+      of a message, or else it is reported as a loss: see `chatmemory.formats.words`.
+    - `conversations`, if there is one, takes the values of a file in order and yields its
+      conversations. It is for formats in which several values make one conversation, such as calls
+      of a model.
 
     Register a format of your own in the entry point group "chatmemory.formats", in
     CHATMEMORY["FORMATS"], or by `FORMATS.register`.

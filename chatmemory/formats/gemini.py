@@ -1,12 +1,13 @@
 """Gemini: `{"systemInstruction": …, "contents": [{"role": …, "parts": [part, …]}, …]}`.
 
 Source of the shapes: Google's API reference, generateContent, Content and Part. Names are written
-in camelCase; where a turn has them in snake_case, as Google's libraries do, they come back so.
+in camelCase. A turn that was read in snake_case, as Google's libraries write it, is written in
+snake_case again.
 
 - The response of a function is an object. A message has its JSON text; `{"result": text}` and
   `{"output": text}` are that text, and `{"error": …}` is an error. Google's library for Python
   writes `result` and `error`.
-- Code that Gemini runs is a call of `code_execution`, and what comes of it is the result.
+- Code that Gemini runs becomes a call of `code_execution`, and its output the result.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from typing import Any
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
+    ReadMessage,
     Response,
-    Said,
     arguments_text,
     find_turns,
     is_list_of,
@@ -68,7 +69,7 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def _are_turns(value: Any) -> bool:
-    """Whether a list begins with a turn whose parts are Gemini's: those of others have a type."""
+    """Whether a list begins with a turn of Gemini's parts. Other providers' parts have a type."""
     parts: Any = value[0]["parts"] if is_list_of(value, "parts") else None
     if not is_list_of(parts) or not {"type", "part_kind"}.isdisjoint(parts[0]):
         return False
@@ -94,7 +95,7 @@ def _response(value: dict[str, Any]) -> RawTranscript:
 
 
 def _kind(part: Any) -> str:
-    """Return which of its properties tells what a part is."""
+    """Return the property that names a part's kind."""
     names = [_camel(name) for name in part] if isinstance(part, dict) else []
     return next((kind for kind in _KINDS if kind in names), names[0] if names else "")
 
@@ -108,7 +109,7 @@ def _snake(name: str) -> str:
 
 
 def _named(part: Mapping[str, Any], spell: Any) -> dict[str, Any]:
-    """Return a part with its names in another spelling, and those of the object that it holds."""
+    """Return a part with its names, and the names of the object in it, in another spelling."""
     return {
         spell(name): {spell(n): v for n, v in each.items()} if isinstance(each, dict) else each
         for name, each in part.items()
@@ -130,7 +131,7 @@ class _Reader(TurnReader):
     type_of = staticmethod(_kind)
     is_result = staticmethod(_is_result)
 
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
         beside = [name for name in _SYSTEM if name in turn]
         if beside and "parts" not in turn:
             texts = [text_in(part, "text") for part in _system_parts(turn[beside[0]])]
@@ -147,7 +148,7 @@ class _Reader(TurnReader):
         for said in self.joined(turn, read):
             yield self.in_snake_case(said) if is_snake else said
 
-    def in_snake_case(self, said: Said) -> Said:
+    def in_snake_case(self, said: ReadMessage) -> ReadMessage:
         attributes = getattr(said.message, "attributes", {})
         own = {**attributes.get(self.format, {}), "names": "snake_case"}
         return replace(said, message=with_attributes(said.message, {self.format: own}))
@@ -205,7 +206,7 @@ class _Reader(TurnReader):
 
 
 def _held(part: Any) -> dict[str, Any]:
-    """Return the object that a part holds, with its names in camelCase. Raises InvalidMessage."""
+    """Return the object in a part, with its names in camelCase. Raises InvalidMessage."""
     kind = _kind(part)
     return object_in(_named(part, _camel)[kind], f"{kind} must be an object")
 
@@ -232,9 +233,9 @@ def _text_of_response(response: Any) -> tuple[str, bool | None]:
 
 
 def _wraps(response: dict[str, Any]) -> bool:
-    """Whether an object is not the result itself, but holds one that is no object, or an error.
+    """Whether an object is not the result itself, but a wrapper of a value or of an error.
 
-    An object that looks so and is the result is held by another.
+    A result that looks like a wrapper is wrapped itself.
     """
     if len(response) != 1:
         return False
@@ -345,7 +346,7 @@ def _dumped(given: Any) -> Any:
 
 
 def _with_base64(value: Any) -> Any:
-    """Return values with standard base64, where the library has the alphabet for URLs."""
+    """Return values with standard base64 in place of the library's alphabet for URLs."""
     if isinstance(value, list):
         return [_with_base64(each) for each in value]
     if not isinstance(value, dict):

@@ -2,10 +2,10 @@
 
     {"sessionId": …, "projectHash": …, "messages": [{"id": …, "type": "user", "content": …}, …]}
 
-A message that changed is written again under its id. `$set` and `$patch` change what was written,
-`$rewindTo` takes back a message and all behind it. A message of the model holds its thoughts, its
-calls and their results: words that are older than the first call were said before it.
-Source of the shapes: google-gemini/gemini-cli, packages/core/src/services/chatRecordingTypes.ts.
+A message that changed is written again under its id. `$set` and `$patch` change earlier records;
+`$rewindTo` takes back a message and all after it. A message of the model holds its thoughts, its
+calls and their results: text that is older than the first call comes before it. Source of the
+shapes: google-gemini/gemini-cli, packages/core/src/services/chatRecordingTypes.ts.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def is_record(value: Any) -> bool:
 
 
 def said(record: Any) -> Any:
-    """Return what is said in a record: the content, thoughts, arguments and results of messages."""
+    """Return the content, thoughts, arguments and results of the messages in a record."""
     record = dict_in(record, "$patch") or record
     messages = _listed(record) or [record]
     calls = [call for each in messages for call in dicts_in(each, "toolCalls")]
@@ -76,7 +76,7 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
             log.read(n, turn)
     messages, taken_back = log.messages(), log.taken_back
     places = messages.places
-    del log  # before they are read
+    del log  # before records are read
     read = _Reader().read_all(messages, range(len(messages)), after)
     losses = [Loss("session", _UNRECORDED)]
     if taken_back:
@@ -95,8 +95,8 @@ def _at(loss: Loss, places: Sequence[int]) -> Loss:
 
 
 class _Log:
-    """The messages of a session by their ids, after all changes of them: the index of the record
-    where each was written last, and those that are not that record itself.
+    """The messages of a session by id, after all changes: the index of the record where each was
+    written last, and the messages that differ from that record.
     """
 
     def __init__(self, records: Sequence[Any]) -> None:
@@ -142,7 +142,7 @@ class _Log:
 
 
 class _Messages(Sequence[Any]):
-    """The messages of a session in order: the records at these places, but for those changed."""
+    """The messages of a session in order: the records at these places, as last changed."""
 
     def __init__(
         self, records: Sequence[Any], places: Sequence[int], changed: Mapping[int, dict[str, Any]]
@@ -157,7 +157,7 @@ class _Messages(Sequence[Any]):
 
 
 def _patched(known: dict[str, Any], patch: dict[str, Any]) -> dict[str, Any]:
-    """Return a patch whose calls have what was known of them."""
+    """Return a patch whose calls have the properties that were known before."""
     calls = {name_of(each, "id"): each for each in dicts_in(known, "toolCalls")}
     changed = [
         {**calls.get(name_of(each, "id"), {}), **each} for each in dicts_in(patch, "toolCalls")
@@ -175,7 +175,7 @@ class _Reader(SessionReader):
                 results = [each for each in _parts(record) if "functionResponse" in each]
                 if contents:
                     self.add(UserMessage(contents, attributes=self.about(record)))
-                elif not results:  # results stand with their calls, too
+                elif not results:  # results are also beside their calls
                     self.miss("messages without content")
             case "gemini":
                 self.model(record)

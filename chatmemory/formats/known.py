@@ -1,7 +1,7 @@
-"""Shapes of files that are known and not read: a refusal calls them by their name.
+"""Shapes of files that are recognized but not read: a refusal names them.
 
-Each is one line of `KNOWN`. They are asked before the formats, so that a file of another program is
-not taken for one of ours: `is_like` must be True of files of that program alone.
+Each is one line of `KNOWN`. They are tried before the formats, so that a file of another program is
+not mistaken for one of ours: `is_like` must be True only for files of that program.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ class KnownShape:
     """A kind of file that is not read.
 
     `name` completes "the file is …", such as "an export of Slack". `is_like` is given the JSON
-    value of the file, of any type; of a file of lines, a list of the first of them. `instead` says
-    in a sentence what to do, if there is something.
+    value of the file, of any type; of a file of lines, a list of the first of them. `instead` is a
+    sentence about what to do instead, if there is a way.
     """
 
     name: str
@@ -26,13 +26,13 @@ class KnownShape:
 
 
 def _has(value: Any, *names: str) -> bool:
-    """Return whether a value is an object with all these properties, or a list that begins so."""
+    """Return whether an object, or the first one of a list, has all these properties."""
     value = value[0] if isinstance(value, list) and value else value
     return isinstance(value, dict) and all(name in value for name in names)
 
 
 def _within(value: Any, list_name: str, *names: str) -> bool:
-    """Return whether an object has a list, or a list of objects does, that begins so."""
+    """Return whether an object has a list whose first item has all these properties."""
     return _has(value, list_name) and _has(_first(value)[list_name], *names)
 
 
@@ -128,7 +128,7 @@ KNOWN: tuple[KnownShape, ...] = (
 
 
 def known_shape(value: Any) -> KnownShape | None:
-    """Return the known shape of a file's value, None for an unknown one."""
+    """Return the known shape of a file's value, or None."""
     return next((each for each in KNOWN if each.is_like(value)), None)
 
 

@@ -1,11 +1,12 @@
-"""LangChain messages, in the three ways in which it writes them.
+"""LangChain messages, in the three spellings that LangChain has.
 
     {"type": "human", "data": {"content": …}}                      messages_to_dict
     {"type": "human", "content": …}                                model_dump
     {"lc": 1, "type": "constructor", "id": […], "kwargs": {…}}     dumpd
 
-Each comes back as it was said; messages of other origin are written as messages_to_dict does, so
-that `messages_from_dict` reads them. Source of the shapes: langchain_core.messages 1.x.
+Each is written in the spelling that was read. Messages of other origin are written as by
+messages_to_dict, so that `messages_from_dict` reads them. Source of the shapes:
+langchain_core.messages 1.x.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
-    Said,
+    ReadMessage,
     arguments_text,
     decoded,
     dict_in,
@@ -58,7 +59,7 @@ from chatmemory.messages.packed import is_list
 
 _CLASSES = {"human": "Human", "ai": "AI", "system": "System", "tool": "Tool"}
 _CLASSES |= {"function": "Function", "chat": "Chat"}
-# The types by the names that messages, their chunks and dumpd have for them
+# The types by their names in messages, chunks and dumpd
 _TYPES = {
     name: type
     for type, stem in _CLASSES.items()
@@ -66,7 +67,7 @@ _TYPES = {
 }
 _ROLES = {"assistant": "ai", "ai": "ai", "system": "system", "developer": "system"}
 
-# Blocks of the content that say again what tool_calls say
+# Blocks of the content that repeat tool_calls
 _CALLS = ("tool_call", "tool_use", "function_call", "custom_tool_call")
 _SAID_AGAIN = (*_CALLS, "invalid_tool_call", "tool_call_chunk", "input_json_delta")
 _ARGUMENTS = ("args", "input", "arguments", "action", "queries", "code")
@@ -123,7 +124,7 @@ def _taken_apart(turn: Mapping[str, Any]) -> tuple[str | None, dict[str, Any], d
 
 
 def _spelt(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a message as it was said, of its type, fields, and how it was spelt."""
+    """Return a message in its original spelling, from its type and fields."""
     how = value.get("as", {})
     name = how.get("type", value["type"])
     data = {**value["data"], **({"role": how["role"]} if "role" in how else {})}
@@ -135,7 +136,7 @@ def _spelt(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Reader(Reader):
-    def read(self, turn: dict[str, Any]) -> Iterator[Said]:
+    def read(self, turn: dict[str, Any]) -> Iterator[ReadMessage]:
         type, how, data = _taken_apart(turn)
         if turn.get("type") == "remove" or how.get("type") == "RemoveMessage":
             raise InvalidMessage("a remove message says nothing: it removes another one")
@@ -151,7 +152,7 @@ class _Reader(Reader):
         if kind == "ai":
             yield from self.assistant(value)
         else:
-            yield from (Said(message, [value]) for message in self.other(kind, data))
+            yield from (ReadMessage(message, [value]) for message in self.other(kind, data))
 
     def other(self, kind: str, data: dict[str, Any]) -> Iterator[ChatMessage]:
         contents = _contents(data)
@@ -166,16 +167,17 @@ class _Reader(Reader):
             is_error = True if data.get("status") == "error" else None
             yield ToolExecutionResultMessage(*self.calls.answered(id, name), contents, is_error)
 
-    def assistant(self, value: dict[str, Any]) -> Iterator[Said]:
-        """Yield a message and, with tools that the provider runs, their results and what follows.
+    def assistant(self, value: dict[str, Any]) -> Iterator[ReadMessage]:
+        """Yield a message. If the provider ran tools, yield their results and the text between
+        them, too.
 
-        The last message has the fields of the turn beside its content.
+        The last message keeps the other fields of the turn.
         """
         data = value["data"]
         calls = list(self.requests(data))
         content = data.get("content")
         if not isinstance(content, list):
-            yield Said(self.said_by_model(data, [text_in(data, "content")], calls), [value])
+            yield ReadMessage(self.said_by_model(data, [text_in(data, "content")], calls), [value])
             return
         runs = _runs(content)
         if not runs or (calls and _is_result(runs[-1][0])):
@@ -185,12 +187,12 @@ class _Reader(Reader):
             fields = {**data, "content": run} if i == last else {"content": run}
             part = {**value, "data": fields}
             if any(map(_is_result, run)):
-                yield Said(self.result(run[0]), [part], joins=True)
+                yield ReadMessage(self.result(run[0]), [part], joins=True)
                 continue
             own = [self.server_request(block) for block in run if _server_call(block)]
             own += calls if i == last else []
             message = self.said_by_model(fields, run, own)
-            yield Said(message, [part], joins=i > 0 or None)
+            yield ReadMessage(message, [part], joins=i > 0 or None)
 
     def said_by_model(
         self, data: Mapping[str, Any], content: Sequence[Any], calls: list[ToolExecutionRequest]
@@ -206,7 +208,8 @@ class _Reader(Reader):
         return AiMessage(text, calls, "\n".join(thoughts) or None)
 
     def requests(self, data: Mapping[str, Any]) -> Iterator[ToolExecutionRequest]:
-        """Yield the calls of an AI message, with arguments as the model wrote them if it has that.
+        """Yield the calls of an AI message, with the arguments as the model wrote them if they are
+        kept.
 
         Calls are in tool_calls and invalid_tool_calls; older messages have them elsewhere.
         """
@@ -221,7 +224,7 @@ class _Reader(Reader):
         for call in calls:
             id, name, arguments = text_in(call, "id"), text_in(call, "name"), call.get("args")
             texts = [each["args"] for each in said if (each["id"], each["name"]) == (id, name)]
-            if not data.get("tool_call_chunks"):  # else the text is not complete, and is what it is
+            if not data.get("tool_call_chunks"):  # else the text is incomplete
                 texts = [text for text in texts if _is_json_of(arguments, text)]
             text = next((text for text in texts if isinstance(text, str)), None)
             text = arguments_text(arguments) if text is None else text
@@ -233,7 +236,7 @@ class _Reader(Reader):
         return self.calls.request(text_in(block, "id"), name, first_in(block, *_ARGUMENTS))
 
     def result(self, block: Mapping[str, Any]) -> ToolExecutionResultMessage:
-        """Return the result that such a tool gave."""
+        """Return the result of a tool that the provider ran."""
         id = text_in(block, "tool_call_id", "tool_use_id", "call_id", "id")
         id, name = self.calls.answered(id)
         keys = (*_RESULTS, "content")
@@ -257,8 +260,8 @@ def _is_json_of(value: Any, text: Any) -> bool:
 
 
 def _runs(content: Sequence[Any]) -> list[list[Any]]:
-    """Return the blocks of an AI message in runs: what the model says, or one result, which may
-    have been said within the block of its call.
+    """Return the blocks of an AI message in runs: blocks of the model, or one result, which may be
+    inside the block of its call.
     """
     blocks = []
     for block in content:
@@ -277,7 +280,7 @@ def _is_result(block: Any) -> bool:
 
 
 def _results_in(block: Any) -> list[str]:
-    """Return the properties of a call that have its result."""
+    """Return the properties of a call's block that have its result."""
     found = block if _server_call(block) else {}
     return [key for key in _RESULTS if found.get(key) is not None]
 
@@ -289,7 +292,7 @@ def _server_call(block: Any) -> bool:
 
 
 def _text_in(block: Any) -> str | None:
-    """Return the text of a block; None for one of another kind."""
+    """Return the text of a text block, or None."""
     if isinstance(block, str):
         return block
     match type_in(block):
@@ -314,7 +317,7 @@ def _thought(block: Any) -> str | None:
 
 
 def _stand_ins(content: Sequence[Any]) -> str:
-    """Return what stands for images and files that a model made. Raises InvalidMessage."""
+    """Return placeholder texts for images and files that a model made. Raises InvalidMessage."""
     blocks = [block for block in content if block]
     kinds = [kind for block in blocks if (kind := _KINDS_OF_MEDIA.get(type_in(block)))]
     if blocks and not kinds:
@@ -327,7 +330,7 @@ def _nothing_in(content: Sequence[Any]) -> InvalidMessage:
 
 
 def _contents(data: Mapping[str, Any]) -> list[Content]:
-    """Return the content of a message that no model said. Raises InvalidMessage without any."""
+    """Return the content of a message that is not a model's. Raises InvalidMessage if empty."""
     content = data.get("content")
     if isinstance(content, str):
         return [TextContent(content)]
@@ -426,7 +429,7 @@ class _Writer(PartWriter):
         return False
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
-        """Join what was said in one turn of the model, with tools that the provider runs."""
+        """Join the messages of one turn of the model in which the provider ran tools."""
         if not joins or (last["type"], value["type"]) != ("ai", "ai"):
             return False
         data, more = last["data"], dict(value["data"])
@@ -439,7 +442,7 @@ class _Writer(PartWriter):
 
 
 def _is_rest_of(call: Any, block: Any) -> bool:
-    """Whether a block is the result that was said within the block of its call."""
+    """Whether a block is a result that was read from the block of its call."""
     is_same = type_in(block) == type_in(call)
     return is_same and _server_call(call) and bool(block.get("id") == call.get("id"))
 
@@ -449,12 +452,12 @@ def _blocks(content: Any) -> list[Any]:
 
 
 def _arguments(text: str | None) -> dict[str, Any] | None:
-    """Return arguments as an object; None for a text that is none."""
+    """Return arguments as an object, or None if the text is not a JSON object."""
     return json_object(text) if text and text.strip() else {}
 
 
 def as_dict(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a written message as messages_to_dict has it, whichever way it was said."""
+    """Return a written message in the spelling of messages_to_dict."""
     type, how, data = _taken_apart(message)
     return {"type": type, "data": data | ({"role": how["role"]} if "role" in how else {})}
 
@@ -470,7 +473,7 @@ def _dumped(given: Any) -> Any:
 
 
 def _without_json(value: Any) -> str:
-    """Return what stands for a part of an artifact that is no JSON."""
+    """Return a placeholder for a part of an artifact that is not JSON."""
     return stand_in(type(value).__name__, None).text
 
 

@@ -18,7 +18,7 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def _is_ours(value: Any) -> bool:
-    """Whether the first message has a type of LangChain4j's: other formats have types, too."""
+    """Whether the first message has one of LangChain4j's types: other formats have types, too."""
     return is_list_of(value, "type") and value[0]["type"] in tuple(MessageType)
 
 

@@ -1,9 +1,9 @@
 """Langfuse: traces, sessions and observations, as its pages and its API export them; only read.
 
-A generation has what the model was given under `input` and its answer under `output`. A trace
-without generations is read as a call. All of one session, else of one trace, are one conversation
-in the order of time; so are traces of which one repeats what the other said.
-Source of the shapes: Langfuse's API reference, traces, sessions and observations.
+A generation has the model's input under `input` and its answer under `output`. A trace without
+generations is read as a call. All calls of one session, else of one trace, are one conversation in
+the order of time; so are traces of which one repeats the messages of the other. Source of the
+shapes: Langfuse's API reference, traces, sessions and observations.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _CALL, _TRACE, _OTHER = range(3)
 
 
 def _finds(value: Any) -> bool:
-    """Whether an object has an input and an output with nothing but Langfuse's own beside them, or
-    holds such objects.
+    """Whether an object has an input and an output besides only Langfuse's own properties, or holds
+    such objects.
     """
     if not isinstance(value, dict) or "run_type" in value:
         return False
@@ -49,7 +49,7 @@ def _calls(values: Iterable[Any]) -> Iterator[Call]:
 
 
 def _within(value: Any, trace: str | None = None, session: str | None = None) -> Iterator[Call]:
-    """Yield the calls that a record is and holds. It is of the trace and session around it."""
+    """Yield the call of a record and the calls within it. They belong to its trace and session."""
     if not isinstance(value, dict):
         return
     around = dict_in(value, "trace")

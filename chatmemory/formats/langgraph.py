@@ -2,9 +2,9 @@
 
     {"values": {"messages": […]}, "config": {"configurable": {"thread_id": …}}, "created_at": …}
 
-All checkpoints of one `thread_id` are one conversation, in whichever order they are listed. What a
-later one has removed or summarized is kept.
-Source of the shapes: langgraph.types.StateSnapshot, and LangGraph's API, history of a thread.
+All checkpoints of one `thread_id` are one conversation, in any order. Messages that a later
+checkpoint removed or summarized are kept. Source of the shapes: langgraph.types.StateSnapshot, and
+LangGraph's API, history of a thread.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _calls(values: Iterable[Any]) -> Iterator[Call]:
 
 
 def _time(value: dict[str, Any]) -> str:
-    """Return when a checkpoint was made, and which step it is: several are made in a moment."""
+    """Return a checkpoint's time and step number: several may have the same time."""
     step = dict_in(value, "metadata").get("step")
     created = name_of(value, "created_at", "ts") or name_of(dict_in(value, "checkpoint"), "ts")
     return f"{created or ''} {step:09}" if isinstance(step, int) and step >= 0 else created or ""

@@ -1,9 +1,9 @@
 """LangSmith: runs, as its pages and its API export them. They are only read.
 
-An llm run has messages under `inputs` and `outputs`. Where a trace has no llm run, its outermost
-run is read. All of one thread, else of one trace, are one conversation in the order of time; so are
-traces of which one repeats what the other said. `session_id` is the project, not a conversation.
-Source of the shapes: LangSmith's documentation, run data format.
+An llm run has messages under `inputs` and `outputs`. If a trace has no llm run, its outermost run
+is read. All runs of one thread, else of one trace, are one conversation in the order of time; so
+are traces of which one repeats the messages of the other. `session_id` is the project, not a
+conversation. Source of the shapes: LangSmith's documentation, run data format.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def _finds(value: Any) -> bool:
 
 
 def _runs(value: Any, trace: str | None = None) -> Iterator[tuple[dict[str, Any], str | None]]:
-    """Yield the runs of a value, each with its trace: that of the run around it, if it has none."""
+    """Yield the runs of a value, each with its trace or else the trace of the run around it."""
     if not isinstance(value, dict):
         return
     if "run_type" in value:
@@ -54,7 +54,7 @@ def _thread(run: dict[str, Any]) -> str | None:
 
 
 def _said(value: dict[str, Any]) -> Any:
-    """Return the messages of a run, or the only text that it was given or gave."""
+    """Return the messages of a run's input or output, or its only text."""
     texts = [each for each in value.values() if isinstance(each, str) and each.strip()]
     has_more = any(isinstance(each, list | dict) and each for each in value.values())
     prompts = value.get("prompts")

@@ -2,9 +2,9 @@
 
 {"conversationId": …, "messages": [{"messageId": …, "isCreatedByUser": …, "text": …}, …]}
 
-A recursive export has `messagesTree`, whose messages hold those that follow them as `children`. An
-answer of an agent has parts under `content`: a call has its output beside it there.
-Source of the shapes: LibreChat, the export of its client, and its types of content parts.
+A recursive export has `messagesTree`, whose messages hold the next ones as `children`. An answer of
+an agent has parts under `content`: there a call has its output beside it. Source of the shapes:
+LibreChat, the export of its client, and its types of content parts.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class _Reader(Reader):
     def answer(
         self, parts: Iterable[dict[str, Any]], message: Mapping[str, Any]
     ) -> Iterator[ChatMessage]:
-        """Yield what an agent said, in order: each call with its result behind it."""
+        """Yield the messages of an agent's answer in order: each call is followed by its result."""
         texts: list[str] = []
         thoughts: list[str] = []
         for part in parts:

@@ -2,8 +2,8 @@
 
     {"role": "user", "additional_kwargs": {}, "blocks": [{"block_type": "text", "text": …}]}
 
-Calls are blocks of their message, or in older ones OpenAI's objects among its additional_kwargs,
-where a result names its call. Source of the shapes: llama_index.core.base.llms.types 0.14.
+Calls are blocks of their message, or in older messages OpenAI's objects in additional_kwargs, where
+a result names its call. Source of the shapes: llama_index.core.base.llms.types 0.14.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from chatmemory.messages.message import (
     UserMessage,
 )
 
-# The properties of blocks that have the data of media, and their type
+# The properties of blocks that have the data and the type of media
 _MEDIA = {
     "image": ("image", "image_mimetype"),
     "audio": ("audio", "format"),
@@ -102,7 +102,7 @@ def _contents(blocks: Iterable[dict[str, Any]]) -> list[Content]:
 
 
 def _content(block: Mapping[str, Any]) -> Content | None:
-    """Return a block as content; None for one that says nothing there, such as a cache point."""
+    """Return a block as content, or None if it has no content, such as a cache point."""
     kind = text_in(block, "block_type")
     if kind == "text":
         return TextContent(part_text(block))

@@ -2,7 +2,7 @@
 
 {"store": {"user-1": [message, …], …}, "class_name": "SimpleChatStore"}
 
-The messages are LlamaIndex's, older ones like those of chat completions.
+The messages are LlamaIndex's; older ones are like messages of chat completions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Markdown: a transcript for people, which is written and not read.
+"""Markdown: a transcript for people. It is only written.
 
-Messages become block quotes, and calls and results fenced code, so that no text can
-end its place and look like another message.
+Messages become block quotes, and calls and results fenced code, so that no text can break out and
+look like another message.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _named(what: str, *names: str | None) -> str:
 
 
 def _code(name: str) -> str:
-    """Return a name as code within a line."""
+    """Return a name as inline code."""
     fence = _fence(name, 1)
     space = " " if "`" in name else ""
     return f"{fence}{space}{_LINE_BREAK.sub(' ', name)}{space}{fence}"
@@ -106,7 +106,7 @@ def _fenced(text: str) -> str:
 
 
 def _fence(text: str, least: int) -> str:
-    """Return more backticks than stand in a row in the text."""
+    """Return more backticks than the text has in a row."""
     return "`" * max([least, *(len(found) + 1 for found in _BACKTICKS.findall(text))])
 
 

@@ -2,8 +2,8 @@
 
 {"id": …, "chat": {"history": {"messages": {id: {"role": …, "content": …}, …}, "currentId": …}}}
 
-`chat.messages` repeats the path that is shown, and counts where there is no history.
-Source of the shapes: Open WebUI's documentation of its chat API.
+`chat.messages` repeats the path that is shown. It is read only if there is no history. Source of
+the shapes: Open WebUI's documentation of its chat API.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ from typing import Any
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
+    ReadMessage,
     Response,
-    Said,
     find_turns,
     is_list_of,
     kept_of,
@@ -53,7 +53,7 @@ from chatmemory.messages.message import (
 _NAMES = ("task_id", "trial", "id", "conversation_id")
 _PDF = "data:application/pdf;base64,"
 
-# Where hosts of models have what the model thought: DeepSeek; vLLM and OpenRouter; Ollama; LiteLLM
+# The hosts' names for the model's thoughts: DeepSeek; vLLM and OpenRouter; Ollama; LiteLLM
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details", "thinking_blocks")
 _ASSISTANT = ("tool_calls", "function_call", "refusal", "audio", *_THOUGHTS)
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -62,10 +62,10 @@ _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 def find(value: Any) -> RawTranscript | None:
     """Return a list of messages, or an object that holds one under `messages`.
 
-    In the files of tau-bench it is under `traj`. A completion holds one, too: that of its first
-    choice. The first message has a role and what such a role says, and no parts: other formats
-    have roles, too, and AI SDK 4 has both. Each part of a content has a type: those of Bedrock have
-    none.
+    In the files of tau-bench it is under `traj`. A completion holds one message, in its first
+    choice. The first message has a role and the properties of that role, and no `parts`: other
+    formats have roles, too, and AI SDK 4 has both. Each part of a content has a type, unlike
+    Bedrock's parts.
     """
     if isinstance(value, dict) and is_list_of(value.get("choices"), "message"):
         return _completion(value)
@@ -102,7 +102,7 @@ def _name(value: dict[str, Any]) -> str | None:
 
 
 class _Reader(Reader):
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
         match turn.get("role"):
             case "system" | "developer":
                 text = self.text(turn)
@@ -120,14 +120,14 @@ class _Reader(Reader):
                     contents = [*(said or ()), *images]
                 yield UserMessage(contents or "", text_in(turn, "name"))
             case "assistant":
-                yield Said(self.assistant(turn), [_without_parsed(turn)])
+                yield ReadMessage(self.assistant(turn), [_without_parsed(turn)])
             case "tool" | "function":
                 yield self.result(turn)
             case role:
                 raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
 
     def named(self, read: Iterator[SystemMessage], turn: dict[str, Any]) -> Iterator[ChatMessage]:
-        """Yield system messages with the name that OpenAI shows to the model, and counts."""
+        """Yield system messages with their name, which OpenAI shows to the model and counts."""
         name = turn.get("name")
         kept = {self.format: {"name": name}} if isinstance(name, str) else {}
         return (with_attributes(message, kept) if kept else message for message in read)
@@ -154,7 +154,7 @@ class _Reader(Reader):
                 yield self.request(call, custom, "input")
                 continue
             if isinstance(call.get("name"), str) and "function" not in call:
-                yield self.request(call, call)  # flat, as evaluations write it
+                yield self.request(call, call)  # flat, as evaluation tools write it
                 continue
             function = object_in(call.get("function"), "a tool call needs a function")
             yield self.request(call, function)
@@ -169,7 +169,7 @@ class _Reader(Reader):
         return self.calls.request(id, name, called.get(arguments))
 
     def result(self, turn: dict[str, Any]) -> ToolExecutionResultMessage:
-        named = text_in(turn, "name", "tool_name")  # the second of Ollama
+        named = text_in(turn, "name", "tool_name")  # the second one is Ollama's
         id = text_in(turn, "tool_call_id")
         if id is None and self.calls.is_open(given := name_of(turn, "id")):
             id = given
@@ -182,7 +182,7 @@ class _Reader(Reader):
         return ToolExecutionResultMessage(id, name, contents)
 
     def text(self, turn: dict[str, Any]) -> str | None:
-        """Return the joined texts of a turn's content, None without any."""
+        """Return the joined texts of a turn's content, or None."""
         contents = self.contents(turn)
         if contents is None or isinstance(contents, str):
             return contents
@@ -190,7 +190,7 @@ class _Reader(Reader):
         return "\n".join(texts) if texts else None
 
     def contents(self, turn: dict[str, Any]) -> str | list[Content] | None:
-        """Return the content of a turn, a list of parts as contents; None where nothing is read."""
+        """Return the content of a turn, a list of parts as contents; None if there is none."""
         content = turn.get("content")
         if content == "" and turn.get("parts"):
             return None
@@ -201,7 +201,7 @@ class _Reader(Reader):
         return [read for part in content if (read := _part(part)) is not None] or None
 
     def nothing_in(self, turn: dict[str, Any]) -> InvalidMessage:
-        """Return the error of a turn that would be an empty message."""
+        """Return the error for a turn that would become an empty message."""
         content = turn.get("content")
         if isinstance(content, list) and content:
             types = (part.get("type") for part in content)
@@ -211,7 +211,9 @@ class _Reader(Reader):
 
 
 def _without_parsed(turn: dict[str, Any]) -> dict[str, Any]:
-    """Return an answer without what `parse` and `stream` of the library have made of its texts."""
+    """Return an answer without the objects that the library's `parse` and `stream` add to its
+    texts.
+    """
     sent = {name: value for name, value in turn.items() if name != "parsed"}
     if isinstance(calls := turn.get("tool_calls"), list):
         sent["tool_calls"] = [
@@ -224,7 +226,7 @@ def _without_parsed(turn: dict[str, Any]) -> dict[str, Any]:
 
 
 def without(value: Any, *names: str) -> Any:
-    """Return an object without some of its properties, and any other value as it is."""
+    """Return an object without some of its properties. Any other value is returned unchanged."""
     if not isinstance(value, dict):
         return value
     return {name: each for name, each in value.items() if name not in names}
@@ -254,7 +256,7 @@ def _texts_of_thought(value: Any) -> Iterator[str]:
 
 
 def _images(turn: dict[str, Any]) -> Iterator[Content]:
-    """Yield the images that Ollama has beside the content: base64 or URLs."""
+    """Yield the images that Ollama puts beside the content: base64 or URLs."""
     for image in list_in(turn, "images"):
         if not isinstance(image, str):
             raise InvalidMessage("an image must be a string")
@@ -263,14 +265,14 @@ def _images(turn: dict[str, Any]) -> Iterator[Content]:
 
 
 def _part(part: Any) -> Content | None:
-    """Return a part as content; None for one that LangChain4j's model has no place for."""
+    """Return a part as content, or None if LangChain4j's model has no place for it."""
     part = object_in(part, "a part of the content must be an object")
     match part.get("type"):
-        case "text" | "input_text" | "output_text":  # the last two are of the Responses API
+        case "text" | "input_text" | "output_text":  # the last two are the Responses API's
             return TextContent(part_text(part))
         case "refusal":
             return TextContent(text_in(part, "refusal") or "")
-        case "thinking" | "reference":  # of Mistral; the first is a thought of the answer
+        case "thinking" | "reference":  # Mistral's; the first is a thought of the answer
             return None
         case "image_url" | "input_image":
             return image_content(part.get("image_url"))
@@ -286,7 +288,7 @@ def _part(part: Any) -> Content | None:
 
 
 def file_content(file: dict[str, Any]) -> Content:
-    """Return a PDF, or a text that names a file that is not here."""
+    """Return a PDF, or a text that names a file whose data is missing."""
     data, url = text_in(file, "file_data") or "", text_in(file, "file_url")
     if data.startswith(_PDF):
         return PdfFileContent(PdfFile(base64_data=data.removeprefix(_PDF)))
@@ -306,7 +308,7 @@ def image_content(given: Any) -> Content:
 
 
 def _is_null(turn: dict[str, Any]) -> bool:
-    """Whether a turn says that it has no content."""
+    """Whether a turn has the content null."""
     return "content" in turn and turn["content"] is None and not turn.get("parts")
 
 
@@ -362,7 +364,7 @@ class _Writer(PartWriter):
 
 
 def url_and_detail(content: ImageContent) -> dict[str, Any]:
-    """Return an image as OpenAI takes it."""
+    """Return an image as OpenAI accepts it."""
     return {"url": url_of(content.image), "detail": detail_of(content)}
 
 
@@ -370,12 +372,14 @@ def url_and_detail(content: ImageContent) -> dict[str, Any]:
 
 
 def plain(given: Any) -> Any:
-    """Return objects of OpenAI's library as it sends them: without what it marks as its own."""
+    """Return objects of OpenAI's library as it sends them: without the properties that it never
+    sends.
+    """
     return plain_values(given, _as_sent)
 
 
 def _as_sent(given: Any) -> Any:
-    # Its helpers put values where the types of the fields allow none: Pydantic would warn of them.
+    # Its helpers put values into fields whose types do not allow them: Pydantic would warn.
     return given.model_dump(
         mode="json", exclude_unset=True, exclude=_not_sent(given), warnings=False
     )
@@ -397,7 +401,7 @@ def _not_sent(given: Any) -> dict[Any, Any]:
     marked = getattr(given, "__api_exclude__", None) or ()
     of_parts = marked if isinstance(marked, Mapping) else {}
     own = [name for name in (*marked, *_PARSED) if name in fields and name not in of_parts]
-    own += [name for name in given.model_extra or () if name == "index"]  # of a call in a stream
+    own += [name for name in given.model_extra or () if name == "index"]  # a stream's calls
     return {**of_parts, **inner, **dict.fromkeys(own, True)}
 
 

@@ -2,9 +2,8 @@
 
     {"object": "list", "data": [newest, …, oldest], "first_id": …, "last_id": …, "has_more": …}
 
-A page is turned round where its newest message is the first. The text of a thread's message is
-under `text.value`.
-Source of the shapes: OpenAI's API reference, list messages, list conversation items.
+A page is reversed if its newest message is the first. The text of a thread's message is under
+`text.value`. Source of the shapes: OpenAI's API reference, list messages, list conversation items.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def _is_newest_first(data: Sequence[dict[str, Any]]) -> bool:
 
 
 def _plain(item: dict[str, Any]) -> dict[str, Any]:
-    """Return a thread's message as one of chat completions; any other item as it is."""
+    """Return a thread's message as one of chat completions. Other items are returned unchanged."""
     if item.get("object") != "thread.message":
         return item
     parts = [_part(each) for each in dicts_in(item, "content")]

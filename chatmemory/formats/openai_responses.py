@@ -2,19 +2,20 @@
 
 Source of the shapes: OpenAI's API reference, responses: input items and output items.
 
-Reasoning, words and calls in a row are one AiMessage, in which more words after words begin another
-unless a call waits for its output. An item that is a call and its result, such as `mcp_call`, is a
-call, its result, and the same item again on the way out. Which items the calls and results were is
-in the attributes: `{"openai_responses": {"types": [type, …]}}`.
+Reasoning, text and calls in a row become one AiMessage. A second text begins another one, unless a
+call still waits for its output. An item that is both call and result, such as `mcp_call`, becomes a
+call and its result, and is written as one item again. The attributes keep the types of the items:
+`{"openai_responses": {"types": [type, …]}}`.
 
-What no message can hold stands with a message: `additional_tools`, `mcp_list_tools` and other
-settings with the one before them; `compaction`, `item_reference` and items of unknown types with
-the answer they are part of. One that stands alone is a message whose text is a stand-in, such as
-`[compaction cmp_1]`, so that one sees it in the history.
+Items that no message can hold are kept with a message: `additional_tools`, `mcp_list_tools` and
+other settings with the one before them; `compaction`, `item_reference` and items of unknown types
+with the answer that they are part of. An item without such an answer becomes a message with a
+placeholder text, such as `[compaction cmp_1]`, so that the history shows it.
 
-Messages that were not read in this format are written as items that OpenAI accepts: system messages
-as items with the role system, where they stand, and never as `instructions`, which only those
-become that were said there. Reasoning needs OpenAI's own ids: without them thinking is a loss.
+Messages that were not read in this format are written as items that OpenAI accepts. System messages
+become items with the role system, in their place; only a system message that was read from
+`instructions` is written there again. Reasoning needs OpenAI's own ids: without them thinking is a
+loss.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from typing import Any
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
+    ReadMessage,
     Response,
-    Said,
     arguments_text,
     decoded,
     dicts_in,
@@ -78,10 +79,11 @@ _NAME = "openai_responses"
 
 @dataclass(frozen=True)
 class _Kind:
-    """How the items of a type say a call or a result.
+    """How the items of a type express a call or a result.
 
-    It is in the first property that is there, as text or as JSON; in all of them if there are
-    several. `tool` is the name of the tool where the items do not tell it.
+    The arguments or the result are in the first of the properties that is present, as text or as
+    JSON; in all of them if several are present. `tool` is the name of the tool if the items do not
+    have it.
     """
 
     properties: tuple[str, ...]
@@ -129,7 +131,7 @@ _RESULTS = {
     "shell_call_output": _Kind(("output",), "shell", is_json=True),
     "apply_patch_call_output": _Kind(("output",), "apply_patch"),
     "program_output": _Kind(("result",), "program"),
-    # Of items that are a call, too
+    # Items that are both call and result
     "mcp_call": _Kind(("output",), id="id"),
     "code_interpreter_call": _Kind(("outputs",), "code_interpreter", "id", is_json=True),
     "web_search_call": _Kind(("status",), "web_search", "id"),
@@ -152,8 +154,9 @@ _ABOUT = ("id", "model", "created_at", "status", "incomplete_details", "error", 
 def find(value: Any) -> RawTranscript | None:
     """Return a list of items, a request with its `input`, or a response with its `output`.
 
-    A list has an item that only this format has: messages of a role and a text are those of chat
-    completions. A response repeats the request's instructions: they are not read.
+    One item of a list must be of a kind that only this format has: plain messages with a role and a
+    text are read as chat completions. A response repeats the request's instructions: they are not
+    read.
     """
     if is_list(value):
         return RawTranscript(None, value) if any(map(_is_item, value)) else None
@@ -187,7 +190,9 @@ def _response(value: dict[str, Any]) -> RawTranscript:
 
 
 def _request(value: dict[str, Any], items: list[Any]) -> RawTranscript:
-    """Return the items of a request. Its first message has which stored ones it continues."""
+    """Return the items of a request. Its first message keeps the id of the stored conversation or
+    response that it continues.
+    """
     instructions = value.get("instructions")
     is_text = isinstance(instructions, str)
     read = ("input", "id", *_CONTINUED, *(["instructions"] * is_text))
@@ -200,9 +205,9 @@ def _request(value: dict[str, Any], items: list[Any]) -> RawTranscript:
 
 class _Reader(Reader):
     turn = "an item"
-    _answer: int | None = None  # the place of the AiMessage that the next item may be part of
+    _answer: int | None = None  # the index of the AiMessage that the next item may join
 
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
         item, type = _without_parsed(turn), _type_of(turn)
         if type == "instructions":
             yield from self.system(text_in(item, "instructions"))
@@ -210,19 +215,19 @@ class _Reader(Reader):
             yield from self.message(item)
         elif type == "reasoning":
             said = {name: item.get(name) for name in ("summary", "content")}
-            thoughts = dict.fromkeys(texts_in(said))  # some hosts say both alike
+            thoughts = dict.fromkeys(texts_in(said))  # some hosts repeat one in the other
             yield _part(item, AiMessage(None, (), "\n".join(thoughts) or None))
         elif type in _CALLS:
             yield from self.call(item, type)
         elif type in _RESULTS:
             id = text_in(item, _RESULTS[type].id)
-            yield Said(self.result(item, type, id), [item])
+            yield ReadMessage(self.result(item, type, id), [item])
         elif type in _SETTINGS and self.said:
             self.keep(item)
         else:
             yield _part(item, AiMessage("\n".join(texts_in(item)) or None))
 
-    def message(self, item: dict[str, Any]) -> Iterator[ChatMessage | Said]:
+    def message(self, item: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
         contents = self.contents(item, "content")
         texts = [part.text for part in contents if isinstance(part, TextContent)]
         match item.get("role"):
@@ -239,7 +244,7 @@ class _Reader(Reader):
                 roles = "system, developer, user, assistant"
                 raise InvalidMessage(f"unknown role {role!r}: one of {roles}")
 
-    def call(self, item: dict[str, Any], type: str) -> Iterator[Said]:
+    def call(self, item: dict[str, Any], type: str) -> Iterator[ReadMessage]:
         kind = _CALLS[type]
         name = kind.tool or text_in(item, "name")
         id = text_in(item, kind.id, "id")
@@ -251,7 +256,7 @@ class _Reader(Reader):
         result = {*_RESULTS[type].properties, *(("error",) if type == "mcp_call" else ())}
         yield _part({name: item[name] for name in item if name not in result}, message)
         told = {name: item[name] for name in item if name in ("type", "id", *result)}
-        yield Said(self.result(item, type, request.id), [told])
+        yield ReadMessage(self.result(item, type, request.id), [told])
 
     def result(self, item: dict[str, Any], type: str, id: str | None) -> ToolExecutionResultMessage:
         kind = _RESULTS[type]
@@ -273,7 +278,9 @@ class _Reader(Reader):
         return ToolExecutionResultMessage(id, name, contents or "", is_error, types)
 
     def contents(self, item: dict[str, Any], name: str) -> list[Content]:
-        """Return a text or a list of parts as contents. Raises InvalidMessage for nothing."""
+        """Return a text or a list of parts as contents. Raises InvalidMessage if nothing can be
+        read.
+        """
         value = item.get(name)
         if isinstance(value, str) or (value is None and name == "output" and name in item):
             return [TextContent(value or "")]
@@ -287,14 +294,14 @@ class _Reader(Reader):
         return found
 
     def keep(self, item: dict[str, Any]) -> None:
-        """Keep an item that says nothing of its own with the message before it."""
+        """Keep an item that makes no message of its own with the message before it."""
         if self._answer is None:
             self.said[-1] = replace(self.said[-1], values=[*self.said[-1].values, item])
         else:
             last = self.said[self._answer]
             self.said[self._answer] = _joined(last, _part(item, AiMessage(None)))
 
-    def add(self, said: Said) -> None:
+    def add(self, said: ReadMessage) -> None:
         """Add a message; an item of an answer may become part of the AiMessage before it."""
         if isinstance(said.message, AiMessage):
             if self._answer is not None and self._continues(said.message):
@@ -311,16 +318,16 @@ class _Reader(Reader):
         assert isinstance(answer, AiMessage)
         before = set(answer.tool_execution_requests) - set(message.tool_execution_requests)
         if any(call and self.calls.is_open(call.id) for call in before):
-            return True  # else the call and its output would be parted
+            return True  # else the call and its output would be separated
         has_results = self._answer < len(self.said) - 1
         return not has_results and (answer.text is None or message.has_tool_execution_requests)
 
-    def finished(self) -> Iterable[Said]:
+    def finished(self) -> Iterable[ReadMessage]:
         return map(_shown, self.said)
 
 
 def _without_parsed(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item without what `parse` and `stream` of the library add to it."""
+    """Return an item without the properties that the library's `parse` and `stream` add."""
     match item:
         case {"type": "function_call", "parsed_arguments": _}:
             return dict(without(item, "parsed_arguments"))
@@ -342,13 +349,13 @@ def _type_of(item: Mapping[str, Any]) -> str:
     raise InvalidMessage("an item needs a type or a role")
 
 
-def _part(item: dict[str, Any], message: AiMessage) -> Said:
-    """Return a part of an answer, whose values are one: an object with its items."""
-    return Said(message, [{"items": [item]}])
+def _part(item: dict[str, Any], message: AiMessage) -> ReadMessage:
+    """Return a part of an answer. Its only value is an object that holds the items."""
+    return ReadMessage(message, [{"items": [item]}])
 
 
-def _joined(said: Said, more: Said) -> Said:
-    """Return two parts of an answer as one."""
+def _joined(said: ReadMessage, more: ReadMessage) -> ReadMessage:
+    """Return two parts of an answer as one part."""
     one, other = said.message, more.message
     assert isinstance(one, AiMessage)
     assert isinstance(other, AiMessage)
@@ -367,11 +374,11 @@ def _joined(said: Said, more: Said) -> Said:
         _of_types(types, "function_call"),
     )
     items = [item for each in (said, more) for item in each.values[0]["items"]]
-    return Said(message, [{"items": items}], response=said.response or more.response)
+    return ReadMessage(message, [{"items": items}], response=said.response or more.response)
 
 
-def _shown(said: Said) -> Said:
-    """Return an answer that would be empty with a text that names its first item."""
+def _shown(said: ReadMessage) -> ReadMessage:
+    """Return an answer; if it would be empty, its text names the first item."""
     match said.message:
         case AiMessage(text=None, tool_execution_requests=(), thinking=None):
             item = said.values[0]["items"][0]
@@ -381,7 +388,7 @@ def _shown(said: Said) -> Said:
 
 
 def _content(part: Any) -> Content | None:
-    """Return a part as content; None for one that LangChain4j's model has no place for."""
+    """Return a part as content, or None if LangChain4j's model has no place for it."""
     part = object_in(part, "a part must be an object")
     match part.get("type"):
         case "input_text" | "output_text" | "text" | "summary_text":
@@ -401,12 +408,12 @@ def _content(part: Any) -> Content | None:
 
 
 def _of_types(types: list[str], usual: str) -> dict[str, Any]:
-    """Return attributes that tell which items the calls or the result were, if they were others."""
+    """Return attributes that keep the items' types, if a call or result had an unusual one."""
     return {} if set(types) <= {usual} else {_NAME: {"types": types}}
 
 
 def _types_of(message: ChatMessage, known: Iterable[str]) -> list[str]:
-    """Return the types that the attributes tell; none if they are not all known."""
+    """Return the types in the attributes, or an empty list if any of them is unknown."""
     types = list_in(kept_of(message, _NAME), "types")
     return types if all(type in [*known] for type in types) else []
 
@@ -427,7 +434,7 @@ class _Writer(PartWriter):
             yield from dicts_in(value, "items") if value.keys() == {"items"} else [value]
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
-        """Add the result of an item that is a call, too, to that item of the answer before."""
+        """Add a result to its item in the answer before, if that item is both call and result."""
         if value.get("type") not in _BOTH:
             return False
         for item in dicts_in(last, "items"):
@@ -473,7 +480,7 @@ class _Writer(PartWriter):
     def output(
         self, message: ToolExecutionResultMessage, type: str, name: dict[str, str]
     ) -> dict[str, Any]:
-        """Return what a result says in an item of this type."""
+        """Return the output of a result for an item of this type."""
         match type, message.contents:
             case "mcp_call", _ if message.is_error:
                 return _MCP_ERROR.written(text_of(message))

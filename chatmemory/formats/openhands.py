@@ -1,9 +1,9 @@
 """OpenHands: the events of a conversation, a list or one JSON object a line. They are only read.
 
-Events of the SDK have a `kind`, those of version 0 an `action` or an `observation`. A condensation
-names the events that were forgotten, and where its summary stands among the others.
-Source of the shapes: OpenHands/software-agent-sdk, openhands-sdk/openhands/sdk/event, and
-OpenHands/OpenHands, openhands/events.
+The SDK's events have a `kind`; events of version 0 have an `action` or an `observation`. A
+condensation names the forgotten events and the place of its summary. Source of the shapes:
+OpenHands/software-agent-sdk, openhands-sdk/openhands/sdk/event, and OpenHands/OpenHands,
+openhands/events.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def _is_event(value: Any) -> bool:
 
 
 def said(event: Any) -> Any:
-    """Return the parts of an event in which somebody speaks; a condensation is one of a program."""
+    """Return the parts of an event that have text. A condensation is the program's own."""
     said = {name: event[name] for name in _SAID if name in event}
-    kinds = ("action", "observation")  # of version 0 these are names
+    kinds = ("action", "observation")  # in version 0 these are names
     return {
         name: each for name, each in said.items() if name not in kinds or isinstance(each, dict)
     }
@@ -71,8 +71,8 @@ class _Reader(SessionReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._places: dict[str, int] = {}  # of messages by the ids of their events
-        self._calls: dict[str, str | None] = {}  # the ids of calls by those of their events
+        self._places: dict[str, int] = {}  # the indices of messages by the ids of their events
+        self._calls: dict[str, str | None] = {}  # the ids of calls by the ids of their events
         self._trigger: str | None = None
 
     def read(self, record: dict[str, Any]) -> None:
@@ -175,7 +175,7 @@ class _Reader(SessionReader):
     # Both
 
     def forget(self, ids: Iterable[Any], about: dict[str, Any]) -> None:
-        """Read a condensation. The summary of an earlier one goes with what is forgotten."""
+        """Read a condensation. The summary of an earlier one is forgotten, too."""
         gone = {place for id in ids if (place := self._places.get(str(id))) is not None}
         summary, trigger = text_in(about, "summary"), self._trigger
         self._trigger = None
@@ -189,13 +189,13 @@ class _Reader(SessionReader):
 
 
 def _forgotten(args: dict[str, Any], known: Iterable[str]) -> list[Any]:
-    """Return the ids that a condensation names, or those from its first to its last."""
+    """Return the ids that a condensation lists, or all ids from its first to its last."""
     named = args.get("forgotten_event_ids")
     first = whole(args.get("forgotten_events_start_id"))
     last = whole(args.get("forgotten_events_end_id"))
     if isinstance(named, list) or first is None or last is None:
         return list_in(args, "forgotten_event_ids")
-    numbers = (id for id in known if id.isdecimal() and len(id) < 20)  # int() takes no longer ones
+    numbers = (id for id in known if id.isdecimal() and len(id) < 20)  # a limit of int()
     return [id for id in numbers if first <= int(id) <= last]
 
 
@@ -204,7 +204,7 @@ def _is_error(observation: Any) -> bool:
 
 
 def _observed(given: Any) -> Any:
-    """Return the result of a tool: its content or output, else all of it as JSON."""
+    """Return the result of a tool: its content or output, else the whole observation as JSON."""
     if isinstance(given, dict):
         for name in ("content", "output"):
             if isinstance(given.get(name), list):

@@ -4,13 +4,14 @@ Source of the shapes: the JSON schemas of gen_ai.input.messages, gen_ai.output.m
 gen_ai.system_instructions, of semantic conventions 1.37 and later.
 
 A conversation is a list of messages, or the attributes of a span, whose values may be JSON text:
-the system instructions, the input and the output, which comes last. What a span says of the output,
-such as its usage, is kept with the message and not written again: later it is input itself.
+the system instructions, the input and last the output. A span's attributes about the output, such
+as its usage, are kept with the message and not written again, since the message is then input
+itself.
 
-A message of the role tool is as many results as it has parts, and one message again on the way out.
-A server's tool call in an answer is a call, its result, and another AiMessage for what comes behind
-it; they are one message on the way out, too. Arguments and results are values or text: JSON objects
-and lists that are spelled as we spell them are written as values, and all else as text.
+A message of the role tool becomes a result for each part, and is written as one message again. A
+server's tool call in an answer becomes a call, its result, and another AiMessage for the parts
+after it; they are written as one message again, too. Arguments and results are values or text: JSON
+objects and lists in this library's spelling are written as values, and all others as text.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from typing import Any
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
+    ReadMessage,
     Response,
-    Said,
     answer_of,
     arguments_text,
     decoded,
@@ -65,14 +66,14 @@ _INPUT, _OUTPUT = "gen_ai.input.messages", "gen_ai.output.messages"
 _SYSTEM = "gen_ai.system_instructions"
 _ABOUT = ("gen_ai.response.", "gen_ai.usage.")
 
-# The parts that are calls and results, and the property that has the arguments or the result.
+# The types of calls and results, and the property with the arguments or the result.
 _CALLS = {"tool_call": "arguments", "server_tool_call": "server_tool_call"}
 _RESULTS = {
     "tool_call_response": "response",
     "server_tool_call_response": "server_tool_call_response",
 }
 _THOUGHTS = ("reasoning", "thinking")
-_OLD_RESULT = "result"  # of drafts, in place of `response`
+_OLD_RESULT = "result"  # drafts have it in place of `response`
 _NEEDED = {
     "text": "content",
     "reasoning": "content",
@@ -89,9 +90,9 @@ _NEEDED = {
 
 
 def find(value: Any) -> RawTranscript | None:
-    """Return a list of messages, or the attributes of a span, which may stand in the span.
+    """Return a list of messages, or the attributes of a span, which may be within the span.
 
-    A message has a part as these conventions have it: other formats have messages of parts, too.
+    A message must have a part in the shape of these conventions: other formats have parts, too.
     """
     if is_list(value):
         return RawTranscript(None, value) if any(map(_is_message, value)) else None
@@ -119,7 +120,7 @@ def _is_part(part: Any) -> bool:
 
 
 def _list(value: Any) -> list[Any]:
-    """Return the list that an attribute of a span holds, which may be JSON text."""
+    """Return the list of a span's attribute, which may be JSON text."""
     value = decoded(value) if isinstance(value, str) else value
     if isinstance(value, str) and value:
         return [{"type": "text", "content": value}]
@@ -127,7 +128,7 @@ def _list(value: Any) -> list[Any]:
 
 
 class _Reader(Reader):
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
         is_beside = turn.keys() == {_SYSTEM}
         parts = objects_in(turn, _SYSTEM if is_beside else "parts")
         if not all(isinstance(part.get("type"), str) for part in parts):
@@ -145,14 +146,14 @@ class _Reader(Reader):
 
     def pieces(
         self, turn: dict[str, Any], role: str, parts: list[dict[str, Any]]
-    ) -> Iterator[Said]:
-        """Yield the messages of a turn: each result is one, and what stands between results."""
+    ) -> Iterator[ReadMessage]:
+        """Yield the messages of a turn: one for each result, one for the parts between results."""
         if not parts and role != "assistant":
             raise InvalidMessage("its parts are empty")
         said = turn
         for run in [*runs_of(parts, _is_result)] or [[]]:
             message = self.piece(role, run, text_in(said, "name"))
-            yield Said(message, [{**said, "parts": run}], joins=said is not turn or None)
+            yield ReadMessage(message, [{**said, "parts": run}], joins=said is not turn or None)
             said = {"role": role}
 
     def piece(self, role: str, run: list[dict[str, Any]], name: str | None) -> ChatMessage:
@@ -202,7 +203,7 @@ def _is_result(part: Mapping[str, Any]) -> bool:
 
 
 def _text(part: dict[str, Any]) -> str | None:
-    """Return the text of a part, also of one that is not known; None for media and others."""
+    """Return the text of a part, also of an unknown kind; None for media and parts without text."""
     if part.get("type") == "text":
         return part_text(part, "content")
     if part.get("type") in ("blob", "uri", "file"):
@@ -211,7 +212,7 @@ def _text(part: dict[str, Any]) -> str | None:
 
 
 def _content(part: dict[str, Any]) -> Content | None:
-    """Return a part as content; None for one that LangChain4j's model has no place for."""
+    """Return a part as content, or None if LangChain4j's model has no place for it."""
     type, mime_type = part.get("type"), text_in(part, "mime_type")
     if type not in ("blob", "uri"):
         text = _text(part)
@@ -227,7 +228,7 @@ def _content(part: dict[str, Any]) -> Content | None:
 
 
 def _shown(part: dict[str, Any]) -> TextContent:
-    """Return a text that names what a message cannot hold."""
+    """Return a text that names a part which a message cannot hold."""
     kind = name_of(part, "modality", "type") or "part"
     return stand_in(kind, name_of(part, "file_id", "uri", "id"))
 
@@ -296,7 +297,7 @@ class _Writer(PartWriter):
 
 
 def _are_of_result(types: list[Any]) -> bool:
-    """Whether attributes, which clients may have sent, tell how a result was said."""
+    """Whether attributes have a result's original shape. Clients may have sent them."""
     match types:
         case ["user" | "assistant" | "tool", str(type), property]:
             return type in _RESULTS and property in (_RESULTS[type], _OLD_RESULT)
@@ -304,7 +305,7 @@ def _are_of_result(types: list[Any]) -> bool:
 
 
 def _value(text: str) -> Any:
-    """Return JSON text as an object or a list if reading returns the same text, else the text."""
+    """Return JSON text as an object or a list if reading it gives the same text, else the text."""
     value = decoded(text) if text.startswith(("{", "[")) else text
     return value if isinstance(value, str) or arguments_text(value) == text else text
 

@@ -1,4 +1,4 @@
-"""What formats share whose messages are made of parts: texts, media, calls and results."""
+"""The base classes of formats whose messages are made of parts: texts, media, calls and results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
-    Said,
+    ReadMessage,
     Writer,
     json_object,
     kept_of,
@@ -55,8 +55,8 @@ def media_content(
 ) -> Content:
     """Return media of a kind ("image", "audio", "video" or "file") as content.
 
-    A file is what its type says; a text stands for one that is no PDF, or that is not here. The
-    `detail` of an image is "low" or "high", or taken as "auto".
+    The media type of a file decides its kind. A file that is not a PDF, or has no data and URL,
+    becomes a text. The `detail` of an image is "low" or "high"; any other value is read as "auto".
     """
     head, found, inline = (url or "").partition(";base64,")
     if found and head.startswith("data:"):
@@ -82,13 +82,13 @@ def detail_level(detail: Any) -> DetailLevel:
 
 
 def detail_of(content: ImageContent) -> str:
-    """Return the detail of an image as OpenAI names it: "high" for what it does not know."""
+    """Return the detail of an image as OpenAI names it: "high" for one that it does not have."""
     detail = content.detail_level.value.lower()
     return detail if detail in _DETAILS else "high"
 
 
 def media_of(content: Content | None) -> tuple[str, Media] | None:
-    """Return the kind of a content and its media; None for a text, or for what holds nothing."""
+    """Return the kind of a content and its media; None for a text or empty media."""
     match content:
         case ImageContent(image=media):
             kind = "image"
@@ -104,17 +104,17 @@ def media_of(content: Content | None) -> tuple[str, Media] | None:
 
 
 def data_of(media: Media) -> str | None:
-    """Return the base64 text of media that is given inline."""
+    """Return the base64 text of inline media."""
     return media.base64_data or getattr(media, "binary_data", None)
 
 
 def mime_type_of(kind: str, media: Media) -> str:
-    """Return the media type of inline media, which providers want to know."""
+    """Return the media type of inline media, which providers require."""
     return media.mime_type or _DEFAULTS[kind]
 
 
 def url_of(media: Media) -> str | None:
-    """Return the URL of media, which is a data URL if they are given inline."""
+    """Return the URL of media. Inline media have a data URL."""
     data, mime_type = data_of(media), media.mime_type or "application/octet-stream"
     return f"data:{mime_type};base64,{data}" if data else media.url
 
@@ -122,23 +122,25 @@ def url_of(media: Media) -> str | None:
 class PartWriter(Writer):
     """Writes contents as parts; subclasses write media, and texts if theirs differ."""
 
-    levels: ClassVar[Collection[DetailLevel]] = tuple(_DETAILS.values())  # of images' details
+    levels: ClassVar[Collection[DetailLevel]] = tuple(_DETAILS.values())  # of images
     has_both: ClassVar[bool] = False  # whether a part can have inline data and a URL
 
     def text(self, text: str) -> Any:
-        """Return a text as a part; None if the format has none for it."""
+        """Return a text as a part, or None if the format has no part for it."""
         return {"type": "text", "text": text}
 
     @abstractmethod
     def media(self, content: Content, kind: str, media: Media) -> Any:
-        """Return media, which are inline or have a URL, as a part; None as for a text."""
+        """Return media, inline or with a URL, as a part, or None if the format has no part for
+        them.
+        """
 
     def parts(self, contents: Iterable[Content | None]) -> list[Any]:
-        """Return contents as parts; what the format has no part for is a loss."""
+        """Return contents as parts. Contents for which the format has no part are losses."""
         return [part for content in contents if (part := self.part(content)) is not None]
 
     def text_or_parts(self, contents: Sequence[Content | None]) -> Any:
-        """Return the same, and a text that stands alone as it is."""
+        """Return contents as parts, or a single text as a string."""
         if len(contents) == 1 and isinstance(contents[0], TextContent):
             return contents[0].text
         return self.parts(contents) or ""
@@ -155,7 +157,7 @@ class PartWriter(Writer):
         return part
 
     def lose_of_media(self, content: Content | None, kind: str, media: Media) -> None:
-        """Record what is lost of media that are written."""
+        """Record the losses of media that are written."""
         if isinstance(content, ImageContent):
             if content.detail_level not in self.levels:
                 self.lose(f"the detail level {content.detail_level.value.lower()!r}")
@@ -165,19 +167,19 @@ class PartWriter(Writer):
             self.lose(f"the url of {kind} content that is given inline too")
 
 
-# Turns whose parts may be of several messages
+# Turns whose parts may belong to several messages
 #
-# - A turn of the user has results of tools and words: a message for each result, and one for words.
-# - A turn of the model can hold calls of tools that run at the provider, and their results: it is a
-#   message with calls, the results, and a message with the words after them.
+# - A turn of the user with results of tools becomes a message for each result, and one for text.
+# - A turn of the model with calls of tools that run at the provider, and their results, becomes a
+#   message with calls, the results, and a message with the text after them.
 #
-# All but the first message of a turn join it, so that writing makes one turn of them again.
+# All messages of a turn but the first join it, so that writing makes one turn of them again.
 
 Parts = Iterator[tuple[ChatMessage, list[Any]]]
 
 
 def runs_of(parts: Iterable[Any], is_result: Callable[[Any], bool]) -> Iterator[list[Any]]:
-    """Yield parts in runs: each result alone, and what stands between results."""
+    """Yield parts in runs: each result alone, and the parts between results together."""
     run: list[Any] = []
     for part in parts:
         if not is_result(part):
@@ -192,7 +194,7 @@ def runs_of(parts: Iterable[Any], is_result: Callable[[Any], bool]) -> Iterator[
 
 
 class TurnReader(Reader):
-    """Reads turns that have their parts under the name `within_turn`."""
+    """Reads turns with their parts under the name `within_turn`."""
 
     within_turn: ClassVar[str]
 
@@ -207,29 +209,31 @@ class TurnReader(Reader):
 
     @abstractmethod
     def is_of_model(self, part: Any) -> bool:
-        """Whether a part is one that a model is known to say."""
+        """Whether a part can only come from a model."""
 
     @abstractmethod
     def result(self, part: Any) -> ToolExecutionResultMessage: ...
 
     @abstractmethod
     def contents(self, part: Any) -> list[Content]:
-        """Return a part of the user; nothing for one that messages have no place for."""
+        """Yield the content of a user's part, or nothing if messages have no place for it."""
 
     @abstractmethod
     def said_by_model(self, parts: list[Any]) -> AiMessage: ...
 
-    def joined(self, turn: dict[str, Any], found: Parts) -> Iterator[Said]:
-        """Yield the messages of a turn, each with its parts. Other properties are the first's."""
+    def joined(self, turn: dict[str, Any], found: Parts) -> Iterator[ReadMessage]:
+        """Yield the messages of a turn, each with its parts. The first one keeps the other
+        properties.
+        """
         name, value = self.within_turn, turn
         for place, (message, parts) in enumerate(found):
             if isinstance(turn.get(name), list):
                 value = {**turn, name: parts}
-            yield Said(message, [value], self.joins(message, place > 0))
+            yield ReadMessage(message, [value], self.joins(message, place > 0))
             turn = {key: turn[key] for key in ("role", name) if key in turn}
 
     def joins(self, message: ChatMessage, joins: bool) -> bool | None:
-        """Return what is to be known of a message; results in a row are joined anyway."""
+        """Return whether a message must be marked as joined. Results in a row are joined anyway."""
         last = self.said[-1].message if self.said else None
         are_results = isinstance(last, ToolExecutionResultMessage) and type(last) is type(message)
         return None if joins == are_results else joins
@@ -268,7 +272,7 @@ class TurnReader(Reader):
             yield self.said_by_model([]), []
 
     def nothing_in(self, parts: Iterable[Any]) -> InvalidMessage:
-        """Return the error of a turn that would be an empty message."""
+        """Return the error for a turn that would become an empty message."""
         types = [self.type_of(part) for part in parts]
         if not types:
             return InvalidMessage(f"{self.within_turn} is missing")
@@ -276,7 +280,7 @@ class TurnReader(Reader):
 
 
 class TurnWriter(PartWriter):
-    """Writes such turns. Messages have under the format's name what kind their parts were."""
+    """Writes such turns. The attribute with the format's name has the kinds of the parts."""
 
     within_turn: ClassVar[str]
     levels = (DetailLevel.AUTO, DetailLevel.LOW)
@@ -287,14 +291,14 @@ class TurnWriter(PartWriter):
         """Whether a part is the result of a tool."""
 
     def turn(self, role: str, parts: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Yield a turn. Providers take no empty one."""
+        """Yield a turn. Providers accept no empty turns."""
         if parts:
             yield {"role": role, self.within_turn: parts}
         else:
             self.lose("an empty message")
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
-        """Join what was said in one turn, and results in a row, which must be in one turn."""
+        """Join messages of one turn, and results in a row, which must be in one turn."""
         name = self.within_turn
         parts, more = last.get(name), value.get(name)
         if last.get("role") != value.get("role") or not (
@@ -316,9 +320,10 @@ class TurnWriter(PartWriter):
         return kind if isinstance(kind, str) else default
 
     def arguments(self, call: ToolExecutionRequest) -> dict[str, Any]:
-        """Return arguments as the object that they must be.
+        """Return arguments as an object, as providers require.
 
-        Anthropic's documentation of fine-grained tool streaming names the property for others.
+        Arguments that are not a JSON object go under the property that Anthropic's documentation of
+        fine-grained tool streaming names.
         """
         found = json_object(call.arguments or "{}")
         if found is not None:
@@ -350,7 +355,7 @@ class BlockWriter(TurnWriter):
         return None
 
     def beside_turns(self, message: SystemMessage) -> str:
-        """Return the text of a system message, which loses its place among the turns."""
+        """Return the text of a system message. It loses its place among the turns."""
         if self.last:
             self.lose("the place of a system message: its text is in `system`")
         return message.text

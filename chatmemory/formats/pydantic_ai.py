@@ -3,9 +3,10 @@
     {"kind": "request", "parts": [{"part_kind": "user-prompt", "content": …}, …], …}
     {"kind": "response", "parts": [{"part_kind": "text", "content": …}, …], …}
 
-A request is several messages here: its instructions and system prompts, results of tools, and what
-the user says. A response with tools that the provider runs is several, too: the calls, each result,
-and what follows. They are one again on the way out. Source of the shapes: pydantic_ai.messages 2.x.
+A request becomes several messages: its instructions and system prompts, results of tools, and the
+user's parts. A response with tools that the provider ran becomes several, too: the calls, each
+result, and the parts after it. They are written as one again. Source of the shapes:
+pydantic_ai.messages 2.x.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
-    Said,
+    ReadMessage,
     answer_of,
     arguments_text,
     dict_in,
@@ -71,9 +72,9 @@ def _are_messages(value: Any) -> bool:
 
 
 class _Reader(Reader):
-    _instructions: str | None = None  # of the last request that had any
+    _instructions: str | None = None  # the last request's that had some
 
-    def read(self, turn: dict[str, Any]) -> Iterator[Said]:
+    def read(self, turn: dict[str, Any]) -> Iterator[ReadMessage]:
         kind = turn.get("kind")
         if kind not in ("request", "response"):
             raise InvalidMessage(f"unknown kind {kind!r}: one of request, response")
@@ -86,10 +87,10 @@ class _Reader(Reader):
             raise nothing_in(f"part of the {kind}", "parts of kind ", kinds)
         for i, (message, value) in enumerate(said):
             value = {"kind": kind, **(about if i == len(said) - 1 else {}), **value}
-            yield Said(message, [value], joins=i > 0 or None)
+            yield ReadMessage(message, [value], joins=i > 0 or None)
 
     def instructions(self, about: dict[str, Any]) -> Iterator[tuple[ChatMessage, dict[str, Any]]]:
-        """Yield the instructions of a request, unless they are those of the request before."""
+        """Yield the instructions of a request, unless the request before had the same."""
         text = text_in(about, "instructions")
         if text and text == self._instructions:
             about["instructions"] = _SAME
@@ -102,7 +103,7 @@ class _Reader(Reader):
         self, parts: Sequence[dict[str, Any]]
     ) -> Iterator[tuple[ChatMessage, dict[str, Any]]]:
         found: list[tuple[ChatMessage, list[Any]]] = []
-        waiting: list[Any] = []  # parts that say nothing here, beside one that does
+        waiting: list[Any] = []  # parts without content, beside one that has some
         for part in parts:
             message = self.asked(part)
             if message is None:
@@ -113,7 +114,7 @@ class _Reader(Reader):
         yield from ((message, {"parts": own}) for message, own in found)
 
     def asked(self, part: dict[str, Any]) -> ChatMessage | None:
-        """Return the message of a part of a request; None for a part without any."""
+        """Return the message of a request's part, or None if it has no message."""
         kind, content = part.get("part_kind"), part.get("content")
         if kind == "system-prompt":
             return next(self.system(text_in(part, "content")), None)
@@ -141,7 +142,7 @@ class _Reader(Reader):
     def response(
         self, parts: Sequence[dict[str, Any]]
     ) -> Iterator[tuple[ChatMessage, dict[str, Any]]]:
-        """Yield what the model says, and each result of a tool that the provider ran."""
+        """Yield the model's messages and the result of each tool that the provider ran."""
         if parts and not any(part.get("part_kind") in _OF_MODEL for part in parts):
             return
         for run in [*runs_of(parts, _is_result)] or [[]]:
@@ -198,7 +199,7 @@ def _contents(content: Any) -> list[Content]:
 
 
 def _content(item: Any) -> Content | None:
-    """Return an item of a content; None for one that says nothing, such as a cache point."""
+    """Return an item of a content, or None if it has no content, such as a cache point."""
     if isinstance(item, str):
         return TextContent(item)
     item = object_in(item, "an item of the content must be a string or an object")
@@ -226,7 +227,9 @@ class _Writer(PartWriter):
     def _values(
         self, messages: Iterable[ChatMessage], beside: dict[str, Any]
     ) -> Iterator[dict[str, Any]]:
-        """Yield requests and responses; instructions that stay the same are said again."""
+        """Yield requests and responses. Each request repeats the instructions while they stay the
+        same.
+        """
         last = None
         for value in super()._values(messages, beside):
             if value.get("instructions") is _SAME:
@@ -277,7 +280,7 @@ class _Writer(PartWriter):
         return isinstance(value, dict) and "kind" in value and isinstance(value.get("parts"), list)
 
     def join(self, last: dict[str, Any], value: dict[str, Any], joins: bool) -> bool:
-        """Join what was said in one request or response."""
+        """Join the messages of one request or response."""
         if not joins or last["kind"] != value["kind"]:
             return False
         last |= {**value, "parts": [*last["parts"], *value["parts"]]}
@@ -291,7 +294,7 @@ def plain(given: Any) -> Any:
     messages = list(given) if isinstance(given, list | tuple) else [given]
     if not any(hasattr(message, "parts") for message in messages):
         return given
-    from pydantic_ai.messages import ModelMessagesTypeAdapter  # the library of these objects
+    from pydantic_ai.messages import ModelMessagesTypeAdapter  # the library of the objects
 
     return ModelMessagesTypeAdapter.dump_python(messages, mode="json")
 

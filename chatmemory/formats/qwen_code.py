@@ -1,9 +1,9 @@
 """Qwen Code: session files, one JSON record a line. They are only read.
 
 Each record names its parent, as in files of Claude Code, and its message is a turn of Gemini. A
-record `chat_compression` has the window after it: what was in the window before was kept, and all
-else is the summary.
-Source of the shapes: QwenLM/qwen-code, packages/core/src/services/chatRecordingService.ts.
+record `chat_compression` has the new window: messages of the old window were kept, and all others
+are the summary. Source of the shapes: QwenLM/qwen-code,
+packages/core/src/services/chatRecordingService.ts.
 """
 
 from __future__ import annotations
@@ -67,17 +67,16 @@ def parse(turns: Sequence[Any], after: Iterable[ChatMessage] = ()) -> Transcript
 
 
 def _path(turns: Sequence[Any]) -> tuple[Sequence[int], set[int]]:
-    """Return the records from the first to the last one that says something, and the others that
-    say something.
+    """Return the records on the path to the last one with text, and the other records with text.
 
-    The parent of a record is the one before it, if it names none that is in the file.
+    A record that names no parent in the file has the one before it as its parent.
     """
     records: dict[str, int] = {}
     parents: dict[str, str | None] = {}
     saying: list[str] = []
     before: str | None = None
     for n, each in enumerate(turns):
-        if not _is_node(each) or each["uuid"] in records:  # a repeated one has been said before
+        if not _is_node(each) or each["uuid"] in records:  # a repeated record is read once
             continue
         id, named = intern(each["uuid"]), each.get("parentUuid")
         records[id] = n
@@ -92,7 +91,7 @@ def _path(turns: Sequence[Any]) -> tuple[Sequence[int], set[int]]:
 
 
 def said(record: Any) -> Any:
-    """Return what is said in a record: the parts of its message, or of a new window."""
+    """Return the parts of a record's message, or of a new window."""
     payload = dict_in(record, "systemPayload")
     return [dict_in(record, "message").get("parts"), payload.get("compressedHistory")]
 
@@ -126,7 +125,7 @@ class _Reader(SessionReader):
         return self.add(with_attributes(read, {**attributes, **self.own(about)}), by_program)
 
     def compressed(self, payload: dict[str, Any]) -> None:
-        """Read a new window: what was in the old one is kept, and all else is the summary."""
+        """Read a new window: messages of the old one are kept, and all others are the summary."""
         free = {_key(self.built.messages[place]): place for place in self.built.window}
         kept: set[int] = set()
         texts: list[str] = []

@@ -9,5 +9,5 @@ from chatmemory.messages.packed import is_list
 
 
 def records_in(value: Any) -> Sequence[Any]:
-    """Return the records that a value is: a list of them, or one."""
+    """Return the records of a value, which is a list of records or one record."""
     return value if is_list(value) else [value]

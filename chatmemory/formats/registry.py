@@ -1,4 +1,4 @@
-"""The formats by name, and what is in them: lists of messages, and whole files."""
+"""The formats by name, and functions that read and write lists of messages and whole files."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from chatmemory.messages.packed import Packed, is_list
 from chatmemory.messages.texts import printable
 from chatmemory.registry import Registry
 
-# The modules of the formats, each of which has its name. Of several that find as much in a file,
-# the first is taken.
+# The modules of the formats, each with its format's name. If several find equally many
+# conversations in a file, the first one is used.
 _BUILT_IN = (
     "langchain4j",
     "call_log",
@@ -82,31 +82,31 @@ FORMATS: Registry[Format] = Registry(
 
 
 def format_named(name: str) -> Format:
-    """Return the format of that name. Raises InvalidValue, naming the installed ones."""
+    """Return the format of that name. Raises InvalidValue, which names the installed formats."""
     if name not in FORMATS:
         raise InvalidValue(f"unknown format {name!r}: one of {', '.join(FORMATS)}")
     return FORMATS[name]
 
 
 def readable_formats() -> dict[str, Format]:
-    """Return the formats that are read: all but text for people."""
+    """Return the formats that can be read: all but text for people."""
     return {name: each for name, each in FORMATS.items() if not each.is_text}
 
 
 def writable_formats() -> dict[str, Format]:
-    """Return the formats that are written."""
+    """Return the formats that can be written."""
     return {name: each for name, each in FORMATS.items() if each.render is not None}
 
 
 def two_way_formats() -> dict[str, Format]:
-    """Return the formats that are read and written."""
+    """Return the formats that can be both read and written."""
     return {name: each for name, each in writable_formats().items() if not each.is_text}
 
 
 def parse_messages(
     values: Any, format: str = "langchain4j", after: Iterable[ChatMessage] = ()
 ) -> Transcript:
-    """Return one list of messages, read; `after` are those before it, whose calls it may answer.
+    """Read one list of messages. It may answer calls of the messages in `after`, which come before.
 
     Raises UnreadableTranscript with the `index` of the message at fault.
     """
@@ -116,7 +116,7 @@ def parse_messages(
 
 
 def parse_objects(values: Any, format: str, after: Iterable[ChatMessage] = ()) -> Transcript:
-    """Return what a provider's library has: a message, a list, a response, or their JSON values.
+    """Read objects of a provider's library: a message, a list, a response, or their JSON values.
 
     Raises UnreadableTranscript with the `index` of the message at fault.
     """
@@ -131,7 +131,7 @@ def parse_objects(values: Any, format: str, after: Iterable[ChatMessage] = ()) -
 
 
 def _refuse_streams(values: Any) -> None:
-    """Raise UnreadableTranscript for what is still to be received."""
+    """Raise UnreadableTranscript for a stream or an awaitable, which is still to be received."""
     what = type(values).__name__
     if isinstance(values, Awaitable):
         raise UnreadableTranscript(-1, f"this {what} must be awaited first")
@@ -145,7 +145,7 @@ def _refuse_streams(values: Any) -> None:
 
 
 def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendered:
-    """Return messages in a format, and what it could not express.
+    """Return messages in a format, and the losses.
 
     Raises InvalidMessage, and InvalidValue for a format that is only read.
     """
@@ -153,7 +153,7 @@ def render_messages(messages: Iterable[ChatMessage], format: str = "langchain4j"
 
 
 def render_each(messages: Iterable[ChatMessage], format: str = "langchain4j") -> Rendering:
-    """Return the same message by message, if the format can."""
+    """Return messages in a format, one by one if the format can."""
     render = format_named(format).render
     if render is None:
         raise InvalidValue(f"messages cannot be written in the format {format!r}: it is only read")
@@ -171,7 +171,7 @@ class _Checked(Iterable[ChatMessage]):
 
 
 def kept_in(attributes: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return what formats keep in the attributes of a message, by format: the names of it."""
+    """Return the names that formats keep in a message's attributes, by format."""
     return {
         name: [kept for part, value in own.items() for kept in _names(part, value)]
         for name, own in attributes.items()
@@ -191,12 +191,12 @@ def _names(part: str, value: Any) -> Iterable[str]:
 
 
 _BOM = "\ufeff"
-LOOKED_AT = 20  # lines of a JSON Lines file that tell its format
+LOOKED_AT = 20  # the lines of a JSON Lines file that decide about its format
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The conversations of a file in order, and beside them those that could not be read."""
+    """The conversations of a file in order, and the ones that could not be read."""
 
     format: str
     transcripts: tuple[Transcript, ...]
@@ -205,8 +205,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class TranscriptStream:
-    """The conversations of a file in order, and those that could not be read; each is read when it
-    is asked for.
+    """The conversations of a file in order, and the ones that could not be read. Each is read on
+    demand.
     """
 
     format: str
@@ -220,12 +220,12 @@ def read_transcripts(
     called: str = "the file",
     bounds: JsonBounds | None = None,
 ) -> Reading:
-    """Return every conversation of a JSON or JSON Lines file, or of what it holds.
+    """Return every conversation of a JSON or JSON Lines file, or of its content.
 
     `format` is a format's name, or "auto" to take the first that finds the file to be a
     conversation, else the one that finds the most in it. Conversations without a name are named by
-    their position, from 1. Raises UnreadableTranscript, which names the content as it is `called`,
-    when it is not JSON, exceeds the `bounds`, or holds no conversation in the format.
+    their position, from 1. Raises UnreadableTranscript, which names the content as `called`, if it
+    is not JSON, exceeds the `bounds`, or holds no conversation in the format.
     """
     stream = stream_transcripts(content, format, called=called, bounds=bounds)
     found = [*stream.conversations]
@@ -241,12 +241,12 @@ def stream_transcripts(
     called: str = "the file",
     bounds: JsonBounds | None = None,
 ) -> TranscriptStream:
-    """Return the same conversation by conversation.
+    """Return the conversations of a file as a stream.
 
-    Of a JSON Lines file whose first line is a conversation, one line is in memory at a time; of one
-    whose records name their session, one session. Any other file is decoded as a whole. A line that
-    is no JSON, or no record of the session that the others are of, is refused by its number, and
-    the others are read.
+    A JSON Lines file is read line by line if its first line is a conversation, and session by
+    session if its records name their session. Any other file is decoded as a whole. A line that is
+    not JSON, or not a record of the others' session, is refused with its number, and the others are
+    read.
     """
     known = readable_formats() if format == "auto" else {format: format_named(format)}
     head, lines = _begun(_lines(content, bounds))
@@ -276,8 +276,8 @@ def stream_transcripts(
 
 
 def _begun(lines: Iterator[JsonLine]) -> tuple[list[JsonLine], Iterator[JsonLine]]:
-    """Return the first lines and the others. What is wrong with the file is raised by the others,
-    unless there is no first one.
+    """Return the first lines and the others. Errors of the file are raised by the others, unless
+    there is no first line.
     """
     first: list[JsonLine] = []
     try:
@@ -296,15 +296,15 @@ def _raising(error: UnreadableTranscript) -> Iterator[JsonLine]:
 
 
 def _format_of_lines(first: Sequence[Any], known: Mapping[str, Format]) -> str | None:
-    """Return the format of a file with a conversation in each line, given its first ones; None if
-    the lines are records or messages of one conversation, or none is a conversation.
+    """Return the format of a file with a conversation in each line, from its first lines; None if
+    they are records or messages of one conversation, or no line is a conversation.
     """
     is_one = any(each.find(first) for each in known.values())
     return None if is_one or _format_of_records(first, known) else _detected(first, known)
 
 
 def _format_of_records(values: Sequence[Any], known: Mapping[str, Format]) -> str | None:
-    """Return the format of which most values are records of a session; None if they are of none."""
+    """Return the format in which most values are records of a session, or None."""
     tests = {name: each.is_record for name, each in known.items() if each.is_record}
     counts = Counter(name for value in values for name, is_one in tests.items() if is_one(value))
     for name in tests:
@@ -325,7 +325,7 @@ def _lines(content: str | bytes | IO[bytes], bounds: JsonBounds | None) -> Itera
             yield from _lines_of_file(file, bounds)
         return
     except InvalidMessage as error:
-        why = str(error)  # the error itself holds what was decoded
+        why = str(error)  # the error itself holds the decoded text
     raise UnreadableTranscript(-1, why)
 
 
@@ -344,12 +344,12 @@ def _lines_of_file(file: IO[bytes], bounds: JsonBounds | None) -> Iterator[JsonL
 
 
 _NO_UTF8 = "chatmemory.no_utf8"
-# A line that is no UTF-8 is no JSON either: a NUL stands for each of its bad bytes.
+# A line that is not UTF-8 is not JSON either: each of its bad bytes becomes a NUL.
 register_error(_NO_UTF8, lambda error: ("\0", error.end))  # type: ignore[attr-defined]
 
 
 def _place_without_utf8(file: IO[bytes]) -> str | None:
-    """Return what is the first byte of a file that is no UTF-8, and where; None without any."""
+    """Return the first byte of a file that is not UTF-8 and its position, or None."""
     file.seek(0)
     decoder, place = getincrementaldecoder("utf-8")(), 0
     while True:
@@ -365,9 +365,9 @@ def _place_without_utf8(file: IO[bytes]) -> str | None:
 
 
 def _detected(value: Any, formats: Mapping[str, Format]) -> str | None:
-    """Return the name of the format that finds the most conversations, None if none finds any.
+    """Return the name of the format that finds the most conversations, or None.
 
-    Of several formats one that claims some counts all that it finds.
+    For a format that claims some of them, all that it finds count.
     """
     if len(formats) > 1:
         formats = {
@@ -390,7 +390,7 @@ def _is_in(value: Any, claims: Callable[[Any], bool]) -> bool:
 def _of_lines(
     lines: Iterable[JsonLine], name: str, format: Format, bounds: JsonBounds | None
 ) -> Iterator[Transcript | Refused]:
-    """Yield the conversations of a file that has one in each line, or makes one of several."""
+    """Yield the conversations of a file with one in each line, or one from several lines."""
     if format.conversations:
         problems: list[Refused] = []
         yield from _gathered(_without(lines, problems), format.conversations, bounds)
@@ -405,7 +405,7 @@ def _of_lines(
 
 
 def _without(lines: Iterable[JsonLine], problems: list[Refused]) -> Iterator[Any]:
-    """Yield the values of lines, and add what is no JSON to the problems."""
+    """Yield the values of lines, and add lines that are not JSON to the problems."""
     for line in lines:
         if line.problem:
             problems.append(_refused_line(line))
@@ -418,7 +418,7 @@ def _gathered(
     conversations: Callable[[Iterable[Any]], Iterator[Transcript | Refused]],
     bounds: JsonBounds | None,
 ) -> Iterator[Transcript | Refused]:
-    """Yield the conversations that a format makes of several values."""
+    """Yield the conversations that a format makes from several values."""
     numbers = count(1)
     for read in conversations(values):
         if isinstance(read, Refused):
@@ -445,7 +445,7 @@ def _of_records(
     format: Format,
     bounds: JsonBounds | None,
 ) -> Iterator[Transcript | Refused]:
-    """Yield the sessions of records, and before each what stands among them and is no record."""
+    """Yield the sessions of records, and before each one the lines that are not records."""
     assert format.is_record is not None
     numbers = count(1)
     session: str | None = None
@@ -500,7 +500,7 @@ def _read(
     numbers: Iterator[int] | None = None,
     places: _Places | None = None,
 ) -> Iterator[Transcript | Refused]:
-    """Yield the conversations of values; `places` are those of the records of one value."""
+    """Yield the conversations of values. `places` has the places of one value's records."""
     if format.conversations:
         yield from _gathered(values, format.conversations, bounds)
         return

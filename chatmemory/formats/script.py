@@ -33,9 +33,9 @@ _CALL = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*", re.DOTALL)
 
 
 def read_draft(role: str, text: str) -> list[ChatMessage]:
-    """Return one message of this role, or those of a whole script if the role is "script".
+    """Return one message of this role, or the messages of a whole script if the role is "script".
 
-    Raises InvalidValue for text that holds no such messages.
+    Raises InvalidValue if the text has no such message.
     """
     return read_script(text) if role == "script" else [_message(role, text)]
 
@@ -59,8 +59,8 @@ def read_script(text: str) -> list[ChatMessage]:
 
 
 def unknown_role(text: str) -> tuple[int, str] | None:
-    """Return the first line of a script that begins with a word and a colon as if it were a role,
-    with the word; None if there is none.
+    """Return the first line that begins with a word and a colon as if it were a role, with the
+    word, or None.
     """
     for n, line in enumerate(() if _is_json(text) else _LINE_BREAK.split(text), 1):
         found = _WORD_LINE.fullmatch(line)
@@ -74,7 +74,7 @@ def _is_json(text: str) -> bool:
 
 
 def _spellings(message: ChatMessage) -> Iterator[tuple[str, str]]:
-    """Yield how people would type a message of this type; what it has besides may be missing."""
+    """Yield how people would type a message of this type. Other details of it may be missing."""
     match message:
         case UserMessage():
             yield "user", text_of(message)
@@ -134,7 +134,7 @@ def _with_tool_names(messages: list[ChatMessage]) -> list[ChatMessage]:
             case ToolExecutionResultMessage():
                 name = open_calls.popleft() if open_calls else name
                 message = ToolExecutionResultMessage(None, name, message.contents)
-            case UserMessage():  # the calls before it stay without a result
+            case UserMessage():  # earlier calls stay without a result
                 open_calls.clear()
         named.append(message)
     return named

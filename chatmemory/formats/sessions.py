@@ -1,4 +1,4 @@
-"""What the readers of agents' session files share: these formats are read and never written."""
+"""The base class of readers of agents' session files. These formats are never written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import Calls, object_in
-from chatmemory.formats.format import LeftOut, Loss, Transcript
+from chatmemory.formats.format import Loss, SkippedTurn, Transcript
 from chatmemory.messages.message import (
     AiMessage,
     ChatMessage,
@@ -23,8 +23,8 @@ from chatmemory.messages.sessions import SessionBuilder
 class SessionReader(ABC):
     """Reads the records of one session; subclasses read one record.
 
-    What a message cannot hold of its record, such as its time and what the provider counted, is in
-    its attributes under the name of the format. Whatever is left out is a loss.
+    Details of a record that a message cannot hold, such as its time and the provider's token
+    counts, are kept in its attributes under the name of the format. Anything left out is a loss.
     """
 
     format: ClassVar[str]
@@ -33,8 +33,8 @@ class SessionReader(ABC):
         self.calls = Calls()
         self.built = SessionBuilder()
         self._missing: Counter[str] = Counter()
-        self._first: dict[str, int | None] = {}  # the records where something was missing first
-        self._named: set[int] = set()  # records of which it was told that they were not read
+        self._first: dict[str, int | None] = {}  # where each loss occurred first
+        self._named: set[int] = set()  # records that a loss reports as not read
         self._turns: list[int] = []
         self._turn, self._is_reading = 0, False
         self._answers: dict[str, int] = {}
@@ -49,17 +49,17 @@ class SessionReader(ABC):
     ) -> Transcript:
         """Return the session of the records at these places, in this order.
 
-        Its `messages` are those that were said, without the summaries. A record that cannot be read
-        is left out and named.
+        Its `messages` are the original ones, without the summaries. A record that cannot be read is
+        left out and named.
         """
         self.calls.continue_from(after)
-        left_out: list[LeftOut] = []
+        left_out: list[SkippedTurn] = []
         self._is_reading = True
         for self._turn in order:
             try:
                 self.read(object_in(turns[self._turn], "a record must be a JSON object"))
             except InvalidMessage as error:
-                left_out.append(LeftOut(self._turn, str(error)))
+                left_out.append(SkippedTurn(self._turn, str(error)))
         session = self.built.session()
         messages, summaries = session.messages, session.summaries
         said = [place for place in range(len(messages)) if place not in summaries]
@@ -82,10 +82,10 @@ class SessionReader(ABC):
         """Add the messages of one record. Raises InvalidMessage."""
 
     def miss(self, what: str, times: int = 1, *records: int) -> None:
-        """Record that the session is without something; things of one name are counted.
+        """Record that something is missing in the session. Losses of one name are counted.
 
-        It is missing of these records, or of the one at hand, or, before any is read, of the whole
-        session.
+        It is missing in the given records, else in the current record, or in the whole session
+        before the first record is read.
         """
         if times:
             at_hand = (self._turn,) if self._is_reading else ()
@@ -98,8 +98,8 @@ class SessionReader(ABC):
         return self.built.add(message, by_program)
 
     def answer(self, part: AiMessage, id: str | None) -> int:
-        """Add a part of what the model said, and return its position: parts that have the id of one
-        answer are one message.
+        """Add a part of the model's answer and return its position. Parts with the same answer id
+        are one message.
         """
         place = self._answers.get(id) if id is not None else None
         if place is None:
@@ -111,7 +111,7 @@ class SessionReader(ABC):
         return place
 
     def close(self, id: str | None) -> None:
-        """End the message of an answer: what more has the answer's id is another message."""
+        """End the message of an answer. Later parts with the answer's id begin another message."""
         if id is not None:
             self._answers.pop(id, None)
 
@@ -131,13 +131,13 @@ class SessionReader(ABC):
         return self.add(ToolExecutionResultMessage(id, name, contents, is_error, self.own(about)))
 
     def own(self, about: Mapping[str, Any]) -> dict[str, Any]:
-        """Return attributes with what is known of a message besides what it says."""
+        """Return attributes with the details of a message besides its text."""
         known = {name: value for name, value in about.items() if value not in (None, "", [], {})}
         return {self.format: known} if known else {}
 
 
 def whole(value: Any) -> int | None:
-    """Return a count that a file tells; None for anything else."""
+    """Return a count from a file, or None for any other value."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 

@@ -1,8 +1,8 @@
 """ShareGPT: `{"conversations": [{"from": "human", "value": …}, …]}`, without call ids.
 
 Tool calls are turns from `function_call` whose value is JSON; `observation` turns answer them, in
-the order of the calls. Calls in a row, and the words just before them, are one AI message: a model
-that says something and calls two tools takes three turns here.
+the order of the calls. Calls in a row, and the text just before them, are one AI message: an answer
+with a text and two calls takes three turns in this format.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
-    Said,
+    ReadMessage,
     Writer,
     decoded,
     is_list_of,
@@ -59,13 +59,13 @@ def find(value: Any) -> RawTranscript | None:
 
 
 class _Reader(Reader):
-    def add(self, said: Said) -> None:
-        """Add a message; calls become part of an AI message just before them."""
+    def add(self, said: ReadMessage) -> None:
+        """Add a message. Calls become part of the AI message just before them."""
         last = self.said[-1] if self.said else None
         calls = said.message.tool_execution_requests if isinstance(said.message, AiMessage) else ()
         if calls and last and isinstance(last.message, AiMessage):
             whole = AiMessage(last.message.text, last.message.tool_execution_requests + calls)
-            self.said[-1] = Said(whole, [*last.values, *said.values])
+            self.said[-1] = ReadMessage(whole, [*last.values, *said.values])
         else:
             super().add(said)
 
@@ -131,7 +131,7 @@ class _Writer(Writer):
 
     def result(self, message: ToolExecutionResultMessage) -> Iterator[dict[str, Any]]:
         self.lose_contents(message.contents)
-        # Reading gives a result the oldest open call, whichever call it answers.
+        # Reading assigns a result to the oldest open call, whichever call it answers.
         id, name = self.calls.answered(None)
         if message.id is not None and message.id != id:
             self.lose("which call the result answers")
@@ -143,7 +143,7 @@ class _Writer(Writer):
 def _call(call: ToolExecutionRequest) -> dict[str, Any]:
     """Return a call as JSON values.
 
-    Arguments other than a JSON object stay text, so that reading returns the same text.
+    Arguments that are not a JSON object stay text, so that reading returns the same text.
     """
     arguments = json_object(call.arguments or "{}")
     return {"name": call.name, "arguments": call.arguments if arguments is None else arguments}

@@ -1,7 +1,7 @@
 """Trees of messages, as chat sites keep them: each message names the one that it follows.
 
-An edited question and an answer that was made again are further children of one message. The
-conversation is the path to the message that is shown last; every other path is a branch of it.
+An edited question or a regenerated answer is another child of the same message. The conversation is
+the path to the message that is shown last; every other path is a branch of it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from chatmemory.formats.format import Format, Loss, RawTranscript, Transcript
 from chatmemory.formats.words import unread_words
 from chatmemory.messages.message import ChatMessage, with_attributes
 
-BRANCHES_MAX = 100  # of a conversation; what is on others is told as a loss
+BRANCHES_MAX = 100  # of one conversation; messages on further ones are a loss
 LEFT = "messages on other branches, not reached from the last message"
 
 
 @dataclass(frozen=True)
 class Node:
-    """A message of a tree, as its site has it; `is_shown` on the path to the last one."""
+    """A message of a tree, as its site stores it. It `is_shown` if it is on the path to the last
+    one.
+    """
 
     id: str
     parent: str | None
@@ -31,9 +33,9 @@ class Node:
 
 
 def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -> list[Node]:
-    """Return the messages of a tree by their ids: those on the path to the last one, then others.
+    """Return the messages of a tree by id: the path to the last one first, then all others.
 
-    If the last one is not in the tree, it is the newest: the last in the file.
+    If the last one is not in the tree, the newest one, which is the last in the file, is used.
     """
     if not isinstance(last, str) or last not in values:
         last = next(reversed([*values]), None)
@@ -45,8 +47,8 @@ def nodes_of(values: Mapping[str, Any], parents: Mapping[str, Any], last: Any) -
 
 
 def linked_nodes(values: Mapping[str, Any], parent: str, last: Any = None) -> list[Node]:
-    """Return the same of messages that name what they follow under the property `parent`. If none
-    does, each follows the one before it.
+    """Return such nodes of messages that name the one before under the property `parent`. If no
+    message has it, each follows the one before it in the list.
     """
     if any(parent in each for each in values.values()):
         return nodes_of(values, {id: each.get(parent) for id, each in values.items()}, last)
@@ -56,7 +58,7 @@ def linked_nodes(values: Mapping[str, Any], parent: str, last: Any = None) -> li
 def path_to(last: Any, parents: Mapping[str, Any]) -> list[str]:
     """Return the ids from the first message to the last one.
 
-    The path begins where a parent is not in the file, or would make a circle.
+    The path begins at a message whose parent is not in the file or would make a circle.
     """
     found: dict[str, None] = {}
     while isinstance(last, str) and last in parents and last not in found:
@@ -66,7 +68,7 @@ def path_to(last: Any, parents: Mapping[str, Any]) -> list[str]:
 
 
 def _chained(turns: Iterable[Any]) -> Iterator[Node]:
-    """Yield the nodes of a tree. Values alone, as in a request, follow each other."""
+    """Yield the nodes of a tree. Plain values, as in a request, follow each other."""
     before = None
     for n, turn in enumerate(turns):
         node = turn if isinstance(turn, Node) else Node(str(n), before, turn)
@@ -84,10 +86,10 @@ def format_of_tree(
     reader: type[Reader],
     said: Callable[[Any], Any],
 ) -> Format:
-    """Return the format of trees of messages, which is only read.
+    """Return a format of trees of messages. It is only read.
 
     `find` returns nodes as turns, and `reader` reads their values. `said` returns the part of a
-    value in which somebody speaks: a path whose last value has nothing there is no branch.
+    value that has text: a path whose last value has none is not a branch.
     """
     reader.format = name
 
@@ -117,12 +119,12 @@ def _read(
             replace(each, losses=(), shared=_shared(read.messages, each.messages))
             for each in branches
         ),
-        named=frozenset(range(len(shown), len(nodes))),  # their words are in the branches
+        named=frozenset(range(len(shown), len(nodes))),  # their text is in the branches
     )
 
 
 def _says(said: Any) -> bool:
-    """Return whether there is text in what is said, or anything else, such as an image."""
+    """Return whether a value has text or anything else to show, such as an image."""
     if isinstance(said, dict):
         return any(map(_says, said.values()))
     if isinstance(said, list | tuple):
@@ -131,7 +133,7 @@ def _says(said: Any) -> bool:
 
 
 def _leaves(nodes: Sequence[Node], says: Callable[[Any], bool]) -> Iterator[Node]:
-    """Yield the last messages of all paths but the one that is shown."""
+    """Yield the last message of each path except the one that is shown."""
     saying = [node for node in nodes if says(node.value)]
     parents = {node.id: node.parent for node in nodes}
     followed: set[str] = set()
@@ -150,7 +152,7 @@ def _branches(
     after: tuple[ChatMessage, ...],
     said: Callable[[Any], Any],
 ) -> Iterator[Transcript]:
-    """Yield the paths to these messages, with what is lost of them behind the path shown."""
+    """Yield the branches that end at these messages, with their losses after the path shown."""
     values = {node.id: node for node in nodes}
     parents = {node.id: node.parent for node in nodes}
     for leaf in leaves:

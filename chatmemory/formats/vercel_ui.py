@@ -1,8 +1,8 @@
 """The AI SDK's UIMessages, `{"id": …, "role": …, "parts": […]}`, as `useChat` keeps them.
 
-One UIMessage of the assistant holds all steps of its answer, and a part of it both a call and its
-result. Here each step is an AI message with its results behind it, and together they are one
-UIMessage again. Messages of AI SDK 4 are read, too, and written as those of today.
+One UIMessage of the assistant holds all steps of its answer, and a part can hold both a call and
+its result. Each step becomes an AI message followed by its results, and all steps are written as
+one UIMessage again. Messages of AI SDK 4 are read, too, and written in today's shape.
 
 Source of the shapes: the types UIMessage and UIMessagePart of AI SDK 5 and 6.
 """
@@ -17,7 +17,7 @@ from typing import Any
 from chatmemory.exceptions import InvalidMessage
 from chatmemory.formats.conversion import (
     Reader,
-    Said,
+    ReadMessage,
     arguments_text,
     decoded,
     dict_in,
@@ -49,11 +49,11 @@ from chatmemory.messages.message import (
 _ROLES = ("system", "user", "assistant")
 _OF_FOUR = ("content", "toolInvocations", "experimental_attachments")
 _START = {"type": "step-start"}
-_DENIED = "Tool execution denied."  # what the model is told where the user gave no reason
-# What belongs to the result in the part of a call, and the states that say that there is one.
+_DENIED = "Tool execution denied."  # the model's text if the user gave no reason
+# The properties of a call's part that belong to its result, and the states that have a result.
 _OF_RESULT = ("output", "errorText", "preliminary", "resultProviderMetadata")
 _ANSWERED = ("output-available", "output-error", "output-denied")
-# The property that a part of each type has, by which it is told from those of other formats.
+# The property of each type of part that distinguishes it from parts of other formats.
 _NEEDED = {
     "text": "text",
     "reasoning": "text",
@@ -72,7 +72,7 @@ def find(value: Any) -> RawTranscript | None:
 
 
 def _are_ui_messages(value: Any) -> bool:
-    """Whether the first part of any message is one of the AI SDK's: other formats have parts."""
+    """Whether the first part of any message is the AI SDK's: other formats have parts, too."""
     if not is_list_of(value, "role"):
         return False
     parts = (turn.get("parts") for turn in value if isinstance(turn, dict))
@@ -88,7 +88,7 @@ def _is_ui_part(part: Mapping[str, Any]) -> bool:
 
 
 def _parts_of(turn: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the parts of a message, those of AI SDK 4 as today's. Raises InvalidMessage."""
+    """Return the parts of a message, with AI SDK 4's in today's shape. Raises InvalidMessage."""
     parts = turn.get("parts")
     if "content" in turn and not parts:
         calls = _list(turn, "toolInvocations")
@@ -126,12 +126,12 @@ def _file_of_today(file: Any) -> dict[str, Any]:
     return {"type": "file"} | {now: file[old] for old, now in names.items() if old in file}
 
 
-# Within the attributes and until the last moment of writing, parts of tools are alike:
-# {"type": "tool", "toolName": …}, so that a difference finds its part whatever the tool is.
+# In the attributes, and until the end of writing, all tools' parts have the same type:
+# {"type": "tool", "toolName": …}, so that a difference finds its part for any tool.
 
 
 def _tool_part(part: dict[str, Any]) -> dict[str, Any]:
-    """Return a part of a tool in the form that all have here; other parts as they are."""
+    """Return a tool's part in the common form. Other parts are returned unchanged."""
     type = type_in(part)
     if type == "dynamic-tool":
         part = {**part, "type": "tool", "dynamic": True}
@@ -146,7 +146,7 @@ def _tool_part(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ui_part(part: dict[str, Any]) -> dict[str, Any]:
-    """Return a part of a tool as the AI SDK has it; other parts as they are."""
+    """Return a tool's part in the AI SDK's form. Other parts are returned unchanged."""
     if part.get("type") != "tool":
         return part
     part = dict(part)
@@ -162,34 +162,34 @@ def _ui_part(part: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Reader(Reader):
-    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | Said]:
+    def read(self, turn: dict[str, Any]) -> Iterator[ChatMessage | ReadMessage]:
         parts = _parts_of(turn)
         said = {name: value for name, value in turn.items() if name not in _OF_FOUR}
         turn = {**said, "parts": parts}
         match turn.get("role"):
             case "system":
                 for message in self.system(_texts(parts, "text")):
-                    yield Said(message, [turn])
+                    yield ReadMessage(message, [turn])
             case "user":
                 self.calls.interrupted()
                 if not parts:
                     raise InvalidMessage("parts is empty")
                 read = [content for part in parts if (content := _content(part)) is not None]
-                yield Said(UserMessage(read or [_stand_in(part) for part in parts]), [turn])
+                yield ReadMessage(UserMessage(read or [_stand_in(part) for part in parts]), [turn])
             case "assistant":
                 yield from self.assistant(turn, [_tool_part(part) for part in parts])
             case role:
                 raise InvalidMessage(f"unknown role {role!r}: one of {', '.join(_ROLES)}")
 
-    def assistant(self, turn: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[Said]:
+    def assistant(self, turn: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[ReadMessage]:
         head, joins = turn, None
         for step in _steps(parts):
             calls = [_without_result(part) for part in step]
-            yield Said(self.spoken(step), [{**head, "parts": calls}], joins)
+            yield ReadMessage(self.spoken(step), [{**head, "parts": calls}], joins)
             head, joins = {"role": "assistant"}, True
             for part in filter(_is_answered, step):
-                yield Said(self.result(part), [{**head, "parts": [_result_of(part)]}])
-                joins = None  # what comes after a result goes on with the answer anyway
+                yield ReadMessage(self.result(part), [{**head, "parts": [_result_of(part)]}])
+                joins = None  # parts after a result continue the answer anyway
 
     def spoken(self, step: Sequence[dict[str, Any]]) -> AiMessage:
         calls = [self.request(part) for part in step if part.get("type") == "tool"]
@@ -219,7 +219,7 @@ class _Reader(Reader):
 def _steps(parts: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     """Yield the parts of each AI message.
 
-    A new one begins at a `step-start`, and with what the model says when it has a result.
+    A new one begins at a `step-start`, and at the model's first text after a result.
     """
     step: list[dict[str, Any]] = []
     for part in parts:
@@ -254,7 +254,7 @@ def _of_result(part: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _texts(parts: Iterable[dict[str, Any]], type: str) -> str | None:
-    """Return the joined texts of the parts of a type, None without any."""
+    """Return the joined texts of the parts of a type, or None."""
     found = [part_text(part) for part in parts if part.get("type") == type]
     return "\n".join(found) if found else None
 
@@ -264,7 +264,7 @@ def _stand_in(part: Mapping[str, Any]) -> TextContent:
 
 
 def _content(part: dict[str, Any]) -> Content | None:
-    """Return a part as content; None for one that LangChain4j's model has no place for."""
+    """Return a part as content, or None if LangChain4j's model has no place for it."""
     if part.get("type") == "text":
         return TextContent(part_text(part))
     if part.get("type") != "file":
@@ -283,7 +283,7 @@ class _Writer(PartWriter):
     format = "vercel_ui"
     cannot_say = ("name",)
     levels = (DetailLevel.AUTO,)
-    _is_same_answer = False  # whether the message at hand goes on with the answer before it
+    _is_same_answer = False  # whether the current message continues the answer before it
 
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
         super().__init__(taken)
@@ -292,7 +292,7 @@ class _Writer(PartWriter):
     def _values(
         self, messages: Iterable[ChatMessage], beside: dict[str, Any]
     ) -> Iterator[dict[str, Any]]:
-        """Yield UIMessages, each with an id: that of before, or one that is made of its place."""
+        """Yield UIMessages, each with an id: its original one, or one made from its position."""
         for place, value in enumerate(super()._values(messages, beside)):
             value = {**value, "parts": [_ui_part(part) for part in dicts_in(value, "parts")]}
             mark = sha256(f"{place} {json.dumps(value, sort_keys=True)}".encode())
@@ -325,7 +325,7 @@ class _Writer(PartWriter):
         return False
 
     def _join_result(self, parts: list[dict[str, Any]], result: list[dict[str, Any]]) -> bool:
-        """Add a result to the part of its call, and return whether there is one."""
+        """Add a result to the part of its call, and return whether there is such a part."""
         for part in parts:
             is_open = part.get("type") == "tool" and not _is_answered(part)
             if is_open and result and part.get("toolCallId") == result[0].get("toolCallId"):
@@ -366,18 +366,18 @@ class _Writer(PartWriter):
 
 
 def _spelt(value: Any) -> str:
-    """Return an output as text; text stays as it is. Raises InvalidMessage."""
+    """Return an output as text. Text is returned unchanged. Raises InvalidMessage."""
     return "null" if value is None else arguments_text(value) or ""
 
 
 def _value(text: str) -> Any:
-    """Return a text as the JSON value that is read as this text."""
+    """Return the JSON value that reads as this text."""
     value = _input(text)
     return value if _spelt(value) == text else text
 
 
 def _input(arguments: str | None) -> Any:
-    """Return arguments as JSON; those that are no JSON object or list stay text."""
+    """Return arguments as a JSON object or list. Other arguments stay text."""
     value = decoded(arguments or "{}")
     return arguments if isinstance(value, str) else value
 

@@ -1,8 +1,8 @@
-"""Whether what was said in a conversation of a file is in the messages that were read of it.
+"""A check that all text of a conversation in a file is in the messages that were read from it.
 
 Every string of four letters or more in a turn must be in a text, a thought, an argument or a result
-of a message: attributes are kept, but nobody searches or shows them. What is not there is told as a
-loss. This holds for every format; a format only says in which part of a turn somebody speaks.
+of a message: attributes are kept, but nobody searches or shows them. Missing text is reported as a
+loss. This holds for every format; a format only names the part of a turn that has text.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from chatmemory.messages.message import (
     UserMessage,
 )
 
-NEAR = 3  # turns whose messages are looked at first, on either side
-LOOKED_THROUGH = 50_000_000  # characters of other messages for one conversation
+NEAR = 3  # turns on either side whose messages are searched first
+LOOKED_THROUGH = 50_000_000  # characters of other messages, for each conversation
 
-# Properties in which nobody speaks, in lower case and without signs. What ends as `_ENDS` is one.
+# Properties without text of anybody, in lower case and without signs. So are names with `_ENDS`.
 _SILENT = {
     *("id", "ids", "uuid", "type", "kind", "role", "from", "author", "sender", "recipient"),
     *("name", "toolname", "model", "modelid", "provider", "status", "state", "object", "index"),
@@ -46,7 +46,7 @@ _SILENT = {
 _ENDS = ("id", "ids", "at", "type", "url", "uri", "signature", "timestamp", "metadata", "mimetype")
 _WITH_END = re.compile(r"(?:[a-z0-9](?=[A-Z])|[_-])[A-Za-z]+$")
 _LETTERS = re.compile(r"(?:[^\W\d_][\W\d_]*){4}")
-# Identifiers, hashes, base64, dates and addresses: no words.
+# Identifiers, hashes, base64, dates and addresses are not words.
 _NO_WORDS = re.compile(
     r"[0-9a-fA-F-]{16,}|[A-Za-z0-9+/_=-]{60,}|data:[^,]{1,100},.*|[a-z][a-z0-9+.-]*://\S+"
     r"|\d{4}-\d\d-\d\dT[\d:.+Z-]+|[A-Za-z]+_[A-Za-z0-9]{16,}",
@@ -55,8 +55,8 @@ _NO_WORDS = re.compile(
 
 
 def is_said_by_anyone(read: Transcript) -> bool:
-    """Return whether anybody says, shows or asks for anything: in the session of an agent a person,
-    a model or a tool, and not only the agent's program.
+    """Return whether a conversation has any content. In the session of an agent it must come from a
+    person, a model or a tool: content of the agent's program alone does not count.
     """
     if read.session is None:
         return any(map(_says, read.messages))
@@ -98,7 +98,7 @@ def unread_words(
 
 
 def _is_read(text: str, turn: int, known: _Words) -> bool:
-    """Return whether a text is in a message; of one that is JSON, whether its strings are."""
+    """Return whether a text is in a message. If the text is JSON, its strings must be."""
     if known.has(text, turn):
         return True
     value = decoded(text) if text.lstrip()[:1] in ("{", "[") else text
@@ -108,7 +108,7 @@ def _is_read(text: str, turn: int, known: _Words) -> bool:
 
 
 def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield where somebody says something in a JSON value, and what."""
+    """Yield the path and the text of each string with words in a JSON value."""
     waiting: list[tuple[str, Any]] = [(path, value)]
     while waiting:
         path, value = waiting.pop()
@@ -134,7 +134,7 @@ def _is_said(text: str) -> bool:
 
 
 class _Words:
-    """What the messages of a conversation say, in the order of the turns that they were read of."""
+    """The texts of a conversation's messages, in the order of the turns they were read from."""
 
     def __init__(self, read: Transcript) -> None:
         session = read.session
@@ -149,7 +149,7 @@ class _Words:
         return self._turns[place]
 
     def has(self, text: str, turn: int) -> bool:
-        """Return whether a message has a text: one of the turn, of those near it, or any other."""
+        """Return whether a message has a text. The turn's own and near messages are tried first."""
         forms = _forms(text)
         first = bisect_left(self._order, turn - NEAR, key=self._turn)
         end = bisect_right(self._order, turn + NEAR, key=self._turn)
@@ -170,7 +170,7 @@ def _is_in(forms: Sequence[str], texts: Iterable[str]) -> bool:
 
 
 def _forms(text: str) -> list[str]:
-    """Return how a message may have a text: as it is, or within JSON."""
+    """Return the spellings of a text in a message: as it is, and within JSON."""
     plain = text.strip()
     return list(dict.fromkeys((plain, json.dumps(plain, ensure_ascii=False)[1:-1])))
 
@@ -193,7 +193,7 @@ def _texts(message: ChatMessage) -> Iterator[str]:
 
 
 def _strings_in(value: Any) -> Iterator[str]:
-    """Yield all strings of a JSON value, without a copy of any."""
+    """Yield all strings of a JSON value without copying them."""
     waiting = [value]
     while waiting:
         value = waiting.pop()

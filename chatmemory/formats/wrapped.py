@@ -1,6 +1,6 @@
 """Messages under other names: `{"conversation": [message, …]}` or `{"history": […]}`; only read.
 
-The messages are in any format that is read here.
+The messages may be in any format that this library reads.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from chatmemory.messages.estimators import count_tokens, estimator_for
 from chatmemory.reading import history, windows
 from chatmemory.stores.database import DjangoChatMemoryStore
 
-from ..langchain4j import Said, add, trimmed
+from ..langchain4j import Identified, add, trimmed
 from .budget import search, settings_of
 
 FIXED_OVERHEAD = 3
@@ -71,7 +71,7 @@ class Conversation:
         self.store = DjangoChatMemoryStore()
         self.policy = MessageWindow(4)
         services.create(self.id, self.policy)
-        self.stored: list[Said] = []
+        self.stored: list[Identified] = []
         self.said: list = []
         self.seen: dict[int, list] = {0: []}
 
@@ -157,8 +157,8 @@ class Conversation:
             self.stored = [known[key] for key in outcome.keys]
 
 
-def new(batch) -> list[Said]:
-    return [Said(next(NUMBERS), message) for message in batch]
+def new(batch) -> list[Identified]:
+    return [Identified(next(NUMBERS), message) for message in batch]
 
 
 def test_any_sequence_of_operations_does_what_the_lists_do(db):

@@ -32,7 +32,7 @@ from chatmemory.stores.database import DjangoChatMemoryStore
 from chatmemory.stores.http import HttpChatMemoryStore
 from chatmemory.windows.compaction import summary_message
 
-from ..langchain4j import Said, comes_back_as, explanations
+from ..langchain4j import Identified, comes_back_as, explanations
 from ..ledger.test_any_changes import undone
 from ..properties import examples
 
@@ -103,7 +103,7 @@ def come_back_as(got: list[ChatMessage], sent: list[ChatMessage]) -> bool:
     return len(got) == len(sent) and all(map(comes_back_as, got, sent))
 
 
-def check_step(n: int, old: list[Said], sent: list[ChatMessage], told: Counter) -> None:
+def check_step(n: int, old: list[Identified], sent: list[ChatMessage], told: Counter) -> None:
     """Check that the newest step tells of the only add that explains a list."""
     step = steps.step(NAME, n)
     found = explanations(old, sent)
@@ -117,7 +117,7 @@ def check_step(n: int, old: list[Said], sent: list[ChatMessage], told: Counter) 
 
 def play(made: list, told: Counter) -> None:
     store = DjangoChatMemoryStore()
-    old: list[Said] = []
+    old: list[Identified] = []
     before = 0
     windows = {}
     for kind, *values in made:
@@ -134,7 +134,7 @@ def play(made: list, told: Counter) -> None:
         elif kind == "add" and known:
             assert step == before + 1
             check_step(step, old, sent, told)
-        old, before = [Said(each.seq, each.message) for each in entries], step
+        old, before = [Identified(each.seq, each.message) for each in entries], step
     for step, window in windows.items():
         assert windows_reads.window(NAME, step).messages == window
     assert verify(NAME) is None

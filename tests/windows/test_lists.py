@@ -14,7 +14,7 @@ from chatmemory.windows.transitions import Transition
 from chatmemory.windows.window import Window
 from tests.messages.letters import FATES, MESSAGES, entries, messages
 
-from ..langchain4j import Said, add, explanations, times
+from ..langchain4j import Identified, add, explanations, times
 from ..properties import examples
 
 payloads = st.lists(st.sampled_from("abcd"), max_size=8)
@@ -93,9 +93,9 @@ rounds = st.integers(0, 8)
 @example("aSbTc", "V", 3, 1, False, None)
 def test_exactly_one_add_explains_what_is_inferred(old, arrival, before, after, first, other):
     """Lists that adds made, and others: what is inferred is the only one of all adds."""
-    said = [Said(key, message) for key, message in enumerate(messages(old))]
+    said = [Identified(key, message) for key, message in enumerate(messages(old))]
     (message,) = messages(arrival)
-    made = add(said, Said("new", message), times(before), times(after), first)
+    made = add(said, Identified("new", message), times(before), times(after), first)
     if made is not None and other is None:
         new = "".join(arrival if key == "new" else old[key] for key in made.keys)
     else:
